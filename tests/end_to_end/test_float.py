@@ -22,7 +22,7 @@ def node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodePro
     return helper.make_node(kind, inputs.split(), output.split(), **attributes)
 
 
-def transformer(path: Path) -> None:
+def transformer(path: Path, length: int = 8) -> None:
     """Attention and a feed-forward layer, with norms."""
     random = np.random.default_rng(5)
     shapes = {**dict.fromkeys("qkvo", (FEATURES, FEATURES)), "u": (FEATURES, 24), "d": (24, FEATURES)}
@@ -45,7 +45,7 @@ def transformer(path: Path) -> None:
         node("Add", "down norm1", "sum2"),
         node("LayerNormalization", "sum2 s2 b2", "y"),
     ]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 8, FEATURES)) for name in "xy"]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, length, FEATURES)) for name in "xy"]
     values = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "transformer", ends[:1], ends[1:], values)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
@@ -68,6 +68,15 @@ def test_a_float_network(board: str, tmp_path: Path) -> None:
     session = Session(DIGITS / "digits_float.onnx")
     expected = np.stack([session.run({"image": each.reshape(1, 1, 8, 8)})[0] for each in digits])
     np.testing.assert_allclose(got.reshape(expected.shape), expected, atol=1e-6)
+
+
+def test_pes_share_a_transformer_in_float(tmp_path: Path) -> None:
+    """Rows of softmax and of norms too, whose work does not fit the stack."""
+    transformer(tmp_path / "transformer.onnx", length=40)
+    built = build(tmp_path / "transformer.onnx", tmp_path / "out", in_float=True, pes=4)
+    shared = {op["op"]: op["pes"] for op in built.manifest.summary["ops"] if op["op"] != "reshape"}
+    assert {len(pes) for pes in shared.values()} == {4}, shared
+    proved(tmp_path / "out")
 
 
 def test_a_transformer_with_norms(tmp_path: Path) -> None:

@@ -83,6 +83,36 @@ def test_a_local_that_each_row_begins_anew() -> None:
     assert rows(net_of("    s[0] = 0.0f;\n" + columns("s[0] = s[0] + p0[x];\n    output[(y * 4) + x] = s[0];"), SUM))
 
 
+OWN = "  float a[4];\n"
+WORK = "  float *a = (float *)(void *)(work + 0);\n"
+FILL = columns("a[x] = p0[(y * 4) + x];")
+OUT = columns("output[(y * 4) + x] = a[x] + a[3 - x];")
+TWICE = columns("output[(y * 4) + x] = a[x];")
+
+
+@pytest.mark.parametrize("before", [OWN, WORK], ids=["on the stack", "in the workspace"])
+@pytest.mark.parametrize(
+    ("body", "able"),
+    [
+        (FILL + OUT, True),
+        (columns("a[3 - x] = p0[x];") + OUT, True),
+        (columns("for (int32_t z = 0; z < 2; ++z) {\n      a[(x / 2) + (z * 2)] = p0[x];\n    }") + OUT, True),
+        (columns("a[x] = p0[x];\n      output[(y * 4) + x] = a[x];"), True),
+        (columns("a[x] = p0[x];\n      output[(y * 4) + x] = a[3 - x];"), False),
+        (columns("a[x / 2] = p0[x];") + OUT, False),
+        (columns("a[x * 2] = p0[x];") + TWICE, False),
+        (columns("if (x < 3) {\n        a[x] = p0[x];\n      }") + OUT, False),
+        (columns("a[x] = a[x] + p0[x];") + OUT, False),
+        (columns("a[x] = p0[x];", "    ").replace("x = 0", "x = 1") + OUT, False),
+        (columns("for (int32_t z = 0; z < 2; ++z) {\n a[x] = p0[z];\n }\n output[(y * 4) + x] = a[3 - x];"), False),
+        (OUT + FILL, False),
+    ],
+)
+def test_an_array_of_several_elements_that_each_row_begins_anew(before: str, body: str, able: bool) -> None:
+    """All that a row reads of it, that row has written: whatever the row before it left."""
+    assert (rows(net_of(body, before)) is not None) == able
+
+
 def test_parts_make_what_the_whole_makes() -> None:
     """Each part in turn, of arrays that begin where it does."""
     body = columns("output[((y * 4) + x)] = p0[((y * 4) + x)] + p0[(((y >> 1) * 4) + x)];")

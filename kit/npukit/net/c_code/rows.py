@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -22,11 +23,14 @@ from npukit.net.ops import Pair, TvmCode
 Shape = tuple[int, ...]
 
 _LOOP = re.compile(r"for \((int(?:32|64)_t) (\w+) = (?:\(int64_t\))?(\d+); \2 < (?:\(int64_t\))?(\d+); \+\+\2\) \{")
-_LOCAL = re.compile(r"\w+ (\w+)\[(\d+)\];")
+_LOCAL = re.compile(r"\w+ (\w+)\[\d+\];|\w+ \*(\w+) = \(\w+ \*\)\(void \*\)\(work \+ \d+\);")
+"""An array of the function's own: on the stack, or in its workspace."""
 _VALUE = re.compile(r"(?:int32|int64)_t (\w+) = (.*);")
 _CHANGED = re.compile(r"^(\w+) [-+*/]?= ", re.M)
 _USED = re.compile(r"([A-Za-z_]\w*)(\[)?")
 WHOLE_OUTPUT = "output"
+_MOST_ELEMENTS = 1 << 16
+"""Elements of an array of the function's own that are counted, to see that a step begins all that it reads."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,24 @@ class Use:
     name: str
     index: Interval | None
     written: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The elements of an array that a step has written once `scope` ends: all from `low` to `high`."""
+
+    low: int
+    high: int
+    text: str
+    scope: Mapping[str, Interval | None]
+
+    def has(self, use: Use, scopes: Sequence[Mapping[str, Interval | None]]) -> bool:
+        """True if what is read has been written: the same element, or any behind the loops that write them."""
+        if any(scope is self.scope for scope in scopes) and self.low < self.high:
+            return use.text == self.text
+        within = use.index is not None and use.index.low.min() >= self.low and use.index.high.max() <= self.high
+        return bool(within)
 
 
 @dataclass(frozen=True)
@@ -71,10 +93,10 @@ def rows_of(net: Net, op: Op) -> Rows | None:
     attributes = op.attributes
     if isinstance(attributes, TvmCode) and any(attributes.windows):
         return _of_windows(attributes.windows, net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape)
-    if not isinstance(attributes, TvmCode) or attributes.given or attributes.work_bytes:
+    if not isinstance(attributes, TvmCode) or attributes.given:
         return None
-    shapes = tuple((each.name, net.tensor(each.tensor).shape) for each in pointers(net, op))
-    return _rows(attributes.code, shapes)
+    shapes = tuple((each.name, net.tensor(each.tensor).shape) for each in pointers(net, op) if each.tensor)
+    return rows_of_code(attributes.code, shapes)
 
 
 def _of_windows(windows: Pair, given: Shape, output: Shape) -> Rows | None:
@@ -88,7 +110,8 @@ def _of_windows(windows: Pair, given: Shape, output: Shape) -> Rows | None:
 
 
 @lru_cache(maxsize=1024)
-def _rows(code: str, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
+def rows_of_code(code: str, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
+    """The rows of C that TVM has made, by the shapes of its parameters; None if it makes its output in other ways."""
     axis = _long_axis(dict(shapes)[WHOLE_OUTPUT])
     found = () if axis is None else (_rows_of_loop(loop, shapes, axis) for loop in _loops(code))
     return next((rows for rows in found if rows), None)
@@ -150,34 +173,66 @@ class _Loop:
     count: int
     body: str
     _scopes: list[dict[str, Interval | None]] = field(default_factory=list)
+    _inner: list[str] = field(default_factory=list)
+    """What each block within a step counts, if it is a loop."""
 
     def uses(self) -> list[Use] | None:
         """The elements that the steps read and write; None if a step may read what another one left."""
         steps = np.arange(self.count)
         around = {name: Interval(0 * steps, 0 * steps + count - 1) for name, count in self.around.items()}
         self._scopes = [{**around, self.name: Interval(steps, steps)}]
-        locals_ = {name: int(size) for name, size in _LOCAL.findall(self.before)}
+        own = {name for pair in _LOCAL.findall(self.before) for name in pair if name}
         changed, found, blocks = set(_CHANGED.findall(re.sub(r"^ +", "", self.body, flags=re.M))), list[Use](), [""]
-        begun: set[str] = set()
+        begun: dict[str, _Begun] = {}
         for line in map(str.strip, self.body.splitlines()):
             for use in self._of_line(line):
-                if use.name in locals_ and use.name not in begun:
-                    if not use.written or locals_[use.name] != 1 or "if" in blocks or line.count(use.name) > 1:
-                        return None
-                    begun.add(use.name)
+                if use.name in own and not self._begins(use, begun, line, blocks):
+                    return None
                 found.append(use)
             self._follow(line, blocks, changed)
         return found
+
+    def _begins(self, use: Use, begun: dict[str, _Begun], line: str, blocks: Sequence[str]) -> bool:
+        """True if what is used of an array of the function's own is this step's: it writes that, or has written it."""
+        if use.name in begun:
+            return use.written or begun[use.name].has(use, self._scopes)
+        written = self._written(use) if use.written and "if" not in blocks and line.count(use.name) == 1 else None
+        if written is None:
+            return False
+        counted = (place for place, name in enumerate(self._inner, 1) if re.search(rf"\b{name or '$'}\b", use.text))
+        begun[use.name] = _Begun(*written, use.text, self._scopes[next(counted, 0)])
+        return True
+
+    def _written(self, use: Use) -> Pair | None:
+        """The first and the last element that the loops in a step write at this place, if they write all between."""
+        counts = {name: int(each.high[0]) + 1 for name, each in self._inner_loops()}
+        if prod(counts.values()) > _MOST_ELEMENTS:
+            return None
+        grids = [each.ravel() for each in np.indices(tuple(counts.values()))] if counts else []
+        known = {name: Interval(grid, grid) for name, grid in zip(counts, grids, strict=True)}
+        index = bounds(use.text, known, prod(counts.values()))
+        places = np.unique(index.low) if index is not None else np.array([0, 2])
+        low, high = int(places[0]), int(places[-1])
+        return (low, high) if len(places) == high - low + 1 else None
+
+    def _inner_loops(self) -> Iterator[tuple[str, Interval]]:
+        """The loops of a step that are open, from 0 on each."""
+        for scope, inner in zip(self._scopes[1:], self._inner, strict=True):
+            each = scope[inner] if inner else None
+            if inner and each is not None and not each.low.any():
+                yield inner, each
 
     def _follow(self, line: str, blocks: list[str], changed: set[str]) -> None:
         """Scopes and what is declared in them."""
         if line.startswith("}"):
             self._scopes.pop()
+            self._inner.pop()
             blocks.pop()
         if line.endswith("{"):
             inner = _LOOP.fullmatch(line)
             blocks.append("for" if inner else "if")
             self._scopes.append({})
+            self._inner.append(inner[2] if inner else "")
             if inner:
                 low, high = (number(int(inner[place]) - less, self.count) for place, less in ((3, 0), (4, 1)))
                 self._scopes[-1][inner[2]] = Interval(low.low, high.high)
@@ -196,9 +251,8 @@ class _Loop:
     def _of_line(self, line: str) -> Iterator[Use]:
         """The uses in a line, in the order in which they happen: what is written comes last, unless nothing is read."""
         used = [(name, line[begin:end], line[end + 1 :]) for name, begin, end in _subscripts(line)]
-        reads = [Use(name, self._bounds(index), written=False) for name, index, rest in used if not _is_written(rest)]
-        yield from reads
-        yield from (Use(name, self._bounds(index), written=True) for name, index, rest in used if _is_written(rest))
+        uses = [Use(name, self._bounds(index), _is_written(rest), index) for name, index, rest in used]
+        yield from sorted(uses, key=lambda use: use.written)
 
 
 def _is_written(rest: str) -> bool:

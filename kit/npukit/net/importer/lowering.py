@@ -18,11 +18,12 @@ from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
 from npukit.net.c_code.function import MATH
+from npukit.net.c_code.rows import WHOLE_OUTPUT, rows_of_code
 from npukit.net.importer import loops
 from npukit.net.importer.arrangements import Arrangement
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.loops import Code, Kernel, Parameter
-from npukit.net.importer.schedules import ISLAND, name_of, opened, scheduled
+from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 
@@ -68,7 +69,7 @@ def _noted(kernel: Kernel | None, function: Any) -> Code:
     """The code of a kernel as tuning found it best; noted for tuning if it is data."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
-    code = _printed(scheduled(function, tuning.arrangement(key)))
+    code = _divisible(function, _printed(scheduled(function, tuning.arrangement(key))))
     if kernel:
         tuning.kernels[key] = replace(kernel, name=name_of(opened(function)))
         tuning.code[key] = code.body
@@ -78,7 +79,19 @@ def _noted(kernel: Kernel | None, function: Any) -> Code:
 def code_again(kernel: Kernel, arrangement: Arrangement) -> Code:
     """The code of a kernel with its loops arranged otherwise."""
     with _faults_told():
-        return _printed(scheduled(function_of(kernel), arrangement))
+        function = function_of(kernel)
+        return _divisible(function, _printed(scheduled(function, arrangement)))
+
+
+def _divisible(function: Any, code: Code) -> Code:
+    """The code, or one that makes its result row by row if that can be divided and this can not."""
+    names = [*(f"p{index}" for index in range(len(function.params) - 1)), WHOLE_OUTPUT]
+    shapes = tuple((name, tuple(_sizes(each.ty.shape))) for name, each in zip(names, function.params, strict=True))
+    if rows_of_code(code.body, shapes):
+        return code
+    by_rows = row_by_row(function)
+    other = _printed(by_rows) if by_rows else code
+    return other if rows_of_code(other.body, shapes) else code
 
 
 def function_of(kernel: Kernel) -> Any:

@@ -25,17 +25,50 @@ _REDUCTION = 2
 
 def scheduled(function: Any, arrangement: Arrangement) -> IRModule:
     """The function's loops, arranged."""
-    schedule = opened(function)
-    inline(schedule, arrangement.apart)
+    schedule = _inlined(function, arrangement.apart)
     for number, block in enumerate(sums_of(schedule)):
         _place(schedule, block, number, arrangement)
     return schedule.mod
+
+
+def row_by_row(function: Any) -> IRModule | None:
+    """The function's loops with all of a row made before the next one, in the innermost loop of the result in which
+    nothing is made twice; None if there is no such."""
+    schedule = _inlined(function)
+    blocks = _blocks(schedule)
+    for place in reversed(range(len(schedule.get_loops(blocks[-1])) if blocks else 0)):
+        trial = schedule.copy()
+        *others, last = _blocks(trial)
+        loop = trial.get_loops(last)[place]
+        moved = all(_try(trial.compute_at, each, loop) for each in reversed(others))
+        if moved and _work(trial) == _work(schedule):
+            _begin_all(trial)
+            return trial.mod
+    return None
 
 
 def opened(function: Any) -> Any:
     """A schedule of the function, as yet as TVM wrote it."""
     module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
     return s_tir.Schedule(module, error_render_level="none")
+
+
+def _inlined(function: Any, apart: bool = False) -> Any:
+    schedule = opened(function)
+    inline(schedule, apart)
+    return schedule
+
+
+def _work(schedule: Any) -> int:
+    """The elements that all blocks make, and the terms of those that are sums."""
+    return sum(prod(extents(schedule, schedule.get_loops(block))) for block in _blocks(schedule))
+
+
+def _begin_all(schedule: Any) -> None:
+    """Each sum begins before the loops over its terms."""
+    for block in sums_of(schedule):
+        terms = sum(1 for kind in _kinds(schedule, block) if kind == _REDUCTION)
+        _begin(schedule, block, schedule.get_loops(block)[-terms])
 
 
 def inline(schedule: Any, apart: bool) -> None:
