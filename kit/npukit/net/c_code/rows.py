@@ -174,7 +174,7 @@ class _Loop:
     body: str
     _scopes: list[dict[str, Interval | None]] = field(default_factory=list)
     _inner: list[str] = field(default_factory=list)
-    """What each block within a step counts, if it is a loop."""
+    """The name that each block within a step counts by, if it is a loop."""
 
     def uses(self) -> list[Use] | None:
         """The elements that the steps read and write; None if a step may read what another one left."""

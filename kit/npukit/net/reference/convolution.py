@@ -36,7 +36,7 @@ def conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _rows(net: Net, op: Op, source: np.ndarray, operands: Sequence[np.ndarray], top: int, count: int) -> np.ndarray:
-    """So many rows of the result, or those that are left, from `top` on."""
+    """The `count` rows of the result from `top` on, or those that are left."""
     attributes, weights, shape = op.attributes, operands[1], net.tensor(op.output).shape
     assert isinstance(attributes, Conv2d)
     size = min(count, shape[1] - top), shape[2]
