@@ -1,10 +1,11 @@
-/* nRF52840 (Nordic PS 1.7) on its 64 MHz oscillator: the host link is UARTE 0, a byte at a time by its DMA; the clock is
- * the core's own cycle counter. On the development kit the pins lead to the debugger's USB port. */
+/* nRF52840 (Nordic PS 1.7) and the application core of the nRF5340 (PS 1.2), in its secure state, on their oscillators: the
+ * host link is UARTE 0, a byte at a time by its DMA; the clock is the core's own cycle counter. Flash has its cache on. */
 #include "hal.h"
 
 #include <stddef.h>
 
 #include "board.h"
+#include "core_events.h"
 #include "single_core.h"
 
 struct uarte_registers {
@@ -43,10 +44,17 @@ _Static_assert(offsetof(struct uarte_registers, receive_to) == 0x534, "RXD.PTR")
 _Static_assert(offsetof(struct uarte_registers, send_from) == 0x544, "TXD.PTR");
 #endif
 
-#define GPIO_SET (*(volatile uint32_t *)0x50000508U)
-#define GPIO_OUTPUTS (*(volatile uint32_t *)0x50000518U)
+enum { IS_NRF5340 = BOARD_UART_BASE == 0x50008000U, PINS_A_PORT = 32, PORT_BYTES = 0x300 };
+enum { GPIO_BASE = (IS_NRF5340 ? 0x50842500 : 0x50000500) + BOARD_UART_SEND_PIN / PINS_A_PORT * PORT_BYTES };
 
-enum { UARTE_ENABLE = 8, PIN_TXD = 6, PIN_RXD = 8, BAUD_115200 = 0x01D60000 };
+#define GPIO_SET (*(volatile uint32_t *)(GPIO_BASE + 0x08U))
+#define GPIO_OUTPUTS (*(volatile uint32_t *)(GPIO_BASE + 0x18U))
+#define FLASH_CACHE (*(volatile uint32_t *)(IS_NRF5340 ? 0x50001500U : 0x4001E540U))
+#define CORE_DIVIDER (*(volatile uint32_t *)0x50005558U) /* of the nRF5340: 1 and 0 for 64 and 128 MHz */
+
+enum { UARTE_ENABLE = 8, BAUD_115200 = 0x01D60000, CACHE_ON = 1, SEND_BIT = BOARD_UART_SEND_PIN % PINS_A_PORT };
+
+_Static_assert(BOARD_CLOCK_HZ == (IS_NRF5340 ? 128000000U : 64000000U), "what is set up here");
 
 _Static_assert(BOARD_UART_BAUD == 115200U, "the register's values for other rates are not here");
 
@@ -66,10 +74,14 @@ static void receive_next(void)
 
 void hal_init(void)
 {
-    GPIO_SET = 1U << PIN_TXD; /* the line's rest, before the pin drives it */
-    GPIO_OUTPUTS = 1U << PIN_TXD;
-    UARTE->pin_txd = PIN_TXD;
-    UARTE->pin_rxd = PIN_RXD;
+    if (IS_NRF5340) {
+        CORE_DIVIDER = 0;
+    }
+    FLASH_CACHE = CACHE_ON;
+    GPIO_SET = 1U << SEND_BIT; /* the line's rest, before the pin drives it */
+    GPIO_OUTPUTS = 1U << SEND_BIT;
+    UARTE->pin_txd = BOARD_UART_SEND_PIN;
+    UARTE->pin_rxd = BOARD_UART_RECEIVE_PIN;
     UARTE->baud = BAUD_115200;
     UARTE->enable = UARTE_ENABLE;
     receive_next();
@@ -100,6 +112,7 @@ void hal_link_write(uint8_t byte)
     UARTE->sent = 0;
     UARTE->send_from = (const uint8_t *)&sent_byte;
     UARTE->send_bytes = 1;
+    core_order_memory();
     UARTE->start_send = 1;
     while (UARTE->sent == 0) {
     }

@@ -1,4 +1,4 @@
-/* Boards with one core: no other PE, a link that is always there, a clock that turns every 2^32 cycles. */
+/* Boards with one core: no other PE, a link that is always there, a clock that turns every 2^32 ticks. */
 #include "single_core.h"
 
 #include "board.h"
@@ -8,7 +8,7 @@
 /* Until the bytes that a UART holds are on the wire. */
 enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
-static uint64_t cycles_before; /* up to the clock's value last seen */
+static uint64_t ticks_before; /* up to the clock's value last seen */
 static uint32_t last_value;
 static uint32_t instructions_per_1024_ticks; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
 
@@ -24,9 +24,9 @@ void clock_begin(void)
 uint64_t hal_cycles(void)
 {
     const uint32_t value = clock_now();
-    cycles_before += value - last_value;
+    ticks_before += value - last_value;
     last_value = value;
-    return cycles_before;
+    return BOARD_CYCLES_PER_1024_TICKS == 1024U ? ticks_before : ticks_before * BOARD_CYCLES_PER_1024_TICKS / 1024U;
 }
 
 void hal_count(struct hal_counters *counters)

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* The board's own: a 32-bit counter of the core's cycles, which counts up and turns. */
+/* The board's own: a 32-bit counter, which counts up and turns. Its ticks are cycles of the core, if [timer] in the board
+ * file has no hz. */
 uint32_t clock_now(void);
 
 /* The core's own counter of cycles (Armv7-M, C1.8), for boards that have it as their timer. */

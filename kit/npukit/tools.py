@@ -47,6 +47,9 @@ PROGRAMS = (
     _Program("renode-test", "the Robot tests of a build's project/renode", "https://github.com/renode/renode/releases"),
     _Program("openocd", "npukit flash on boards that it writes", "apt install openocd"),
     _Program("pyocd", "npukit flash on boards that it writes", "pip install pyocd"),
+    _Program("picotool", "the same", "https://github.com/raspberrypi/picotool/releases"),
+    _Program("esptool", "the same", "pip install esptool"),
+    _Program("bossac", "the same", "apt install bossa-cli"),
     _Program("gdb-multiarch", "stepping through firmware", "apt install gdb-multiarch"),
 )
 

@@ -60,7 +60,9 @@ class Worker:
         if self._board is not None:
             self._board.close()
         accelerators = [Accelerator(**accelerator) for accelerator in request["accelerators"]]
-        self._board = EmulatedBoard(request["figures"], request["cycles"], accelerators)
+        self._board = EmulatedBoard(
+            request["figures"], request["cycles"], accelerators, request["memories"], request["rules"]
+        )
         self._board.set_dead(request["dead_pes"], request["dead_links"])
         self._watch(self._board)
         if self._flash:

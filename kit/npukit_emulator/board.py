@@ -22,6 +22,7 @@ from npukit_emulator.library import (
     Fault,
     Injection,
     Joint,
+    Memory,
     Need,
     Note,
     Progress,
@@ -33,7 +34,10 @@ from npukit_emulator.library import (
 from npukit_emulator.words import MOST_NEEDS
 
 OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop", "watchdog")
+RULES = ("page", "set", "same", "pe", "restart")
+"""`enum rule_kind`."""
 _NEVER = (1 << 64) - 1
+_MOST_MEMORIES = 6
 _MOST_OUTPUT = 1 << 16
 _MOST_RECORDS = 1 << 16
 _RECORD_BYTES = 40
@@ -89,22 +93,41 @@ class EmulatedBoard:
     """PEs, their memories and devices, in the state that running has brought them to."""
 
     def __init__(
-        self, figures: Mapping[str, int], cycles: Mapping[str, int], accelerators: Sequence[Accelerator]
+        self,
+        figures: Mapping[str, int],
+        cycles: Mapping[str, int],
+        accelerators: Sequence[Accelerator],
+        memories: Sequence[tuple[int, int]],
+        rules: Sequence[tuple[str, int, int]] = (),
     ) -> None:
-        """`cycles` are those of instructions, by name, that take other than their architecture's usual core."""
+        """`cycles` are those of instructions, by name, that take other than their architecture's usual core. `memories`
+        are base and size of each, the one with the code first; `rules` what is said of registers, each one of `RULES`,
+        its address and a value."""
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
         costs = riscv.block_costs if figures["riscv"] else blocks.block_costs
         self._decode = Decode(partial(_decode, partial(costs, others=cycles)))
         self._kept: list[Any] = []
         self._pe_count = _pe_count(figures)
-        array = self._keep(figure_array(figures))
-        self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
+        sizes = {
+            "memory_count": len(memories),
+            "code_bytes": memories[0][1],
+            "sram_bytes": sum(size for _, size in memories),
+        }
+        if len(memories) > _MOST_MEMORIES:
+            raise CannotStart(f"the board has {len(memories)} memories, more than {_MOST_MEMORIES}")
+        array = self._keep(figure_array({**figures, **sizes}))
+        places = (Memory * len(memories))(*(Memory(*memory) for memory in memories))
+        functions = ctypes.cast(self._unicorn, ctypes.c_void_p)
+        self._mesh = self._core.mesh_new(array, len(array), places, functions, self._decode)
         if not self._mesh:
             missing = self._core.mesh_missing_figure()
             raise CannotStart(f"the board has no figure {missing.decode()}" if missing else "out of memory")
         for accelerator in accelerators:
             self._attach(accelerator)
+        for kind, address, value in rules:
+            if not self._core.mesh_add_rule(self._mesh, RULES.index(kind), address, value):
+                raise CannotStart("the board's file says more of registers than the emulator can keep")
 
     def set_dead(self, pes: Sequence[int], links: Sequence[Sequence[int]]) -> None:
         for pe in pes:

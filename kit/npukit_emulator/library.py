@@ -39,6 +39,12 @@ class Extent(ctypes.Structure):
     _fields_ = (("start", c_uint32), ("end", c_uint32))
 
 
+class Memory(ctypes.Structure):
+    """`struct memory`."""
+
+    _fields_ = (("base", c_uint32), ("bytes", c_uint32))
+
+
 class Progress(ctypes.Structure):
     """Instructions and cycles spent, and a remark on the instruction that comes (`enum remark`)."""
 
@@ -112,7 +118,8 @@ _UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_protect", "mm
 _UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")
 
 _PROTOTYPES = {
-    "mesh_new": (c_void_p, (POINTER(Figure), c_uint32, c_void_p, Decode)),
+    "mesh_new": (c_void_p, (POINTER(Figure), c_uint32, POINTER(Memory), c_void_p, Decode)),
+    "mesh_add_rule": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32)),
     "mesh_free": (None, (c_void_p,)),
     "mesh_missing_figure": (c_char_p, ()),
     "mesh_set_pe_dead": (None, (c_void_p, c_uint32)),

@@ -23,6 +23,8 @@ def wrong(folder: Path, text: str) -> str:
 
 def test_the_boards_that_ship() -> None:
     assert [(board.name, board.pe_count) for board in known_boards()] == [
+        ("arduino-nano-33-ble", 1),
+        ("esp32c3", 1),
         ("microbit", 1),
         ("mps2-an385", 1),
         ("mps2-an386", 1),
@@ -31,10 +33,16 @@ def test_the_boards_that_ship() -> None:
         ("mps3-an547", 1),
         ("netduinoplus2", 1),
         ("nrf52840-dk", 1),
+        ("nrf5340-dk", 1),
+        ("nucleo-h743zi", 1),
+        ("nucleo-l4r5zi", 1),
         ("pe-mesh", 16),
         ("pe-mesh-152", 152),
         ("pe-mesh-7296", 7296),
         ("pe-mesh-rv", 16),
+        ("pico", 1),
+        ("pico2", 1),
+        ("pico2-rv", 1),
         ("riscv-virt", 1),
         ("riscv-virt-f", 1),
         ("stm32f4-disco", 1),

@@ -303,8 +303,9 @@ def test_a_dead_worker_is_said() -> None:
 
 
 def test_a_board_of_another_kind_is_refused() -> None:
+    board = load_board("nrf52840-dk").model_copy(update={"runs_on": ("renode",)})
     with pytest.raises(NpukitError, match="nrf52840-dk does not run on the built-in emulator"):
-        Emulator(load_board("nrf52840-dk"), [])
+        Emulator(board, [])
 
 
 def test_an_image_that_is_no_elf_is_refused(tmp_path: Path) -> None:

@@ -127,16 +127,21 @@ def test_a_key_is_of_no_use_there(stock: Build, tool: Path) -> None:
     [
         ("stm32f4-disco", ("openocd", "-f", "board/stm32f4discovery.cfg", "-c", "program pe0.elf verify reset exit")),
         ("nrf52840-dk", ("pyocd", "load", "--target", "nrf52840", "pe0.elf")),
+        ("pico2", ("picotool", "load", "--verify", "--execute", "--family", "rp2350-arm-s", "pe0.elf")),
+        (
+            "arduino-nano-33-ble",
+            ("bossac", "--erase", "--write", "--verify", "--reset", "--offset=0x10000", "pe0.bin"),
+        ),
     ],
 )
 def test_the_stock_boards_commands(name: str, command: tuple[str, ...]) -> None:
     programmer = load_board(name).programmer
     assert programmer is not None
-    assert tool_command(programmer, "pe0.elf") == command
+    assert tool_command(programmer, Path("pe0.elf")) == command
 
 
 def test_doctor_explains_the_tools() -> None:
-    assert {"openocd", "pyocd"} <= {tool.name for tool in find_tools()}
+    assert {"openocd", "pyocd", "picotool", "esptool", "bossac"} <= {tool.name for tool in find_tools()}
 
 
 def test_no_board_that_ships_has_both_a_loader_and_a_programmer() -> None:

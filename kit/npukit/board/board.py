@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from npukit.board.contradictions import contradictions
 from npukit.board.cores import CORES, CoreType
+from npukit.board.registers import Address, EmulatedRegisters
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 
@@ -28,10 +29,10 @@ Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
 
 
-Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Count = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 """Bytes, cycles or links, as the firmware's 32 bits hold them."""
 Positive = Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]
+Pin = Annotated[int, Field(ge=0, lt=256)]
 Side = Annotated[int, Field(gt=0, le=1024)]
 """Columns or rows of a grid: the largest known boards have 48 chips of 8 x 19."""
 
@@ -96,14 +97,18 @@ class Mesh(_Part):
 
 
 class Timer(_Part):
+    """The counter that tells the time. `hz`: how fast it counts, if not with the core's cycles."""
+
     base: Address
+    hz: Positive | None = None
 
 
 class Uart(_Part):
-    """The host link. `receive_bytes` are those it holds while they are not read."""
+    """The host link. `receive_bytes` are those it holds while they are not read, `pins` those that send and receive."""
 
     base: Address
     baud: Positive
+    pins: tuple[Pin, Pin] | None = None
     receive_bytes: Positive = 1
 
 
@@ -165,7 +170,7 @@ class Programmer(_Part):
     `openocd`: one of its own configuration files, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
     """
 
-    tool: Literal["openocd", "pyocd"]
+    tool: Literal["openocd", "pyocd", "picotool", "esptool", "bossac"]
     target: str = Field(pattern=rf"^{_PATH}$")
 
 
@@ -264,6 +269,9 @@ class Board(_Part):
     qemu: Qemu | None = None
     energy: Energy | None = None
     renode: Renode | None = None
+    emulator: EmulatedRegisters | None = None
+    boot_bytes: int = Field(default=0, ge=0, le=0x1_0000)
+    """Where the program begins in its memory, behind what the chip wants there: its C has a section `.boot`."""
 
     @model_validator(mode="before")
     @classmethod

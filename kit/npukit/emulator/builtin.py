@@ -15,6 +15,7 @@ from typing import Any
 from npukit.board.board import AcceleratorSlot, Board, Flash, Memory, Noc
 from npukit.board.cores import RISC_V
 from npukit.board.noc import DRAM
+from npukit.board.registers import UartRegisters
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import explain, in_words
 from npukit.emulator.messages import last_messages
@@ -212,6 +213,8 @@ class Emulator:
         self._worker.ask(
             "create",
             figures={**_figures(self._board), "seed": self._seed},
+            memories=[(memory.origin, memory.size) for memory in _memories(self._board)],
+            rules=self._board.emulator.rules if self._board.emulator else (),
             cycles=dict(self._board.core.type.cycles),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
             dead_pes=mesh.dead_pes,
@@ -290,11 +293,10 @@ class Emulator:
         return NpukitError(f"PE {pe} of board {self._board.name} has no {size} bytes of memory at {address:#010x}")
 
 
-CONSOLES = ("pe_mesh", "mps2_an386", "mps3_an547", "nrf51822", "riscv_virt", "stm32f4")
-"""The C files of boards whose UART and timer the emulator has, in the order of its tables (`core/uart.c`)."""
 _MOST_RECEIVED = 256
-_CYCLE_COUNTER, _UNUSED = 0xE000_1000, 0x4000_0000
-"""The core's own counter of cycles, which every stock board has besides its timer; that is then out of the way."""
+_MESH_UART = UartRegisters(receive=0, send=0, readable=(4, 1), writable=(4, 2))
+"""`boards/pe-mesh.md`, section 5."""
+_NO_REGISTER = 0xFFFF_FFFF
 
 
 def _memories(board: Board) -> tuple[Memory, ...]:
@@ -311,8 +313,7 @@ def _noc_figures(noc: Noc | None) -> dict[str, int]:
 
 
 def _check(board: Board) -> None:
-    known = board.hal in CONSOLES and len(_memories(board)) <= 2
-    if "emulator" not in board.runs_on or not known:
+    if "emulator" not in board.runs_on:
         raise NpukitError(
             f"board {board.name} does not run on the built-in emulator",
             tries=[f"--on {other}" for other in board.runs_on if other != "emulator"],
@@ -324,26 +325,51 @@ def _boot_figures(flash: Flash | None) -> dict[str, int]:
     return {"boot_base": base, "boot_window": window, "boot_bytes": size}
 
 
+def _stock_figures(board: Board) -> dict[str, int]:
+    """The registers of a UART and of a timer, as offsets."""
+    stock = board.emulator
+    uart = stock.uart if stock else _MESH_UART
+    timer = stock.timer if stock else None
+    offsets = timer.model_dump(exclude={"down"}) if timer else dict.fromkeys(("count", "high", "capture"))
+    offsets |= {"uart_receive_to": uart.receive_to, "uart_send_from": uart.send_from}
+    return {
+        "stock": stock is not None,
+        "uart_receive": uart.receive,
+        "uart_send": uart.send,
+        "uart_readable_at": uart.input[0],
+        "uart_readable": uart.input[1],
+        "uart_says_empty": uart.empty is not None,
+        "uart_writable_at": uart.room[0],
+        "uart_writable": uart.room[1],
+        "uart_says_full": uart.full is not None,
+        "uart_bytes": uart.bytes,
+        "timer_down": timer is not None and timer.down,
+        **{_figure_name(name): _NO_REGISTER if at is None else at for name, at in offsets.items()},
+    }
+
+
+def _figure_name(name: str) -> str:
+    return name if name.startswith("uart_") else f"timer_{name}"
+
+
 def _figures(board: Board) -> dict[str, int]:
     """The board's numbers, by the names that the worker's core knows."""
-    core, memories = board.core.type, _memories(board)
+    core = board.core.type
     return {
         **_noc_figures(board.noc),
         "clock_hz": board.core.clock_hz,
         "core_model": core.unicorn,
         "refill_cycles": core.refill_cycles,
         "riscv": core.architecture is RISC_V,
-        "console": CONSOLES.index(board.hal),
+        "start": board.boot_bytes,
+        **_stock_figures(board),
         "receive_bytes": min(board.uart.receive_bytes, _MOST_RECEIVED),
-        "code_base": memories[0].origin,
-        "code_bytes": memories[0].size,
-        "data_base": memories[-1].origin,
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
         "events_base": board.events.base if board.events else 0,
         **_boot_figures(board.flash),
-        "timer_base": _UNUSED if board.timer.base == _CYCLE_COUNTER else board.timer.base,
-        "sram_bytes": sum(memory.size for memory in memories),
+        "timer_base": board.timer.base,
+        "timer_hz": board.timer.hz or board.core.clock_hz,
         "chip_columns": board.mesh.chips.columns,
         "chip_rows": board.mesh.chips.rows,
         "columns": board.mesh.pes.columns,

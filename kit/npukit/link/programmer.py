@@ -15,12 +15,22 @@ from npukit.board.board import Programmer
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
+from npukit.link.uf2 import write_uf2
 from npukit.progress import Progress
 from npukit.project.build_folder import Build
+from npukit.project.images.elf import Elf
 
 _SECONDS = 300
 _LAST_WORDS = 600
-_HOW_TO_GET = {"openocd": "apt install openocd", "pyocd": "pip install pyocd"}
+_HOW_TO_GET = {
+    "openocd": "apt install openocd",
+    "pyocd": "pip install pyocd",
+    "picotool": "https://github.com/raspberrypi/picotool/releases",
+    "esptool": "pip install esptool",
+    "bossac": "apt install bossa-cli",
+}
+_FLASH_OFFSET = 0x7F_FFFF
+"""The bits of an address behind an ESP32-C3's window onto flash that count there."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
     """Write the build's image with the board's tool, and shake hands with the firmware at `port`."""
     assert build.board.programmer is not None
     image = build.images()[0].elf
-    command = tool_command(build.board.programmer, image.name)
+    command = tool_command(build.board.programmer, image)
     if not dry_run:
         progress.stage(f"write {image.name} with {command[0]}")
         _run(command, image)
@@ -62,21 +72,55 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
     return Programmed(build.board.name, command, image, build.build_id, dry_run)
 
 
-def tool_command(programmer: Programmer, image: str) -> tuple[str, ...]:
-    """Write the image and restart the board; OpenOCD reads it back as well. To be run where the image lies."""
-    if programmer.tool == "openocd":
-        return "openocd", "-f", programmer.target, "-c", f"program {image} verify reset exit"
-    return "pyocd", "load", "--target", programmer.target, image
+def tool_command(programmer: Programmer, image: Path) -> tuple[str, ...]:
+    """Write the image and restart the board; OpenOCD, picotool and BOSSA read it back as well.
+
+    To be run where the image lies, and beside it what the tool takes instead: `esptool` a file a stretch of flash.
+    """
+    name, target = image.name, programmer.target
+    match programmer.tool:
+        case "openocd":
+            return "openocd", "-f", target, "-c", f"program {name} verify reset exit"
+        case "pyocd":
+            return "pyocd", "load", "--target", target, name
+        case "picotool":
+            return "picotool", "load", "--verify", "--execute", "--family", target, name
+        case "bossac":
+            return "bossac", "--erase", "--write", "--verify", "--reset", f"--offset={target}", _flat(image).name
+        case "esptool":
+            pieces = [word for offset, piece in _pieces(image) for word in (f"{offset:#x}", piece.name)]
+            return "esptool", "--chip", target, "write_flash", *pieces
+
+
+def _flat(image: Path) -> Path:
+    """The image as the bytes of one stretch of memory."""
+    return image.with_suffix(".bin")
+
+
+def _pieces(image: Path) -> list[tuple[int, Path]]:
+    """A file beside the image for each stretch of flash, and its place there."""
+    pieces = list[tuple[int, Path]]()
+    for address, data in Elf(image).stretches():
+        offset = address & _FLASH_OFFSET
+        path = image.with_suffix(f".{offset:x}.bin")
+        path.write_bytes(data)
+        pieces.append((offset, path))
+    return pieces
 
 
 def _run(command: tuple[str, ...], image: Path) -> None:
-    """Runs the tool in a folder with nothing but the image: both tools obey files that lie where they run."""
+    """Runs the tool in a folder with nothing but the image: tools obey files that lie where they run."""
     tool = command[0]
     if shutil.which(tool) is None:
-        raise NpukitError(f"{tool} is not here, and writes this board's flash", tries=[_HOW_TO_GET[tool]])
+        tries = [_HOW_TO_GET[tool]]
+        if tool == "picotool":
+            uf2 = write_uf2(image, command[command.index("--family") + 1])
+            tries.append(f"copy {uf2} to the drive that the board shows when it is plugged in with BOOTSEL held")
+        raise NpukitError(f"{tool} is not here, and writes this board's flash", tries=tries)
     try:
         with tempfile.TemporaryDirectory(prefix="npukit-") as folder:
-            shutil.copyfile(image, Path(folder) / image.name)
+            for each in image.parent.glob(f"{image.stem}.*"):
+                shutil.copyfile(each, Path(folder) / each.name)
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS
             )

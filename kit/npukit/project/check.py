@@ -8,16 +8,23 @@ from npukit.project.layout import SECTION_ALIGNMENT, MemoryLayout
 
 HEAP = ("malloc", "calloc", "realloc", "free", "sbrk", "_sbrk", "_malloc_r", "_free_r")
 
-PROGRAM_SECTIONS = (".vectors", ".text", ".rodata")
+PROGRAM_SECTIONS = (".boot", ".vectors", ".text")
+READ_SECTIONS = (".rodata",)
+"""Strings and tables: behind the program, or with the constants where these have a memory of their own."""
 VARIABLE_SECTIONS = (".data", ".bss")
 
 ALIGNMENT_LOSS = SECTION_ALIGNMENT - 1
 """The most bytes that alignment loses between what rises and what hangs."""
 
 
-def program_bytes(elf: Elf) -> int:
-    """Vector table, code, strings and tables, from the first byte to the last."""
-    return _extent(elf, PROGRAM_SECTIONS)
+def program_bytes(layout: MemoryLayout, elf: Elf) -> int:
+    """Vector table, code, and strings and tables behind them, from the first byte to the last."""
+    return _extent(elf, PROGRAM_SECTIONS if layout.constants_apart else PROGRAM_SECTIONS + READ_SECTIONS)
+
+
+def constant_bytes(layout: MemoryLayout, elf: Elf) -> int:
+    """Constants, with the strings and tables beside them."""
+    return layout.constants.size + (_extent(elf, READ_SECTIONS) if layout.constants_apart else 0)
 
 
 def variable_bytes(elf: Elf) -> int:
@@ -74,9 +81,9 @@ def free_bytes(layout: MemoryLayout, elf: Elf) -> int:
 def _use(layout: MemoryLayout, elf: Elf) -> dict[str, dict[str, int]]:
     """Bytes by memory and purpose, with the padding that alignment costs."""
     placed = (
-        ("code", layout.code.name, program_bytes(elf)),
+        ("code", layout.code.name, program_bytes(layout, elf)),
         ("variables", layout.variables.name, variable_bytes(elf)),
-        ("constants", layout.constants.memory.name, layout.constants.size),
+        ("constants", layout.constants.memory.name, constant_bytes(layout, elf)),
         ("activations", layout.activations.memory.name, layout.activations.size),
         ("each PE's own", layout.own.memory.name, layout.own.size),
         ("stack", layout.stack.memory.name, layout.stack.size),

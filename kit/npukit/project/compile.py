@@ -15,7 +15,7 @@ from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
 from npukit.progress import Progress, Silent
-from npukit.project.check import check_fits, check_image, free_bytes, program_bytes, variable_bytes
+from npukit.project.check import check_fits, check_image, constant_bytes, free_bytes, program_bytes, variable_bytes
 from npukit.project.files import Project, Role, Unit
 from npukit.project.images.elf import Elf
 from npukit.project.images.stack import StackReport, stack_bound
@@ -112,8 +112,8 @@ def _layout(board: Board, role: Role, stack_bytes: int) -> MemoryLayout:
 def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
     variables = variable_bytes(elf)
     return MemoryUse(
-        code=program_bytes(elf) + variables,
-        constants=layout.constants.size + layout.own.size,
+        code=program_bytes(layout, elf) + variables,
+        constants=constant_bytes(layout, elf) + layout.own.size,
         activations=layout.activations.size,
         stack=layout.stack.size,
         free=free_bytes(layout, elf),

@@ -38,15 +38,13 @@ def hal_sources(board: Board) -> tuple[Path, ...]:
 
 
 def copy_hal(board: Board, target: Path) -> None:
-    """Copy the board's C into a project's folder; that of a user with the headers beside it."""
+    """Copy the board's C into a project's folder, with the headers beside it that it includes; all those of a user."""
     target.mkdir()
     for source in hal_sources(board):
-        shutil.copyfile(source, target / source.name)
-    if not board.noc:
-        shutil.copyfile(data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h", target / f"{_ONE_CORE}.h")
-    if board.hal_file:
-        for header in board.hal_file.parent.glob("*.h"):
-            shutil.copyfile(header, target / header.name)
+        text = source.read_text(encoding="utf-8")
+        for path in (source, *source.parent.glob("*.h")):
+            if path == source or source == board.hal_file or f'"{path.name}"' in text:
+                shutil.copyfile(path, target / path.name)
 
 
 def _core_folder(board: Board) -> Path:

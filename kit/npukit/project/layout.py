@@ -51,7 +51,19 @@ class MemoryLayout:
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        return (self.code,) if self.runs_in_place else (self.code, self.variables)
+        places = (self.code, self.variables, self.constants.memory, self.stack.memory)
+        return tuple({memory.name: memory for memory in places}.values())
+
+    @property
+    def constants_apart(self) -> bool:
+        """Whether constants, and all else that is only read, have a memory apart from code and variables."""
+        return self.constants.memory not in (self.code, self.variables)
+
+    @property
+    def variables_end(self) -> int:
+        """The lowest address above the firmware's variables that something else has."""
+        hanging = (self.stack, self.own, self.activations, self.constants)
+        return min(place.start for place in hanging if place.address is not None and place.memory == self.variables)
 
     @property
     def runs_in_place(self) -> bool:

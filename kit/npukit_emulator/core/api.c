@@ -41,10 +41,26 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         WIDE(baud),
         NARROW(riscv),
         NARROW(sram_bytes),
-        NARROW(code_base),
+        NARROW(memory_count),
         NARROW(code_bytes),
-        NARROW(data_base),
-        NARROW(console),
+        NARROW(start),
+        NARROW(stock),
+        NARROW(uart_receive),
+        NARROW(uart_send),
+        NARROW(uart_readable_at),
+        NARROW(uart_readable),
+        NARROW(uart_writable_at),
+        NARROW(uart_writable),
+        NARROW(uart_says_empty),
+        NARROW(uart_says_full),
+        NARROW(uart_bytes),
+        NARROW(uart_receive_to),
+        NARROW(uart_send_from),
+        NARROW(timer_count),
+        NARROW(timer_high),
+        NARROW(timer_capture),
+        NARROW(timer_down),
+        WIDE(timer_hz),
         NARROW(receive_bytes),
         NARROW(chip_columns),
         NARROW(chip_rows),
@@ -97,12 +113,13 @@ static bool create_pes(struct mesh *mesh)
     return noc_create(mesh) == NULL;
 }
 
-struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct unicorn *functions,
-                      decode_function *decode)
+struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct memory *memories,
+                      const struct unicorn *functions, decode_function *decode)
 {
     missing = NULL;
     struct mesh *mesh = calloc(1, sizeof *mesh);
     mesh->figures = all_figures(figures, count);
+    memcpy(mesh->figures.memories, memories, mesh->figures.memory_count * sizeof *memories);
     mesh->unicorn = functions;
     mesh->decode = decode;
     return missing == NULL && create_pes(mesh) ? mesh : NULL;
@@ -131,6 +148,16 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     }
     mesh->accelerators[mesh->accelerator_count++] = (struct accelerator){base, model, figures, count};
     return NULL;
+}
+
+/* False if that is one too many. */
+int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value)
+{
+    if (mesh->rule_count == MOST_RULES) {
+        return 0;
+    }
+    mesh->rules[mesh->rule_count++] = (struct rule){kind, address, value};
+    return 1;
 }
 
 void mesh_set_lacking(struct mesh *mesh, uint32_t pe)
@@ -226,8 +253,8 @@ static uint8_t *memory(struct mesh *mesh, uint32_t place, uint32_t address, size
         return NULL;
     }
     if (place < mesh->pe_count) {
-        const bool there = is_memory(&mesh->figures, address, count);
-        return there ? mesh->pes[place].sram + place_of(&mesh->figures, address) : NULL;
+        const struct pe *pe = &mesh->pes[place];
+        return is_memory(pe, address, count) ? pe->sram + place_of(pe, address) : NULL;
     }
     uint8_t *start = noc_memory(mesh, place, &bytes);
     return start != NULL && (uint64_t)address + count <= bytes ? start + address : NULL;
@@ -292,6 +319,7 @@ void mesh_free(struct mesh *mesh)
         image = before;
     }
     noc_free(mesh);
+    stock_free(mesh);
     free(mesh->pes[0].written);
     flash_free(mesh);
     trace_free(mesh);

@@ -18,13 +18,16 @@ struct counters {
 };
 
 /* Figures by name: see api.c. `functions` are Unicorn's, in the order of `struct unicorn`. */
-API struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct unicorn *functions,
-                          decode_function *decode);
+API struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct memory *memories,
+                          const struct unicorn *functions, decode_function *decode);
 API void mesh_free(struct mesh *mesh);
 API const char *mesh_missing_figure(void);
 API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
 API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 API void mesh_set_root(struct mesh *mesh, uint32_t pe);
+
+/* What a stock board's file says of a register. Before PEs are powered up. */
+API int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value);
 
 /* Every PE that is powered up later gets one, but for those that are told to lack the one last added. */
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,

@@ -116,7 +116,7 @@ enum { FRAME_PC = 6, FRAME_PSR = 7, FRAME_FPU = 8, FRAME_FPSCR = 24 };
 /* Whether the frame can lie there; if not, the PE faults. */
 static bool frame_fits(struct pe *pe, uint32_t address, uint32_t words, uint32_t kind)
 {
-    if (address % 4 == 0 && is_memory(&pe->mesh->figures, address, 4 * (uint64_t)words)) {
+    if (address % 4 == 0 && is_memory(pe, address, 4 * (uint64_t)words)) {
         return true;
     }
     pe_fault_at(pe, kind, address, pe->pc);
@@ -166,7 +166,7 @@ static uint32_t push_frame(struct pe *pe)
     if (fpu) {
         read_fpu(pe, frame);
     }
-    memcpy(pe->sram + place_of(&pe->mesh->figures, address), frame, 4 * words);
+    memcpy(pe->sram + place_of(pe, address), frame, 4 * words);
     shadow_written(pe, address, 4 * words);
     const uint32_t thread = pe->exceptions.active == 0 ? (uint32_t)RETURN_TO_THREAD : 0U;
     const uint32_t stack = (control & CONTROL_PROCESS_STACK) != 0 ? (uint32_t)RETURN_TO_PROCESS_STACK : 0U;
@@ -202,8 +202,8 @@ static bool enter_handler(struct pe *pe, uint32_t code, uint32_t cycles)
     const uint32_t number = exceptions_highest(exceptions);
     const uint32_t vector = exceptions->vector_table + 4 * number;
     uint32_t handler = 0;
-    if (is_memory(&pe->mesh->figures, vector, sizeof handler)) {
-        memcpy(&handler, pe->sram + place_of(&pe->mesh->figures, vector), sizeof handler);
+    if (is_memory(pe, vector, sizeof handler)) {
+        memcpy(&handler, pe->sram + place_of(pe, vector), sizeof handler);
     }
     if ((handler & 1) == 0) {
         pe_fault_at(pe, FAULT_FETCH, handler, pe->pc);
@@ -269,7 +269,7 @@ bool exceptions_return(struct pe *pe, uint32_t code)
     if (!frame_fits(pe, address, words, FAULT_READ)) {
         return false;
     }
-    memcpy(frame, pe->sram + place_of(&pe->mesh->figures, address), 4 * words);
+    memcpy(frame, pe->sram + place_of(pe, address), 4 * words);
     pop_frame(pe, code, address, frame);
     pe->cycles += RETURN_CYCLES;
     blocks_jump(pe, frame[FRAME_PC] & ~1U);

@@ -100,7 +100,7 @@ void mesh_debug(struct mesh *mesh, uint32_t pe)
 
 void mesh_debug_break(struct mesh *mesh, uint32_t address, int on)
 {
-    const uint32_t place = address - mesh->figures.code_base;
+    const uint32_t place = address - mesh->pes[mesh->debug.pe].code_base;
     if (place < mesh->figures.code_bytes) {
         mesh->debug.breakpoints[place / 2] = on != 0;
     }

@@ -32,9 +32,13 @@ void port_forget(struct pe *pe, uint64_t before);
 
 /* timer.c */
 const char *timer_attach(struct pe *pe);
+bool timer_read(struct pe *pe, uint32_t address, uint32_t *value);
+void timer_write(struct pe *pe, uint32_t address);
 
 /* stock.c: what a stock board has besides. */
+enum { MOST_RULES = 48, MOST_PAGES = 32 };
 const char *stock_attach(struct pe *pe);
+void stock_free(struct mesh *mesh);
 void stock_restart(struct pe *pe);
 
 /* uart.c: on the root PE. */
@@ -51,11 +55,16 @@ struct uart {
     uint8_t *to_board; /* from the host, not yet on the wire */
     size_t to_board_first, to_board_count, to_board_room;
     bool arriving;
+    bool armed, ended; /* its DMA is to receive a byte; has */
+    uint32_t receive_to, send_from;
     uint8_t *to_host;
     size_t to_host_count, to_host_room;
 };
 
 const char *uart_attach(struct pe *pe);
+uint32_t uart_read(struct uart *uart, uint32_t offset);
+void uart_write(struct uart *uart, uint32_t offset, uint32_t value);
+bool uart_is_at(const struct uart *uart, uint32_t offset);
 void uart_receive(struct mesh *mesh, const uint8_t *data, size_t count);
 size_t uart_take(struct mesh *mesh, uint8_t *data, size_t room);
 
@@ -89,13 +98,47 @@ void flash_free(struct mesh *mesh);
 
 /* ---- the board (schedule.c, api.c) ---- */
 
+/* Words of registers that firmware sets and reads again. */
+struct page {
+    uint32_t address;
+    uint32_t words[1024];
+};
+
+enum rule_kind {
+    RULE_PAGE,    /* at `address` is a page of registers */
+    RULE_SET,     /* bits that are always set */
+    RULE_SAME,    /* reads as the register at `value` */
+    RULE_PE,      /* reads as the number of the PE */
+    RULE_RESTART, /* writing these bits restarts the board */
+};
+
+/* What the board's file says of a register. */
+struct rule {
+    uint32_t kind, address, value;
+};
+
+#define NOWHERE_AT 0xFFFFFFFFU
+
+struct memory {
+    uint32_t base, bytes;
+};
+
 struct figures {
     uint64_t clock_hz, baud;
     uint32_t core_model; /* of Unicorn's */
     uint32_t riscv; /* whether the core is one of RISC-V */
     uint32_t sram_bytes;
-    uint32_t code_base, code_bytes, data_base; /* the memory with the code, the first of `sram`; another with the rest */
-    uint32_t console; /* uart.c, timer.c: whose registers they have */
+    uint32_t memory_count;
+    struct memory memories[MOST_MEMORIES]; /* of PE 0, in the order of `sram`; the first has the code */
+    uint32_t code_bytes; /* of the first */
+    uint32_t start; /* where in it the program begins, behind what the chip itself wants there */
+    uint32_t stock; /* whether the board's own file says what registers it has: stock.c */
+    uint32_t uart_receive, uart_send, uart_readable_at, uart_readable, uart_writable_at, uart_writable;
+    uint32_t uart_says_empty, uart_says_full; /* and not whether there are bytes, or room */
+    uint32_t uart_bytes; /* registers of a byte */
+    uint32_t uart_receive_to, uart_send_from; /* where the address of a byte in memory is; NOWHERE_AT: it has no DMA */
+    uint32_t timer_count, timer_high, timer_capture, timer_down; /* NOWHERE_AT: no such register */
+    uint64_t timer_hz;
     uint32_t receive_bytes; /* that the UART holds */
     uint32_t chip_columns, chip_rows, columns, rows;
     uint64_t timer_base, noc_base, uart_base, window_base;
@@ -160,6 +203,10 @@ struct mesh {
     size_t queue_count;
     uint64_t now;
     struct uart uart;
+    struct rule rules[MOST_RULES];
+    uint32_t rule_count;
+    struct page *pages[MOST_PAGES];
+    uint32_t page_count;
     bool output; /* the UART has sent what it had to send */
     struct pe *faulted;
     uint32_t fault_other;
@@ -180,23 +227,29 @@ struct mesh {
 /* What ends a board's time from within. */
 enum end { END_NONE, END_RESTART, END_POWER, END_WATCHDOG };
 
-/* Where in a PE's `sram` an address lies; the end of it, if nowhere. */
-static inline uint32_t place_of(const struct figures *figures, uint32_t address)
+/* Where in a PE's `sram` these bytes lie, all in one of its memories; the end of it, if they do not. */
+static inline uint32_t place_of_bytes(const struct pe *pe, uint32_t address, uint64_t bytes)
 {
-    const uint32_t in_code = address - figures->code_base, in_data = address - figures->data_base;
-    if (in_code < figures->code_bytes) {
-        return in_code;
+    const struct figures *figures = &pe->mesh->figures;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < figures->memory_count; i++) {
+        const uint32_t inside = address - pe->memory_bases[i];
+        if (inside < figures->memories[i].bytes && inside + bytes <= figures->memories[i].bytes) {
+            return before + inside;
+        }
+        before += figures->memories[i].bytes;
     }
-    const bool inside = in_data < figures->sram_bytes - figures->code_bytes;
-    return inside ? figures->code_bytes + in_data : figures->sram_bytes;
+    return figures->sram_bytes;
 }
 
-/* Whether all these bytes are in one memory. */
-static inline bool is_memory(const struct figures *figures, uint32_t address, uint64_t bytes)
+static inline uint32_t place_of(const struct pe *pe, uint32_t address)
 {
-    const uint32_t place = place_of(figures, address);
-    const uint32_t end = place < figures->code_bytes ? figures->code_bytes : figures->sram_bytes;
-    return place + bytes <= end && place < end;
+    return place_of_bytes(pe, address, 1);
+}
+
+static inline bool is_memory(const struct pe *pe, uint32_t address, uint64_t bytes)
+{
+    return place_of_bytes(pe, address, bytes) < pe->mesh->figures.sram_bytes;
 }
 
 enum outcome {

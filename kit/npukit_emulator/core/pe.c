@@ -148,14 +148,19 @@ static bool on_bad_access(uc_engine *core, uc_mem_type type, uint64_t address, i
     (void)core, (void)size, (void)value;
     const bool read = type == UC_MEM_READ_UNMAPPED || type == UC_MEM_READ_PROT;
     const bool fetch = type == UC_MEM_FETCH_UNMAPPED || type == UC_MEM_FETCH_PROT;
-    const bool own_code = type == UC_MEM_WRITE_PROT && is_memory(&pe->mesh->figures, (uint32_t)address, 1);
+    const bool own_code = type == UC_MEM_WRITE_PROT && is_memory(pe, (uint32_t)address, 1);
     pe_fault(pe, read ? FAULT_READ : fetch ? FAULT_FETCH : own_code ? FAULT_OWN_CODE : FAULT_WRITE, (uint32_t)address);
     return false;
 }
 
 void pe_create(struct pe *pe)
 {
+    const struct figures *figures = &pe->mesh->figures;
     pe->state = PE_ABSENT;
+    for (uint32_t i = 0; i < figures->memory_count; i++) {
+        pe->memory_bases[i] = figures->memories[i].base;
+    }
+    pe->code_base = pe->memory_bases[0];
     pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
 }
 
@@ -163,11 +168,14 @@ static bool map_memories(struct pe *pe)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
     const struct figures *figures = &pe->mesh->figures;
-    const uint32_t data_bytes = figures->sram_bytes - figures->code_bytes;
-    uint8_t *data = pe->sram + figures->code_bytes;
-    return unicorn->mem_map_ptr(pe->core, figures->code_base, figures->code_bytes, UC_PROT_ALL, pe->sram) == UC_ERR_OK &&
-           (data_bytes == 0 ||
-            unicorn->mem_map_ptr(pe->core, figures->data_base, data_bytes, UC_PROT_ALL, data) == UC_ERR_OK);
+    uint8_t *place = pe->sram;
+    bool mapped = true;
+    for (uint32_t i = 0; i < figures->memory_count; i++) {
+        const uint32_t bytes = figures->memories[i].bytes;
+        mapped = mapped && unicorn->mem_map_ptr(pe->core, pe->memory_bases[i], bytes, UC_PROT_ALL, place) == UC_ERR_OK;
+        place += bytes;
+    }
+    return mapped;
 }
 
 static bool open_core(struct pe *pe)
@@ -192,7 +200,7 @@ static bool protect_code(struct pe *pe)
     const uint32_t page = pe->mesh->figures.riscv ? RISCV_PAGE_BYTES : ARM_PAGE_BYTES;
     const uint32_t from = (image->code_from + page - 1) / page * page;
     const uint32_t to = image->code_to / page * page;
-    const uint32_t last = pe->mesh->figures.code_base + pe->mesh->figures.code_bytes;
+    const uint32_t last = pe->code_base + pe->mesh->figures.code_bytes;
     const uint32_t end = to < last ? to : last;
     return end <= from || pe->mesh->unicorn->mem_protect(pe->core, from, end - from, UC_PROT_READ | UC_PROT_EXEC) ==
                               UC_ERR_OK;
@@ -206,7 +214,6 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     pe->blocks = image->blocks;
     pe->block = &unknown_block;
     pe->block_places = pe->mesh->figures.code_bytes / 2;
-    pe->code_base = pe->mesh->figures.code_base;
     pe->refill_cycles = pe->mesh->figures.refill_cycles;
     if (!open_core(pe) || !protect_code(pe) || !shadow_watch(pe)) {
         return "Unicorn does not start";
@@ -215,7 +222,7 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     pe->watched = debug->on && debug->pe == pe->number;
     const char *complaint = blocks_watch(pe);
     complaint = complaint ? complaint : system_attach(pe);
-    complaint = complaint ? complaint : timer_attach(pe);
+    complaint = complaint == NULL && !pe->mesh->figures.stock ? timer_attach(pe) : complaint;
     complaint = complaint ? complaint : devices_attach(pe);
     if (complaint == NULL && pe->mesh->figures.events_base != 0) {
         complaint = riscv_attach_events(pe);
@@ -243,9 +250,10 @@ static uint32_t start_arm(struct pe *pe)
     for (size_t i = 0; i < sizeof registers_zero_at_reset / sizeof registers_zero_at_reset[0]; i++) {
         write_register(pe, registers_zero_at_reset[i], 0);
     }
-    write_register(pe, UC_ARM_REG_SP, word(pe->sram));
+    const uint8_t *vectors = pe->sram + pe->mesh->figures.start;
+    write_register(pe, UC_ARM_REG_SP, word(vectors));
     write_register(pe, UC_ARM_REG_LR, UINT32_MAX);
-    return word(pe->sram + 4) & ~1U;
+    return word(vectors + 4) & ~1U;
 }
 
 /* Let the PE run from its vector table on, or from where its code begins. */
@@ -255,7 +263,7 @@ void pe_reset(struct pe *pe)
     if (pe->mesh->figures.riscv) {
         riscv_reset(pe);
     }
-    blocks_jump(pe, pe->mesh->figures.riscv ? pe->code_base : start_arm(pe));
+    blocks_jump(pe, pe->mesh->figures.riscv ? pe->code_base + pe->mesh->figures.start : start_arm(pe));
     pe->site = NO_SITE;
     pe->state = PE_RUNNING;
     schedule_add(pe->mesh, pe);

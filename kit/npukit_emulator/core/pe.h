@@ -11,6 +11,7 @@
 #include "exceptions.h"
 
 enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
+enum { MOST_MEMORIES = 6 };
 enum { NO_SITE = 1 }; /* no instruction lies at an odd address */
 
 struct mesh;
@@ -106,7 +107,7 @@ struct pe {
     uint64_t instructions;
     struct block **blocks; /* of the image */
     struct block *block;   /* that runs */
-    uint32_t block_places, code_base;
+    uint32_t block_places, code_base, memory_bases[MOST_MEMORIES];
     uint32_t refill_cycles;
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
@@ -155,7 +156,7 @@ struct pe {
     uint64_t captured; /* by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
     uint32_t lacking; /* accelerators of the board that it does not carry, a bit for each */
-    struct bus_port ports[DEVICES_PER_PE + 16];
+    struct bus_port ports[DEVICES_PER_PE + 48];
     size_t port_count;
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;

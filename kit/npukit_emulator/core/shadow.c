@@ -20,7 +20,7 @@ void shadow_create(struct mesh *mesh)
 void shadow_written(const struct pe *pe, uint32_t address, size_t bytes)
 {
     if (pe->written != NULL) {
-        memset(pe->written + place_of(&pe->mesh->figures, address), 1, bytes);
+        memset(pe->written + place_of(pe, address), 1, bytes);
     }
 }
 
@@ -34,7 +34,7 @@ static bool in_arena(const struct pe *pe, uint32_t address)
 /* Whether all these bytes have been. */
 bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes)
 {
-    return pe->written == NULL || in_arena(pe, address) || memchr(pe->written + place_of(&pe->mesh->figures, address), 0, bytes) == NULL;
+    return pe->written == NULL || in_arena(pe, address) || memchr(pe->written + place_of(pe, address), 0, bytes) == NULL;
 }
 
 /* Another PE begins with the same memory. */
@@ -90,7 +90,9 @@ static bool watch_memory(struct pe *pe, uint64_t from, uint32_t bytes)
 bool shadow_watch(struct pe *pe)
 {
     const struct figures *figures = &pe->mesh->figures;
-    const uint32_t data_bytes = figures->sram_bytes - figures->code_bytes;
-    return pe->written == NULL || (watch_memory(pe, figures->code_base, figures->code_bytes) &&
-                                   (data_bytes == 0 || watch_memory(pe, figures->data_base, data_bytes)));
+    bool watched = true;
+    for (uint32_t i = 0; i < figures->memory_count && pe->written != NULL; i++) {
+        watched = watched && watch_memory(pe, pe->memory_bases[i], figures->memories[i].bytes);
+    }
+    return watched;
 }

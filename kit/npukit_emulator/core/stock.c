@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Stock boards: registers that firmware sets once and that change nothing here, and the restart of the board. */
+ * Registers of stock boards, as their files say: a UART, a timer, and pages of words that firmware sets and reads again.
+ * A Cortex-M has its watchpoint unit besides. */
+#include <stdlib.h>
+
 #include "mesh.h"
 
-enum { MOST_PAGES = 6, PAGE_BYTES = 0x1000, WATCHPOINTS = 0xE0001000, COMPARATORS = 4 << 28 };
-enum { TEST_DEVICE = 0x00100000, TEST_RESET = 0x7777 };
-
-/* Pages of registers, in the order of `console`. */
-static const uint32_t pages[][MOST_PAGES] = {
-    {0},
-    {0},
-    {0x58100000},             /* the system counter's control */
-    {0x40000000, 0x50000000}, /* the crystal, pins */
-    {TEST_DEVICE},
-    {0x40023000, 0x40020000}, /* clocks, pins */
-};
+enum { PAGE_BYTES = 0x1000, WATCHPOINTS = 0xE0001000, COMPARATORS = 4 << 28 };
 
 /* End the board's time, if it has no boot controller that would. */
 void stock_restart(struct pe *pe)
 {
-    if (pe->mesh->figures.console != 0) {
+    if (pe->mesh->figures.stock) {
         schedule_settle(pe->mesh, blocks_time(pe)); /* bytes that have been sent meanwhile */
         pe->mesh->end = END_RESTART;
         pe->stop = STOP_LIMIT;
@@ -27,16 +19,69 @@ void stock_restart(struct pe *pe)
     }
 }
 
-static uint32_t read_nothing(struct pe *pe, void *device, uint32_t offset)
+static bool is_uart(const struct pe *pe, uint32_t address)
 {
-    (void)pe, (void)device, (void)offset;
+    const struct mesh *mesh = pe->mesh;
+    return pe->number == mesh->root && uart_is_at(&mesh->uart, address - (uint32_t)mesh->figures.uart_base);
+}
+
+static uint32_t stored(const struct mesh *mesh, uint32_t address)
+{
+    for (uint32_t i = 0; i < mesh->page_count; i++) {
+        if (address - mesh->pages[i]->address < PAGE_BYTES) {
+            return mesh->pages[i]->words[(address - mesh->pages[i]->address) / 4];
+        }
+    }
     return 0;
 }
 
-static void write_nothing(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+static uint32_t read_by_rules(const struct pe *pe, uint32_t address)
 {
-    (void)offset;
-    if (device != NULL && value == TEST_RESET) {
+    const struct mesh *mesh = pe->mesh;
+    uint32_t value = stored(mesh, address);
+    for (uint32_t i = 0; i < mesh->rule_count; i++) {
+        const struct rule *rule = &mesh->rules[i];
+        if (rule->address != address) {
+            continue;
+        }
+        value |= rule->kind == RULE_SET ? rule->value : 0;
+        value = rule->kind == RULE_SAME ? stored(mesh, rule->value) : rule->kind == RULE_PE ? pe->number : value;
+    }
+    return value;
+}
+
+static uint32_t read_register(struct pe *pe, void *device, uint32_t offset)
+{
+    const struct page *page = device;
+    const uint32_t address = page->address + offset;
+    uint32_t value;
+    if (is_uart(pe, address)) {
+        return uart_read(&pe->mesh->uart, address - (uint32_t)pe->mesh->figures.uart_base);
+    }
+    return timer_read(pe, address, &value) ? value : read_by_rules(pe, address);
+}
+
+static bool restarts(const struct mesh *mesh, uint32_t address, uint32_t value)
+{
+    for (uint32_t i = 0; i < mesh->rule_count; i++) {
+        const struct rule *rule = &mesh->rules[i];
+        if (rule->kind == RULE_RESTART && rule->address == address && (value & rule->value) == rule->value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_register(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+{
+    struct page *page = device;
+    const uint32_t address = page->address + offset;
+    page->words[offset / 4] = value;
+    timer_write(pe, address);
+    if (pe->number == pe->mesh->root) {
+        uart_write(&pe->mesh->uart, address - (uint32_t)pe->mesh->figures.uart_base, value);
+    }
+    if (restarts(pe->mesh, address, value)) {
         stock_restart(pe);
     }
 }
@@ -48,18 +93,64 @@ static uint32_t read_watchpoints(struct pe *pe, void *device, uint32_t offset)
     return offset == 0 ? COMPARATORS : offset == 4 ? (uint32_t)blocks_time(pe) : 0;
 }
 
+static void write_watchpoints(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+{
+    (void)pe, (void)device, (void)offset, (void)value;
+}
+
+/* The page of registers at an address, made if there is none. 0: there are too many. */
+static struct page *page_at(struct mesh *mesh, uint32_t address)
+{
+    const uint32_t first = address / PAGE_BYTES * PAGE_BYTES;
+    for (uint32_t i = 0; i < mesh->page_count; i++) {
+        if (mesh->pages[i]->address == first) {
+            return mesh->pages[i];
+        }
+    }
+    struct page *page = mesh->page_count < MOST_PAGES ? calloc(1, sizeof *page) : NULL;
+    if (page != NULL) {
+        page->address = first;
+        mesh->pages[mesh->page_count++] = page;
+    }
+    return page;
+}
+
+/* All pages that the board's file names, once. */
+static bool make_pages(struct mesh *mesh)
+{
+    bool made = page_at(mesh, (uint32_t)mesh->figures.uart_base) != NULL;
+    if (mesh->figures.timer_count != NOWHERE_AT) {
+        made = made && page_at(mesh, (uint32_t)mesh->figures.timer_base + mesh->figures.timer_count) != NULL;
+    }
+    for (uint32_t i = 0; i < mesh->rule_count; i++) {
+        made = made && page_at(mesh, mesh->rules[i].address) != NULL;
+    }
+    return made;
+}
+
 const char *stock_attach(struct pe *pe)
 {
-    const uint32_t console = pe->mesh->figures.console;
-    const char *complaint = NULL;
-    for (uint32_t i = 0; i < MOST_PAGES && pages[console][i] != 0 && complaint == NULL; i++) {
-        void *const restarts = pages[console][i] == TEST_DEVICE ? pe : NULL;
-        const struct bus_port port = {NULL, restarts, read_nothing, write_nothing, NULL, false, true, 0};
-        complaint = bus_attach(pe, pages[console][i], PAGE_BYTES, port);
+    struct mesh *mesh = pe->mesh;
+    if (!mesh->figures.stock) {
+        return NULL;
     }
-    if (console != 0 && !pe->mesh->figures.riscv && complaint == NULL) {
-        const struct bus_port port = {NULL, NULL, read_watchpoints, write_nothing, NULL, false, false, 0};
+    const char *complaint = make_pages(mesh) ? NULL : "the board has too many pages of registers";
+    for (uint32_t i = 0; i < mesh->page_count && complaint == NULL; i++) {
+        struct page *page = mesh->pages[i];
+        const bool bytes = mesh->figures.uart_bytes && mesh->figures.uart_base - page->address < PAGE_BYTES;
+        const struct bus_port port = {NULL, page, read_register, write_register, NULL, bytes, true, 0};
+        complaint = bus_attach(pe, page->address, PAGE_BYTES, port);
+    }
+    if (!mesh->figures.riscv && complaint == NULL) {
+        const struct bus_port port = {NULL, NULL, read_watchpoints, write_watchpoints, NULL, false, false, 0};
         complaint = bus_attach(pe, WATCHPOINTS, PAGE_BYTES, port);
     }
     return complaint;
+}
+
+void stock_free(struct mesh *mesh)
+{
+    for (uint32_t i = 0; i < mesh->page_count; i++) {
+        free(mesh->pages[i]);
+    }
 }

@@ -313,7 +313,7 @@ static bool is_narrow(uint32_t offset)
 void system_reset(struct pe *pe)
 {
     pe->exceptions = (struct exceptions){
-        .enabled = ALWAYS_ENABLED, .vector_table = pe->mesh->figures.code_base, .configuration = CONFIGURATION_AT_RESET, .fpu_context = FPU_CONTEXT_AT_RESET};
+        .enabled = ALWAYS_ENABLED, .vector_table = pe->code_base + pe->mesh->figures.start, .configuration = CONFIGURATION_AT_RESET, .fpu_context = FPU_CONTEXT_AT_RESET};
     pe->fpu = pe->mesh->figures.riscv != 0;
 }
 

@@ -3,24 +3,9 @@
  * The UART of the root PE, and the wire to the host: hardware manual, section 5. */
 #include <string.h>
 
-#include "mesh.h"
+#include "api.h"
 
 enum { REGISTER_BYTES = 0x1000, BITS_PER_BYTE = 10, LOST = 4 };
-
-/* Where a UART's registers have what matters: the data, whether there is some, whether there is room for more. The others
- * are of no effect. Whose they are: `console` of the board's figures. */
-static const struct uart_registers {
-    uint32_t receive, send, readable_at, readable, writable_at, writable;
-    bool says_full; /* and not whether there is room */
-    bool bytes;     /* registers of a byte */
-} all_registers[] = {
-    {0, 0, 4, 1, 4, 2, false, false},                 /* pe-mesh */
-    {0, 0, 4, 2, 4, 1, true, false},                  /* Arm's CMSDK, on its MPS2+ */
-    {0, 0, 4, 2, 4, 1, true, false},                  /* on its MPS3 */
-    {0x518, 0x51C, 0x108, 1, 0x11C, 1, false, false}, /* nRF51 */
-    {0, 0, 5, 1, 5, 0x20, false, true},               /* 16550 */
-    {4, 4, 0, 0x20, 0, 0x80, false, false},           /* STM32F4 */
-};
 
 static void on_sent(struct mesh *mesh, void *subject);
 static void on_received(struct mesh *mesh, void *subject);
@@ -50,7 +35,7 @@ static void on_sent(struct mesh *mesh, void *subject)
 /* Besides the byte on the line, a stock board's holds one. */
 static uint32_t room_to_send(const struct uart *uart)
 {
-    return uart->pe->mesh->figures.console == 0 ? sizeof uart->sending : 1;
+    return uart->pe->mesh->figures.stock ? 1 : sizeof uart->sending;
 }
 
 static void write_data(struct uart *uart, uint8_t byte)
@@ -76,35 +61,87 @@ static uint8_t read_data(struct uart *uart)
     return byte;
 }
 
-static const struct uart_registers *registers_of(const struct uart *uart)
+/* ---- registers, where the board's file says that they are ---- */
+
+static uint32_t read_status(struct uart *uart, uint32_t offset, bool readable)
 {
-    return &all_registers[uart->pe->mesh->figures.console];
+    const struct figures *figures = &uart->pe->mesh->figures;
+    const bool writable = (uart->sending_count < room_to_send(uart)) != (figures->uart_says_full != 0);
+    const bool lost = uart->lost && !figures->stock;
+    uart->lost = false;
+    return (readable != (figures->uart_says_empty != 0) && offset == figures->uart_readable_at ? figures->uart_readable : 0U) |
+           (writable && offset == figures->uart_writable_at ? figures->uart_writable : 0U) | (lost ? LOST : 0U);
 }
 
-static uint32_t read_status(struct uart *uart, uint32_t offset)
+/* Of a UART that puts what it receives into memory by itself: when somebody looks, early enough. */
+static bool receive_into_memory(struct uart *uart)
 {
-    const struct uart_registers *registers = registers_of(uart);
-    const bool readable = uart->received_count > 0;
-    const bool writable = (uart->sending_count < room_to_send(uart)) != registers->says_full;
-    const bool lost = uart->lost && registers == &all_registers[0];
-    uart->lost = false;
-    return (readable && offset == registers->readable_at ? registers->readable : 0U) |
-           (writable && offset == registers->writable_at ? registers->writable : 0U) | (lost ? LOST : 0U);
+    if (uart->armed && uart->received_count > 0) {
+        const uint8_t byte = read_data(uart);
+        mesh_write(uart->pe->mesh, uart->pe->number, uart->receive_to, &byte, 1);
+        uart->armed = false;
+        uart->ended = true;
+    }
+    return uart->ended;
+}
+
+static void write_to_dma(struct uart *uart, uint32_t offset, uint32_t value)
+{
+    const struct figures *figures = &uart->pe->mesh->figures;
+    uint8_t byte = 0;
+    if (offset == figures->uart_receive_to) {
+        uart->receive_to = value;
+    } else if (offset == figures->uart_send_from) {
+        uart->send_from = value;
+    } else if (offset == figures->uart_readable_at) {
+        uart->ended = false;
+    } else if (offset == figures->uart_receive) {
+        uart->armed = true;
+    } else if (offset == figures->uart_send && mesh_read(uart->pe->mesh, uart->pe->number, uart->send_from, &byte, 1)) {
+        write_data(uart, byte);
+    }
+}
+
+static bool has_dma(const struct uart *uart)
+{
+    return uart->pe->mesh->figures.uart_receive_to != NOWHERE_AT;
+}
+
+/* Whether that register is one of those which matter here. */
+bool uart_is_at(const struct uart *uart, uint32_t offset)
+{
+    const struct figures *figures = &uart->pe->mesh->figures;
+    return offset == figures->uart_receive || offset == figures->uart_send || offset == figures->uart_readable_at ||
+           offset == figures->uart_writable_at;
+}
+
+uint32_t uart_read(struct uart *uart, uint32_t offset)
+{
+    if (has_dma(uart)) {
+        return read_status(uart, offset, receive_into_memory(uart));
+    }
+    return offset == uart->pe->mesh->figures.uart_receive ? read_data(uart) : read_status(uart, offset, uart->received_count > 0);
+}
+
+void uart_write(struct uart *uart, uint32_t offset, uint32_t value)
+{
+    if (has_dma(uart)) {
+        write_to_dma(uart, offset, value);
+    } else if (offset == uart->pe->mesh->figures.uart_send) {
+        write_data(uart, (uint8_t)value);
+    }
 }
 
 static uint32_t read_uart(struct pe *pe, void *device, uint32_t offset)
 {
-    struct uart *uart = device;
     (void)pe;
-    return offset == registers_of(uart)->receive ? read_data(uart) : read_status(uart, offset);
+    return uart_read(device, offset);
 }
 
 static void write_uart(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     (void)pe;
-    if (offset == registers_of(device)->send) {
-        write_data(device, (uint8_t)value);
-    }
+    uart_write(device, offset, value);
 }
 
 /* ---- from the host ---- */
@@ -119,7 +156,7 @@ static void on_received(struct mesh *mesh, void *subject)
 {
     struct uart *uart = subject;
     const struct figures *figures = &mesh->figures;
-    if (figures->console != 0 && uart->received_count == figures->receive_bytes) {
+    if (figures->stock && uart->received_count == figures->receive_bytes) {
         arrive_next(mesh, mesh->now); /* as in QEMU, a byte for a stock board waits for room */
         return;
     }
@@ -172,6 +209,6 @@ const char *uart_attach(struct pe *pe)
     struct uart *uart = &pe->mesh->uart;
     uart->pe = pe;
     uart->byte_cycles = BITS_PER_BYTE * figures->clock_hz / figures->baud;
-    const struct bus_port port = {NULL, uart, read_uart, write_uart, NULL, registers_of(uart)->bytes, true, 0};
-    return bus_attach(pe, figures->uart_base, REGISTER_BYTES, port);
+    const struct bus_port port = {NULL, uart, read_uart, write_uart, NULL, false, true, 0};
+    return figures->stock ? NULL : bus_attach(pe, figures->uart_base, REGISTER_BYTES, port);
 }

@@ -99,6 +99,27 @@ function next
     assert report.program_bytes == 20
 
 
+def test_a_call_that_never_returns_may_be_followed_by_what_aligns_literals(tmp_path: Path) -> None:
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, lr}}
+    ldr r0, literal
+    movs r1, #0
+    bl restart
+    mov r8, r8
+literal:
+    .word 0xFFFFFFFF
+{end("reset_handler")}
+function restart
+    b restart
+{end("restart")}
+""",
+    )
+    assert report.program_bytes == 8
+
+
 def test_a_jump_into_the_middle_of_another_function_goes_on_there(tmp_path: Path) -> None:
     """As __aeabi_ui2d of GNU's library goes on in __adddf3, whose end gives back what both have pushed."""
     report = bound(

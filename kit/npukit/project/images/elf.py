@@ -15,6 +15,8 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
 THUMB = 1
+LARGEST_GAP = 1 << 20
+"""The most bytes between two parts of an image that lie in one memory."""
 """Set in the address of every function of an M-profile core."""
 
 
@@ -123,13 +125,19 @@ class Elf:
         return [(segment["p_paddr"], segment.data()) for segment in loaded]
 
     def binary(self) -> tuple[int, bytes]:
-        """The flat image: its load address and its bytes, gaps filled with zeros."""
-        segments = self.segments()
-        start = min(address for address, _ in segments)
-        image = bytearray(max(address + len(data) for address, data in segments) - start)
-        for address, data in segments:
-            image[address - start : address - start + len(data)] = data
-        return start, bytes(image)
+        """The first stretch of the image: its load address and its bytes."""
+        return self.stretches()[0]
+
+    def stretches(self) -> list[tuple[int, bytes]]:
+        """The image by memories: load addresses and bytes, small gaps filled with zeros."""
+        stretches = list[tuple[int, bytes]]()
+        for address, data in sorted(self.segments()):
+            start, before = stretches[-1] if stretches else (address, b"")
+            if address - start - len(before) > LARGEST_GAP:
+                stretches.append((address, data))
+                continue
+            stretches[-1:] = [(start, before.ljust(address - start, b"\0") + data)]
+        return stretches
 
     @cached_property
     def _addresses(self) -> dict[str, set[int]]:

@@ -89,14 +89,18 @@ class Walk:
         return other is not None
 
     def comes_back(self, following: int) -> bool:
-        """A call at a function's very end is one that never returns."""
-        return following in self.code
+        """A call at a function's very end, or before the NOP that aligns its literals, is one that never returns."""
+        aligns = following + len(_ARMV6_M_NOP) not in self.code and self.elf.read(following, 2) == _ARMV6_M_NOP
+        return following in self.code and not aligns
 
     def puzzled(self, address: int, what: str) -> NpukitError:
         return NpukitError(
             f"the stack of {self.function.name} cannot be bounded: at {address:#x} it {what}",
             tries=["no alloca and no arrays of variable size", "a kernel without that instruction"],
         )
+
+
+_ARMV6_M_NOP = bytes.fromhex("c046")
 
 
 def _stretches(elf: Elf, function: Function) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,34 @@
+"""UF2: an image as the file that boards take which show their flash as a drive (github.com/microsoft/uf2)."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from npukit.project.images.elf import Elf
+
+FAMILIES = {"rp2040": 0xE48B_FF56, "rp2350-arm-s": 0xE48B_FF59, "rp2350-riscv": 0xE48B_FF5A}
+_BLOCK = struct.Struct("<8I476sI")
+_FIRST, _SECOND, _LAST = 0x0A32_4655, 0x9E5D_5157, 0x0AB1_6F30
+_NAMES_FAMILY = 0x2000
+_BYTES = 256
+
+
+def write_uf2(image: Path, family: str) -> Path:
+    """The UF2 file beside the image."""
+    path = image.with_suffix(".uf2")
+    path.write_bytes(uf2(Elf(image).stretches(), FAMILIES[family]))
+    return path
+
+
+def uf2(stretches: list[tuple[int, bytes]], family: int) -> bytes:
+    """The file of these bytes, by their addresses, in blocks of 256 that begin at multiples of 256."""
+    pages = dict[int, bytearray]()
+    for address, data in stretches:
+        for at, byte in enumerate(data, address):
+            pages.setdefault(at // _BYTES * _BYTES, bytearray(_BYTES))[at % _BYTES] = byte
+    blocks = sorted(pages.items())
+    return b"".join(
+        _BLOCK.pack(_FIRST, _SECOND, _NAMES_FAMILY, at, _BYTES, number, len(blocks), family, bytes(data), _LAST)
+        for number, (at, data) in enumerate(blocks)
+    )
