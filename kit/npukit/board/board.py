@@ -271,7 +271,7 @@ class Board(_Part):
     renode: Renode | None = None
     emulator: EmulatedRegisters | None = None
     boot_bytes: int = Field(default=0, ge=0, le=0x1_0000)
-    """Where the program begins in its memory, behind what the chip wants there: its C has a section `.boot`."""
+    """The program begins so far into its memory, behind what the chip wants there, section `.boot` of its C."""
 
     @model_validator(mode="before")
     @classmethod

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Offset = Annotated[int, Field(ge=0, lt=0x1000)]
-"""From a device's base address."""
+"""A register's distance from its device's base address."""
 Bits = tuple[Offset, Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]]
 """A register, and bits of it."""
 Rule = tuple[str, int, int]
