@@ -56,7 +56,7 @@ class MemoryLayout:
 
     @property
     def constants_apart(self) -> bool:
-        """Whether constants, and all else that is only read, have a memory apart from code and variables."""
+        """True if constants, and all else that is only read, have a memory apart from code and variables."""
         return self.constants.memory not in (self.code, self.variables)
 
     @property
