@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -13,7 +14,7 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import Routine as Code
 from npukit.accel.cortex_m.kernel import entry_cycles, routine
 from npukit.accel.cortex_m.kernels.norm import norm
-from npukit.accel.cortex_m.kernels.rows import Strides
+from npukit.accel.cortex_m.kernels.rows import Part, Strides
 from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, Routine, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -27,26 +28,29 @@ _DIGEST_DIGITS = 8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """An op as a routine for so many rows of a length, and the constants that it reads."""
+    """An op as a routine for so many rows, or for the same part of each, and the constants that it reads: those of all
+    numbers of a row, or of those from one to before another."""
 
     note: str
-    body: Callable[[int, int, Strides], Assembly]
-    constants: np.ndarray
+    length: int
+    body: Callable[[int, Part, Strides], Assembly]
+    constants: Callable[[int, int], np.ndarray]
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cycles = self._dense(output).cycles + entry_cycles(constants=True)
-        return Cost(cycles, self.constants.nbytes, constants_key=self.note)
+        return Cost(cycles, self._constants(output).nbytes, constants_key=self.note)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
         """The routine for a box of the output, if what holds it holds nothing else."""
         yield routine(self._dense(output))
 
     def lowered(self, tile: Tile) -> Lowered:
-        constants = ConstantArray(f"{tile.name}_constants", self.constants, 4, "of each row")
+        constants = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "of each row")
         (source,), target = tile.inputs, tile.output
         shape = target.box.shape
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
-        body = self.body(prod(shape[outer:-1]), shape[-1], (source.pixel_stride, target.pixel_stride))
+        strides = source.pixel_stride, target.pixel_stride
+        body = self.body(prod(shape[outer:-1]), Part(self.length, shape[-1]), strides)
         name = f"{self.note.replace(' ', '_')}_{routine(body).name[-_DIGEST_DIGITS:]}"
         code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
         calls = (
@@ -55,21 +59,28 @@ class Rows:
         )
         return Lowered((constants,), Routines(tuple(calls)))
 
+    def _constants(self, output: Box) -> np.ndarray:
+        """The constants for a box of the output; of parts of rows behind the number of their first one."""
+        start, stop = (*output.start[-1:], *output.stop[-1:]) or (0, 1)
+        constants = self.constants(start, stop)
+        return constants if stop - start == self.length else np.insert(constants, 0, start)
+
     def _dense(self, output: Box) -> Assembly:
-        length = output.shape[-1]
-        return self.body(output.elements // length, length, (length, length))
+        count = (1, *output.shape)[-1]
+        return self.body(output.elements // count, Part(self.length, count), (self.length, count))
 
 
 def rows_of(net: Net, op: Op) -> Rows | None:
     """The routine for an op over rows; None for others, and where numbers would leave 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
     if isinstance(attributes, Softmax) and length <= LONGEST:
-        table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta)
-        return Rows("softmax by table", softmax, table[::-1].astype(np.int32))
+        table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta)[::-1].astype(np.int32)
+        return Rows("softmax by table", length, softmax, lambda start, stop: table)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):
         zero = quantization(net, op.inputs[0]).zero_point
         pairs = np.stack([net.constants[name] for name in op.inputs[1:]], axis=-1)
-        return Rows("norm", lambda rows, length, strides: norm(rows, length, strides, attributes, zero), pairs)
+        body = partial(norm, attributes=attributes, zero=zero)
+        return Rows("norm", length, body, lambda start, stop: pairs[start:stop].ravel())
     return None
 
 

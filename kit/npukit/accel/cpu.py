@@ -45,6 +45,7 @@ from npukit.net.ops import (
     Matmul,
     MaxPool,
     Mean,
+    Norm,
     Quantize,
     ResizeBilinear,
     ResizeNearest,
@@ -130,7 +131,10 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
             return _filter_constants(net, op, output, prefix)
         case Softmax():
             table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta).astype(np.int32)
-            return (_array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest"),)
+            exp = _array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest")
+            return (exp, *_first_of_part(net, op, output, prefix))
+        case Norm():
+            return (*_constant_operands(net, op, output, prefix), *_first_of_part(net, op, output, prefix))
         case Sums():
             chosen = net.constants[op.inputs[1]][output.start[-1] : output.stop[-1]]
             return (_array(prefix, "weights", chosen, "weights of some input channels, output channel by channel"),)
@@ -152,6 +156,13 @@ def _steps(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray
     told = {"offset": "taken away before dividing", "step": "of the quantised numbers"}
     for (role, text), name in zip(told.items(), op.inputs[1:], strict=True):
         yield _array(prefix, role, _part(net.constants[name], operand_box(net, op, name, output)), text)
+
+
+def _first_of_part(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray]:
+    """The place in its row of the first number that is made, where it is not all of the row: data, as PEs that make
+    other parts of as many numbers have the same code."""
+    if output.shape[-1:] != net.tensor(op.output).shape[-1:]:
+        yield _array(prefix, "first", np.array(output.start[-1:], np.int32), "of each row's numbers that is made")
 
 
 def _places(
@@ -199,7 +210,7 @@ def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
         return Box(starts, stops)
     if rows := rows_of(net, op):
         return rows.box(f"p{op.inputs.index(name)}", shape, output)
-    if not SPECS[op.kind].elementwise or isinstance(op.attributes, Lookup):
+    if not (SPECS[op.kind].elementwise or isinstance(op.attributes, Norm)) or isinstance(op.attributes, Lookup):
         return Box.whole(shape)
     starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
     spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from npukit.accel.engines import AS_ASKED, with_core
 from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
+from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.net.ops import Dequantize, Quantize
 from npukit.net.receptive import cuttable_axes
@@ -189,15 +190,17 @@ def _other_board(problem: Problem) -> Iterator[str]:
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
-    """The op, which one PE must compute whole, that has more going in or out than any PE holds."""
+    """The op of which the least that one PE can compute has more going in or out than any PE holds."""
     room = board.memory_for("activations").size
     for op in graph.ops:
-        if cuttable_axes(graph.net, op):
-            continue
-        going_in = sum(graph.net.tensor(name).bytes for name in op.inputs if name not in graph.net.constants)
-        largest = max(going_in, graph.net.tensor(op.output).bytes)
+        axes, shape = cuttable_axes(graph.net, op), graph.shape(op.output)
+        stop = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+        least = Box(tuple(0 for _ in shape), stop)
+        going_in = sum(box.elements * graph.element_bytes(name) for name, box in graph.needs_of(op, least))
+        largest = max(going_in, least.elements * graph.element_bytes(op.output))
         if largest > room:
-            return f"one PE must compute {op.name} ({op.title}) whole, with {largest:,} bytes in {room:,}"
+            what = f"some of {op.name} ({op.title})" if axes else f"{op.name} ({op.title}) whole"
+            return f"one PE must compute {what}, with {largest:,} bytes in {room:,}"
     return ""
 
 

@@ -18,8 +18,9 @@ from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import Effort, LatencySearch
+from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import Walk
-from npukit.plan.search.tries import planned, tried, why_not
+from npukit.plan.search.tries import latency, planned, tried, why_not
 from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.problem import Problem
 
@@ -42,8 +43,21 @@ THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 def fastest_plan(problem: Problem) -> Plan:
     """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
 
-    If nothing fits, the plan that comes closest.
+    If nothing fits, the plan that comes closest. On PEs of several chips a search over layouts, which knows no borders
+    of chips, is only for what list scheduling does not fit there.
     """
+    scheduled = scheduled_plan(problem) if problem.board.noc and len(problem.order) > 1 else None
+    if scheduled and len(problem.order) > problem.board.mesh.pes.count:
+        return scheduled
+    best = _best_layouts(problem)
+    if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) <= latency(scheduled)):
+        return best
+    _lost(problem, best, scheduled)
+    return scheduled
+
+
+def _best_layouts(problem: Problem) -> Plan:
+    """The fastest frame that the search over layouts finds, or what comes closest."""
     search = _search(problem)
     found = _resident_frame(problem, search, {})
     plan = found.plan

@@ -92,6 +92,12 @@ class Graph:
         kinds = tuple(part.attributes for part in op.parts)
         return op.engine, kinds, tuple((part.kind, self._value_of(name)) for part, name in operands)
 
+    def form(self, op: Op) -> Hashable:
+        """The key of ops that compute alike: the same but for the values of their constants and their scales."""
+        names = (name for part in op.parts for name in (*part.inputs, *part.outputs))
+        tensors = tuple((self.net.tensor(name).shape, self.net.tensor(name).dtype) for name in names)
+        return op.engine, tuple((part.kind, part.attributes) for part in op.parts), tensors
+
     def _value_of(self, name: str) -> Hashable:
         """A constant by name, any other tensor by all but its name."""
         return name if name in self.net.constants else replace(self.net.tensor(name), name="")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernels.rows import Strides, each_row, unrolled
+from npukit.accel.cortex_m.kernels.rows import Part, Strides, each_row, from_first, unrolled
 from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm
 
 _AT_ONCE = 4
 
 
-def norm(rows: int, length: int, strides: Strides, attributes: Norm, zero: int) -> Assembly:
-    """r0 input, r1 output, r12 a multiplier and an offset for each number of a row; `zero` is the input's."""
-    asm = Assembly()
+def norm(rows: int, part: Part, strides: Strides, attributes: Norm, zero: int) -> Assembly:
+    """r0 input, r1 output, r12 a multiplier and an offset for each number that is made of a row; `zero` is the
+    input's."""
+    asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")
-    with each_row(asm, rows, length, strides):
+    with each_row(asm, rows, part, strides):
         _emit_sums(asm, length)
         _emit_spread(asm, length, attributes, zero)
         _emit_inverse_root(asm)
@@ -22,8 +23,11 @@ def norm(rows: int, length: int, strides: Strides, attributes: Norm, zero: int) 
         asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "lsl r7, r7, r3")
         asm.constant("r6", length)
         asm.emit("lsl r6, r6, r3")
-        unrolled(asm, length, 2, lambda first, count: _emit_results(asm, first, count, attributes.shift), end="r3")
-        asm.add("r12", "r12", -8 * length, "r4")
+        with from_first(asm, part):
+            unrolled(
+                asm, part.count, 2, lambda first, count: _emit_results(asm, first, count, attributes.shift), end="r3"
+            )
+            asm.add("r12", "r12", -8 * part.count, "r4")
     asm.emit("pop {r4-r11, pc}")
     return asm
 

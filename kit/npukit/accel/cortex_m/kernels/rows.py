@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 
@@ -12,15 +13,40 @@ Strides = tuple[int, int]
 UNROLLED = 16
 
 
+@dataclass(frozen=True)
+class Part:
+    """The numbers of a row that are made: `count` of `length`, all of which are read. Which is the first is data."""
+
+    length: int
+    count: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.count == self.length
+
+
 @contextmanager
-def each_row(asm: Assembly, rows: int, length: int, strides: Strides) -> Iterator[None]:
-    """The code for a row, behind which r0 and r1 stand behind the row; r2 is the end of the input, r4 is spare."""
+def each_row(asm: Assembly, rows: int, part: Part, strides: Strides) -> Iterator[None]:
+    """The code for a row, behind which r0 and r1 stand as many numbers on as are made; r2 is the end of the input, r4
+    is spare. r12 begins at the constants: behind the number of a part's first one."""
+    if not part.is_whole:
+        asm.emit("add r12, r12, #4")
     if rows > 1:
         asm.add("r2", "r0", rows * strides[0], "r4")
     with asm.loop(rows, closing=("cmp r0, r2",)):
         yield
         for register, stride in zip(("r0", "r1"), strides, strict=True):
-            asm.add(register, register, stride - length if rows > 1 else 0, "r4")
+            asm.add(register, register, stride - part.count if rows > 1 else 0, "r4")
+
+
+@contextmanager
+def from_first(asm: Assembly, part: Part) -> Iterator[None]:
+    """The code for the numbers that are made, with r0 at the first one, whose number lies before r12; r4 is spare."""
+    if not part.is_whole:
+        asm.emit("ldr r4, [r12, #-4]", "add r0, r0, r4")
+    yield
+    if not part.is_whole:
+        asm.emit("ldr r4, [r12, #-4]", "sub r0, r0, r4")
 
 
 def unrolled(

@@ -6,7 +6,7 @@ The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 from __future__ import annotations
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernels.rows import UNROLLED, Strides, each_row, unrolled
+from npukit.accel.cortex_m.kernels.rows import UNROLLED, Part, Strides, each_row, from_first, unrolled
 
 LONGEST = 4095
 """Elements of a row whose sum of exponentials, each at most 2^19, fits 31 bits."""
@@ -16,11 +16,11 @@ _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
-def softmax(rows: int, length: int, strides: Strides) -> Assembly:
+def softmax(rows: int, part: Part, strides: Strides) -> Assembly:
     """r0 input, r1 output, r12 the table, from the least difference on; within a row r3 its entry for the value 0."""
-    asm = Assembly()
+    asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")
-    with each_row(asm, rows, length, strides):
+    with each_row(asm, rows, part, strides):
         asm.comment("r5 the row's largest value")
         _emit_largest(asm, length)
         asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
@@ -29,7 +29,8 @@ def softmax(rows: int, length: int, strides: Strides) -> Assembly:
         _emit_each(asm, length, _SUM)
         _emit_reciprocal(asm)
         asm.comment("each exponential times that, to 8 bits")
-        _emit_each(asm, length, _RESULT, moves=True)
+        with from_first(asm, part):
+            _emit_each(asm, part.count, _RESULT, moves=True)
     asm.emit("pop {r4-r11, pc}")
     return asm
 

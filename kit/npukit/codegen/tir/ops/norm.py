@@ -11,9 +11,11 @@ from npukit.net.ops import Norm
 from npukit.net.requantize import quantization
 
 
-def norm(tile: Tile, source: Array, multipliers: Array, offsets: Array, output: Array) -> None:
+def norm(tile: Tile, source: Array, multipliers: Array, offsets: Array, *rest: Array) -> None:
+    """`rest`: the place of the first number of each row that is made, unless all are, and the output."""
     given, made, attributes = Layout.of(tile.inputs[0]), Layout.of(tile.output), tile.op.attributes
     assert isinstance(attributes, Norm)
+    *first, output = rest
     length, zero = given.channels, quantization(tile.net, tile.op.inputs[0]).zero_point
     with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y, loop("row", 0, made.pixels) as row:
         start, to = let("start", given.index(n, y, row)), made.index(n, y, row)
@@ -32,8 +34,9 @@ def norm(tile: Tile, source: Array, multipliers: Array, offsets: Array, output: 
         left = let("left", select(most > 31, 31, most))
         inverse = let("inverse", inverse_root(cast("int32", top)) >> select(left < 0, 0 - left, 0))
         up = let("up", cast("uint32", select(left < 0, 0, left)))
-        with loop("i", 0, length) as i:
-            value = cast("int32", source[start + i]) - (0 if attributes.centred else zero)
+        begin = let("begin", start + first[0][0]) if first else start
+        with loop("i", 0, made.channels) as i:
+            value = cast("int32", source[begin + i]) - (0 if attributes.centred else zero)
             distance = let("distance", cast("int32", cast("uint32", value * length - middle) << up))
             normal = let("normal", _high(distance, inverse, 1 << 31))
             result = _high(normal, multipliers[i], 0) + offsets[i]

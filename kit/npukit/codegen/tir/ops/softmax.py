@@ -12,20 +12,23 @@ OUTPUT_BITS = 8
 WIDEST_SHIFT = 31
 
 
-def softmax(tile: Tile, source: Array, exp: Array, output: Array) -> None:
+def softmax(tile: Tile, source: Array, exp: Array, *rest: Array) -> None:
+    """`rest`: the place of the first number of each row that is made, unless all are, and the output."""
+    *first, output = rest
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y, loop("row", 0, made.pixels) as row:
         start, to = let("start", given.index(n, y, row)), made.index(n, y, row)
-        largest = _largest(source, start, made.channels)
+        largest = _largest(source, start, given.channels)
         total = Local("sum", "int32", 0)
-        with loop("i", 0, made.channels) as i:
+        with loop("i", 0, given.channels) as i:
             entry = exp[largest.value - cast("int32", source[start + i])]
             total.set(total.value + rounded_shift(entry, ACCUMULATOR_INTEGER_BITS))
         zeros = let("zeros", call("__builtin_clz", cast("uint32", total.value)))
         scale = let("scale", reciprocal(_fraction(total.value, zeros)))
         shift = let("shift", ACCUMULATOR_INTEGER_BITS + 31 - OUTPUT_BITS - zeros)
+        begin = let("begin", start + first[0][0]) if first else start
         with loop("i", 0, made.channels) as i:
-            entry = exp[largest.value - cast("int32", source[start + i])]
+            entry = exp[largest.value - cast("int32", source[begin + i])]
             share = _shifted(high_product(entry, scale), shift)
             output[to + i] = cast("int8", clamp(share - 128, (-128, 127)))
 

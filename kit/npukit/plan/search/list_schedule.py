@@ -1,0 +1,240 @@
+"""One frame on many PEs by list scheduling: each op in its turn goes to the PEs on which it is done first.
+
+An op is tried in splits of each size, on the PEs that hold its inputs and on those that are idle by then and have room
+for its constants. So layers that read the same tensor lie side by side, alike layers lie on other PEs as soon as the
+first ones are full, and nothing crosses the border of a chip that need not. It takes a single pass over the ops, where
+`layout_search.py` weighs layouts of all tensors against each other and places every op from the first PE on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from npukit.accel.interface import Cost
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.net.receptive import cuttable_axes
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.tries import planned
+from npukit.plan.search.wide_frame import lacking_bytes
+from npukit.plan.tensors.boxes import Boxes, Split, common, from_boxes, grid, to_boxes, volumes
+from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
+from npukit.plan.tensors.problem import Problem
+
+SPLITS = 2
+"""Splits tried of each number of tiles."""
+
+ROOMS = (3 / 4, 5 / 8, 1 / 2)
+"""Parts of a PE's memory that constants and states may take, tried."""
+
+PIECE, LOAD = 1.0, 1 / 16
+"""Cycles that a tile more is held to cost whoever gathers the op's output, and a cycle that any PE sends the others."""
+
+GRAINS = (16, 4)
+"""Channels that the MAC array takes at once, and that it takes least."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """The tiles of a tensor: their boxes, the places of their PEs, and when each is there."""
+
+    boxes: Boxes
+    places: np.ndarray
+    done: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """An op in a split on some places: when each tile is done, and what decides between choices."""
+
+    made: _Made
+    cost: Cost
+    merit: float
+
+
+class ListSchedule:
+    """The pass over the ops of a problem, in which each PE may hold `room` bytes of constants and states."""
+
+    def __init__(self, problem: Problem, room: int) -> None:
+        self._problem, self._graph, self._room = problem, problem.graph, room
+        self._way = _Way(problem)
+        count = len(problem.order)
+        self._free, self._held = np.zeros(count), np.zeros(count)
+        self._made: dict[str, _Made] = {}
+        self._costs: dict[Hashable, Cost] = {}
+
+    def assignment(self) -> Assignment | None:
+        """The tiles of every op; None if the PEs have no room for them."""
+        for name in self._graph.net.inputs:
+            whole = from_boxes([Box.whole(self._graph.shape(name))])
+            self._made[name] = _Made(whole, np.zeros(1, np.int64), np.zeros(1))
+        found: dict[str, tuple[Tile, ...]] = {}
+        for index, op in enumerate(self._graph.ops):
+            best = min(self._choices(index, op), key=lambda choice: choice.merit, default=None)
+            if best is None:
+                return None
+            self._take(op, best)
+            pes = (self._problem.order[place] for place in best.made.places)
+            found[op.name] = tuple(map(Tile, pes, to_boxes(best.made.boxes)))
+        return found
+
+    def _take(self, op: Op, choice: _Choice) -> None:
+        made = choice.made
+        self._made[op.output] = made
+        self._free[made.places] = made.done
+        self._held[made.places] += self._bytes(op, made.boxes, choice.cost)
+
+    def _bytes(self, op: Op, boxes: Boxes, cost: Cost) -> int:
+        """Bytes that a tile keeps from frame to frame: its constants, and what it makes of a state."""
+        kept = op.output in self._graph.kept.values()
+        return cost.constant_bytes + kept * int(volumes(boxes).max()) * self._graph.element_bytes(op.output)
+
+    def _choices(self, index: int, op: Op) -> Iterator[_Choice]:
+        for boxes, cost in self._splits(op):
+            needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._made]
+            roomy = self._carrying(op.engine) & (self._held + self._bytes(op, boxes, cost) <= self._room)
+            for places in self._placements(needs, len(boxes), roomy):
+                yield self._choice(boxes, cost, needs, places)
+
+    def _choice(self, boxes: Boxes, cost: Cost, needs: list[tuple[str, Boxes]], places: np.ndarray) -> _Choice:
+        ready, load = self._free[places], 0.0
+        for home, needed in needs:
+            arrived, sent = self._way.arrival(self._made[home], needed, places, self._graph.element_bytes(home))
+            ready, load = np.maximum(ready, arrived), load + sent
+        done = ready + cost.cycles + CHAIN_CYCLES
+        merit = float(done.max()) + PIECE * len(boxes) + LOAD * load
+        return _Choice(_Made(boxes, places, done), cost, merit)
+
+    def _splits(self, op: Op) -> Iterator[tuple[Boxes, Cost]]:
+        """The cheapest splits of each number of tiles."""
+        by_count: dict[int, list[tuple[int, Split]]] = {}
+        for split in self._possible(op):
+            by_count.setdefault(prod(split), []).append((self._cost(op, split).cycles, split))
+        for ranked in by_count.values():
+            for _, split in sorted(ranked)[:SPLITS]:
+                yield self._tiles(op, split), self._cost(op, split)
+
+    def _possible(self, op: Op) -> Iterator[Split]:
+        """Cuts of each axis in two, four, eight, ... parts."""
+        shape, axes = self._graph.shape(op.output), cuttable_axes(self._graph.net, op)
+        most = [
+            size // (GRAINS[1] if axis == len(shape) - 1 else 1) if axis in axes else 1
+            for axis, size in enumerate(shape)
+        ]
+        counts = ([1 << power for power in range(max(each, 1).bit_length())] for each in most)
+        return (split for split in product(*counts) if prod(split) <= len(self._problem.order))
+
+    def _tiles(self, op: Op, split: Split) -> Boxes:
+        shape = self._graph.shape(op.output)
+        last = len(shape) - 1
+        grains = (1,) * last + tuple(next((g for g in GRAINS if shape[last] >= g * parts), 1) for parts in split[last:])
+        boxes = grid(shape, split, grains)
+        return boxes[volumes(boxes) > 0] if shape else boxes
+
+    def _cost(self, op: Op, split: Split) -> Cost:
+        """The cost of the largest tile; ops that are alike cost the same."""
+        box = max(to_boxes(self._tiles(op, split)), key=lambda box: box.elements)
+        key = self._problem.graph.form(op), box.shape
+        if key not in self._costs:
+            self._costs[key] = self._problem.cost(op, box)
+        return self._costs[key]
+
+    def _carrying(self, engine: str) -> np.ndarray:
+        """Whether the PE at each place carries an engine."""
+        carrying = np.ones(len(self._free), bool)
+        if engine in self._problem.places:
+            carrying[:] = False
+            carrying[list(self._problem.places[engine])] = True
+        return carrying
+
+    def _placements(self, needs: list[tuple[str, Boxes]], count: int, roomy: np.ndarray) -> Iterator[np.ndarray]:
+        """The places of that many tiles, of those that have room: those idle first, and where their inputs are."""
+        if roomy.sum() < count:
+            return
+        ready = max((self._made[home].done.max() for home, _ in needs), default=0)
+        idle = np.argsort(np.where(roomy, np.maximum(self._free, ready), np.inf), kind="stable")
+        yield np.sort(idle[:count])
+        near = self._near(needs, count, roomy)
+        if near is not None:
+            yield near
+
+    def _near(self, needs: list[tuple[str, Boxes]], count: int, roomy: np.ndarray) -> np.ndarray | None:
+        """For each tile the place that holds most of what it needs; None if that is not one place for each."""
+        overlap = np.zeros((count, len(self._free)))
+        for home, needed in needs:
+            made = self._made[home]
+            shared = volumes(common(made.boxes[None], needed[:, None])) * self._graph.element_bytes(home)
+            np.add.at(overlap.T, made.places, shared.T)
+        overlap[:, ~roomy] = -1
+        found = np.zeros(count, np.int64)
+        for tile in range(count):
+            found[tile] = overlap[tile].argmax()
+            if overlap[tile, found[tile]] <= 0:
+                return None
+            overlap[:, found[tile]] = -1
+        return found
+
+
+class _Way:
+    """What moving takes between the PEs of an order."""
+
+    def __init__(self, problem: Problem) -> None:
+        board = problem.board
+        assert board.noc is not None
+        self._noc = board.noc
+        pes, chips = board.mesh.pes, board.mesh.chips
+        chip, place = np.divmod(np.array(problem.order), pes.count)
+        self._rows = chip // chips.columns * pes.rows + place // pes.columns
+        self._columns = chip % chips.columns * pes.columns + place % pes.columns
+        self._chip_rows, self._chip_columns = np.divmod(chip, chips.columns)
+
+    def arrival(self, made: _Made, needed: Boxes, places: np.ndarray, element_bytes: int) -> tuple[np.ndarray, float]:
+        """For each tile the cycle at which all that it needs of a tensor is there; the cycles of all sending PEs."""
+        shared = volumes(common(made.boxes[None], needed[:, None])) * element_bytes
+        there = np.where(shared > 0, made.done[None], 0).max(1)
+        far = (shared > 0) & (places[:, None] != made.places[None])
+        if not far.any():
+            return there, 0.0
+        flits = np.where(far, -(-shared // self._noc.port_bytes_per_cycle), 0)
+        alike = np.where(far, shared, 0).max(0) == np.where(far, shared, np.inf).min(0)
+        sends = np.where(alike, far.any(0), far.sum(0))
+        sending = sends * (self._noc.setup_cycles + flits.max(0))
+        sent = made.done + SEND_CYCLES + DOORBELL_CYCLES + sending
+        arrived = np.where(far, sent[None] + self._travel(places, made.places, flits), 0).max(1)
+        first = np.where(far, made.done[None], np.inf).min(1) + SEND_CYCLES + self._noc.setup_cycles
+        received = np.maximum(arrived, first + flits.sum(1)) + DOZE_CYCLES + WAKE_CYCLES
+        return np.where(far.any(1), np.maximum(there, received), there), float(sending.sum())
+
+    def _travel(self, to: np.ndarray, source: np.ndarray, flits: np.ndarray) -> np.ndarray:
+        """Cycles from each source to each destination: hops, and what crosses borders of chips in its slower steps."""
+        hops = self._distance(self._rows, to, source) + self._distance(self._columns, to, source)
+        borders = self._distance(self._chip_rows, to, source) + self._distance(self._chip_columns, to, source)
+        slow = self._noc.port_bytes_per_cycle / self._noc.chip_link_bytes_per_cycle
+        crossing = flits.max(0).sum() * slow / self._noc.chip_links_per_border
+        return hops * self._noc.hop_cycles + borders * self._noc.chip_hop_cycles + (borders > 0) * crossing
+
+    @staticmethod
+    def _distance(axis: np.ndarray, to: np.ndarray, source: np.ndarray) -> np.ndarray:
+        return abs(axis[to][:, None] - axis[source][None])
+
+
+def scheduled_plan(problem: Problem) -> Plan | None:
+    """The frame with as much room for constants and states as fits, of those tried; None if none does."""
+    memory = problem.board.memory_for("constants").size
+    for part in ROOMS:
+        assignment = ListSchedule(problem, int(part * memory)).assignment()
+        if assignment is None:
+            return None
+        if lacking_bytes(problem, assignment):
+            continue
+        plan = planned(problem, assignment)
+        if not missing_bytes(problem.board, plan):
+            return plan
+    return None
