@@ -34,8 +34,9 @@ SPLITS = 2
 ROOMS = (3 / 4, 5 / 8, 1 / 2)
 """Parts of a PE's memory that constants and states may take, tried."""
 
-PIECE, LOAD = 1.0, 1 / 16
-"""Cycles that a tile more is held to cost whoever gathers the op's output, and a cycle that any PE sends the others."""
+PIECE, LOAD, BORDER = 1.0, 1 / 16, 400
+"""Cycles that are held to be lost by each tile more, as whoever gathers the output waits for it; by a cycle that a PE
+sends, or a flit's hop; and by leaving the chip on which an op's inputs are."""
 
 GRAINS = (16, 4)
 """Channels that the MAC array takes at once, and that it takes least."""
@@ -54,6 +55,7 @@ class _Made:
 class _Choice:
     """An op in a split on some places: when each tile is done, and what decides between choices."""
 
+    split: Split
     made: _Made
     cost: Cost
     merit: float
@@ -68,58 +70,85 @@ class ListSchedule:
         count = len(problem.order)
         self._free, self._held = np.zeros(count), np.zeros(count)
         self._made: dict[str, _Made] = {}
+        self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
         self._costs: dict[Hashable, Cost] = {}
+        self._found: dict[str, tuple[Tile, ...]] = {}
+        self._waiting: dict[str, Op] = {}
 
     def assignment(self) -> Assignment | None:
         """The tiles of every op; None if the PEs have no room for them."""
         for name in self._graph.net.inputs:
             whole = from_boxes([Box.whole(self._graph.shape(name))])
             self._made[name] = _Made(whole, np.zeros(1, np.int64), np.zeros(1))
-        found: dict[str, tuple[Tile, ...]] = {}
-        for index, op in enumerate(self._graph.ops):
-            best = min(self._choices(index, op), key=lambda choice: choice.merit, default=None)
-            if best is None:
+        for op in self._graph.ops:
+            if not any(home in self._made for home in self._graph.sources(op)):
+                self._waiting[op.output] = op
+            elif not self._placed(op):
                 return None
-            self._take(op, best)
-            pes = (self._problem.order[place] for place in best.made.places)
-            found[op.name] = tuple(map(Tile, pes, to_boxes(best.made.boxes)))
-        return found
+        for op in self._waiting.values():
+            self._follow(op, (1,) * len(self._graph.shape(op.output)), self._last.places[:1])
+        return self._found
+
+    def _placed(self, op: Op) -> bool:
+        """Takes the best choice for an op, if there is one. What it reads that waits for a place comes to it."""
+        best = min(self._choices(op), key=lambda choice: choice.merit, default=None)
+        if best is None:
+            return False
+        self._take(op, best)
+        for home in dict.fromkeys(self._graph.sources(op)):
+            if home in self._waiting:
+                self._follow(self._waiting.pop(home), best.split, best.made.places)
+        return True
+
+    def _follow(self, op: Op, split: Split, places: np.ndarray) -> None:
+        """Places an op of nothing but states, which are where it is, as the first op that reads what it makes."""
+        shape, axes = self._graph.shape(op.output), cuttable_axes(self._graph.net, op)
+        same = len(split) == len(shape) and all(parts == 1 or axis in axes for axis, parts in enumerate(split))
+        boxes = self._tiles(op, split if same else (1,) * len(shape))
+        self._note(op, _Made(boxes, places[: len(boxes)], self._free[places[: len(boxes)]]))
 
     def _take(self, op: Op, choice: _Choice) -> None:
-        made = choice.made
+        self._last = choice.made
+        self._free[choice.made.places] = choice.made.done
+        self._held[choice.made.places] += self._bytes(op, choice.made.boxes, choice.cost)
+        self._note(op, choice.made)
+
+    def _note(self, op: Op, made: _Made) -> None:
         self._made[op.output] = made
-        self._free[made.places] = made.done
-        self._held[made.places] += self._bytes(op, made.boxes, choice.cost)
+        pes = (self._problem.order[place] for place in made.places)
+        self._found[op.name] = tuple(map(Tile, pes, to_boxes(made.boxes)))
 
     def _bytes(self, op: Op, boxes: Boxes, cost: Cost) -> int:
         """Bytes that a tile keeps from frame to frame: its constants, and what it makes of a state."""
         kept = op.output in self._graph.kept.values()
         return cost.constant_bytes + kept * int(volumes(boxes).max()) * self._graph.element_bytes(op.output)
 
-    def _choices(self, index: int, op: Op) -> Iterator[_Choice]:
-        for boxes, cost in self._splits(op):
+    def _choices(self, op: Op) -> Iterator[_Choice]:
+        for split in self._splits(op):
+            boxes, cost = self._tiles(op, split), self._cost(op, split)
             needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._made]
             roomy = self._carrying(op.engine) & (self._held + self._bytes(op, boxes, cost) <= self._room)
             for places in self._placements(needs, len(boxes), roomy):
-                yield self._choice(boxes, cost, needs, places)
+                yield self._choice(split, boxes, needs, places, cost)
 
-    def _choice(self, boxes: Boxes, cost: Cost, needs: list[tuple[str, Boxes]], places: np.ndarray) -> _Choice:
+    def _choice(
+        self, split: Split, boxes: Boxes, needs: list[tuple[str, Boxes]], places: np.ndarray, cost: Cost
+    ) -> _Choice:
         ready, load = self._free[places], 0.0
         for home, needed in needs:
             arrived, sent = self._way.arrival(self._made[home], needed, places, self._graph.element_bytes(home))
             ready, load = np.maximum(ready, arrived), load + sent
         done = ready + cost.cycles + CHAIN_CYCLES
         merit = float(done.max()) + PIECE * len(boxes) + LOAD * load
-        return _Choice(_Made(boxes, places, done), cost, merit)
+        return _Choice(split, _Made(boxes, places, done), cost, merit)
 
-    def _splits(self, op: Op) -> Iterator[tuple[Boxes, Cost]]:
+    def _splits(self, op: Op) -> Iterator[Split]:
         """The cheapest splits of each number of tiles."""
         by_count: dict[int, list[tuple[int, Split]]] = {}
         for split in self._possible(op):
             by_count.setdefault(prod(split), []).append((self._cost(op, split).cycles, split))
         for ranked in by_count.values():
-            for _, split in sorted(ranked)[:SPLITS]:
-                yield self._tiles(op, split), self._cost(op, split)
+            yield from (split for _, split in sorted(ranked)[:SPLITS])
 
     def _possible(self, op: Op) -> Iterator[Split]:
         """Cuts of each axis in two, four, eight, ... parts."""
@@ -158,8 +187,10 @@ class ListSchedule:
         """The places of that many tiles, of those that have room: those idle first, and where their inputs are."""
         if roomy.sum() < count:
             return
-        ready = max((self._made[home].done.max() for home, _ in needs), default=0)
-        idle = np.argsort(np.where(roomy, np.maximum(self._free, ready), np.inf), kind="stable")
+        made = [self._made[home] for home, _ in needs] or [self._last]
+        ready = max(each.done.max() for each in made)
+        begins = np.maximum(self._free, ready) + BORDER * self._way.borders(np.concatenate([m.places for m in made]))
+        idle = np.argsort(np.where(roomy, begins, np.inf), kind="stable")
         yield np.sort(idle[:count])
         near = self._near(needs, count, roomy)
         if near is not None:
@@ -210,15 +241,27 @@ class _Way:
         arrived = np.where(far, sent[None] + self._travel(places, made.places, flits), 0).max(1)
         first = np.where(far, made.done[None], np.inf).min(1) + SEND_CYCLES + self._noc.setup_cycles
         received = np.maximum(arrived, first + flits.sum(1)) + DOZE_CYCLES + WAKE_CYCLES
-        return np.where(far.any(1), np.maximum(there, received), there), float(sending.sum())
+        carried = (self._hops(places, made.places) * flits).max(0) * sends
+        return np.where(far.any(1), np.maximum(there, received), there), float((sending + carried).sum())
 
     def _travel(self, to: np.ndarray, source: np.ndarray, flits: np.ndarray) -> np.ndarray:
         """Cycles from each source to each destination: hops, and what crosses borders of chips in its slower steps."""
-        hops = self._distance(self._rows, to, source) + self._distance(self._columns, to, source)
         borders = self._distance(self._chip_rows, to, source) + self._distance(self._chip_columns, to, source)
         slow = self._noc.port_bytes_per_cycle / self._noc.chip_link_bytes_per_cycle
         crossing = flits.max(0).sum() * slow / self._noc.chip_links_per_border
-        return hops * self._noc.hop_cycles + borders * self._noc.chip_hop_cycles + (borders > 0) * crossing
+        return (
+            self._hops(to, source) * self._noc.hop_cycles
+            + borders * self._noc.chip_hop_cycles
+            + (borders > 0) * crossing
+        )
+
+    def borders(self, places: np.ndarray) -> np.ndarray:
+        """The borders of chips between each place and the chip in the middle of these."""
+        row, column = (np.median(axis[places]).round() for axis in (self._chip_rows, self._chip_columns))
+        return abs(self._chip_rows - row) + abs(self._chip_columns - column)
+
+    def _hops(self, to: np.ndarray, source: np.ndarray) -> np.ndarray:
+        return self._distance(self._rows, to, source) + self._distance(self._columns, to, source)
 
     @staticmethod
     def _distance(axis: np.ndarray, to: np.ndarray, source: np.ndarray) -> np.ndarray:
