@@ -196,7 +196,8 @@ def test_an_op_that_no_pe_can_hold_is_why_more_pes_do_not_help() -> None:
     net = b.net(b.softmax(b.flatten(b.conv(b.input(1, 128, 128, 3), 16, 1))))
     with pytest.raises(DoesNotFit) as refused:
         one_pe(net)
-    assert any("more PEs would not help: one PE must compute some of softmax" in remedy for remedy in refused.value.tries)
+    said = "more PEs would not help: one PE must compute some of softmax"
+    assert any(said in remedy for remedy in refused.value.tries)
 
 
 def test_where_the_core_s_ops_are_too_large_the_remedies_are_more_pes_and_the_accelerator() -> None:
