@@ -176,7 +176,7 @@ class ListSchedule:
         return self._costs[key]
 
     def _carrying(self, engine: str) -> np.ndarray:
-        """Whether the PE at each place carries an engine."""
+        """True at each place whose PE carries an engine."""
         carrying = np.ones(len(self._free), bool)
         if engine in self._problem.places:
             carrying[:] = False
@@ -197,7 +197,7 @@ class ListSchedule:
             yield near
 
     def _near(self, needs: list[tuple[str, Boxes]], count: int, roomy: np.ndarray) -> np.ndarray | None:
-        """For each tile the place that holds most of what it needs; None if that is not one place for each."""
+        """The place of each tile that holds most of what it needs; None if that is not one place for each."""
         overlap = np.zeros((count, len(self._free)))
         for home, needed in needs:
             made = self._made[home]
@@ -214,7 +214,7 @@ class ListSchedule:
 
 
 class _Way:
-    """What moving takes between the PEs of an order."""
+    """The cost of moving tensors between the PEs of an order."""
 
     def __init__(self, problem: Problem) -> None:
         board = problem.board
@@ -227,7 +227,7 @@ class _Way:
         self._chip_rows, self._chip_columns = np.divmod(chip, chips.columns)
 
     def arrival(self, made: _Made, needed: Boxes, places: np.ndarray, element_bytes: int) -> tuple[np.ndarray, float]:
-        """For each tile the cycle at which all that it needs of a tensor is there; the cycles of all sending PEs."""
+        """The cycle at which each tile has all that it needs of a tensor; the cycles of all sending PEs."""
         shared = volumes(common(made.boxes[None], needed[:, None])) * element_bytes
         there = np.where(shared > 0, made.done[None], 0).max(1)
         far = (shared > 0) & (places[:, None] != made.places[None])
