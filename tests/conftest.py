@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -34,3 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[VARIABLE] = f"{folder}/tuned.json"
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
     share_objects(Path(os.environ[SHARED]) / "objects")
+
+
+def pytest_collection_finish() -> None:
+    """Collections of garbage pass over the modules: they would look through a million objects of TVM's each time."""
+    gc.collect()
+    gc.freeze()

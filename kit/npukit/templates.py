@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit.data import data_folder
 
 
+@cache
 def templates_in(folder: str, *, html: bool = False) -> Environment:
-    """An environment with the templates of `templates/FOLDER`. Values are escaped in HTML, and in no other language."""
+    """The environment with the templates of `templates/FOLDER`, each compiled once.
+
+    Values are escaped in HTML, and in no other language.
+    """
     return Environment(
         loader=FileSystemLoader(data_folder("templates") / folder),
         undefined=StrictUndefined,

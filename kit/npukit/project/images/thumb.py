@@ -33,7 +33,15 @@ def _after(walk: Walk, instruction: capstone.CsInsn, state: State) -> State:
 
 def _stack_registers(instruction: capstone.CsInsn) -> set[str]:
     """The stack pointer, and what may point to the stack, as far as the instruction writes them."""
-    return {_STACK_REGISTERS[register] for register in instruction.regs_access()[1] if register in _STACK_REGISTERS}
+    return {_STACK_REGISTERS[register] for register in _written(instruction) if register in _STACK_REGISTERS}
+
+
+def _written(instruction: capstone.CsInsn) -> tuple[int, ...]:
+    """The registers that the instruction writes. Capstone tells them slowly, and most instructions come again."""
+    encoding = bytes(instruction.bytes)
+    if encoding not in _WRITTEN:
+        _WRITTEN[encoding] = tuple(instruction.regs_access()[1])
+    return _WRITTEN[encoding]
 
 
 def _forgetting(instruction: capstone.CsInsn, state: State) -> State:
@@ -142,7 +150,7 @@ def _conditional(instruction: capstone.CsInsn) -> bool:
 
 
 def _sets_pc(instruction: capstone.CsInsn) -> bool:
-    return arm.ARM_REG_PC in instruction.regs_access()[1]
+    return arm.ARM_REG_PC in _written(instruction)
 
 
 def _jump_targets(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
@@ -202,6 +210,9 @@ def _listed_targets(walk: Walk, instruction: capstone.CsInsn) -> Iterator[int]:
 def _text(instruction: capstone.CsInsn) -> str:
     return f"{instruction.insn_name()} {instruction.op_str}".strip()
 
+
+_WRITTEN: dict[bytes, tuple[int, ...]] = {}
+"""The registers written, by an instruction's encoding."""
 
 _STACK_REGISTERS = {arm.ARM_REG_SP: "sp", arm.ARM_REG_R4: "r4", arm.ARM_REG_R7: "r7", arm.ARM_REG_R11: "r11"}
 """The frame pointers of both compilers, and r4, by which LLVM aligns the stack to more than 8 bytes."""
