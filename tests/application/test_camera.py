@@ -94,12 +94,24 @@ def of_mosaic(pattern: str) -> Callable[[Image], Image]:
     return convert
 
 
+def of_16_bits(kind: str) -> Callable[[Image], Image]:
+    def convert(image: Image) -> Image:
+        """Five, six and five bits of red, green and blue, widened by their own highest bits."""
+        pixels = np.ascontiguousarray(image).view(kind)[..., 0].astype(int)
+        red, green, blue = pixels >> 11, pixels >> 5 & 63, pixels & 31
+        return np.stack([red * 8 + red // 4, green * 4 + green // 16, blue * 8 + blue // 4], axis=-1)
+
+    return convert
+
+
 CAMERAS: dict[str, tuple[tuple[int, int, int], Callable[[Image], Image]]] = {
     "GREY": ((6, 8, 1), lambda image: np.repeat(image, 3, axis=2)),
     "RGB": ((6, 8, 3), lambda image: image),
     "BGR": ((6, 8, 3), lambda image: image[..., ::-1]),
     "RGBA": ((6, 8, 4), lambda image: image[..., :3]),
     "BGRA": ((6, 8, 4), lambda image: image[..., 2::-1]),
+    "RGB565": ((6, 8, 2), of_16_bits("<u2")),
+    "RGB565X": ((6, 8, 2), of_16_bits(">u2")),
     "YUV": ((6, 8, 3), lambda image: rgb_of_yuv(*np.moveaxis(image, -1, 0))),
     "YUYV": ((6, 8, 2), of_pairs("YUYV")),
     "UYVY": ((6, 8, 2), of_pairs("UYVY")),
@@ -117,7 +129,14 @@ def test_rgb_of_each_camera(colour: str) -> None:
     np.testing.assert_array_equal(seen(f"colour={colour}", given, model(6, 8, 3)), convert(given))
 
 
-@pytest.mark.parametrize("colour", ["RGB", "BGR", "RGGB"])
+def test_every_pixel_of_16_bits() -> None:
+    given = np.arange(1 << 16, dtype="<u2").view(np.uint8).reshape(256, 256, 2)
+    got = seen("colour=RGB565", given, model(256, 256, 3))
+    np.testing.assert_array_equal(got, of_16_bits("<u2")(given))
+    assert (got[0, 0].tolist(), got[-1, -1].tolist()) == ([0, 0, 0], [255, 255, 255])
+
+
+@pytest.mark.parametrize("colour", ["RGB", "BGR", "RGB565", "RGGB"])
 def test_grey_of_colours(colour: str) -> None:
     shape, convert = CAMERAS[colour]
     given = random_bytes(*shape)
@@ -184,6 +203,19 @@ def test_areas() -> None:
     np.testing.assert_array_equal(seen("size=6x8 resize=area", given, model(2, 4, 3)), want)
 
 
+@pytest.mark.parametrize(("degrees", "turns"), [(90, -1), (180, 2), (270, 1)])
+@pytest.mark.parametrize("colour", ["RGB", "YUYV", "RGB565"])
+def test_a_camera_that_is_turned(colour: str, degrees: int, turns: int) -> None:
+    """The part is taken and resized as the camera lies, then turned to the right."""
+    (rows, columns, channels), convert = CAMERAS[colour]
+    given = random_bytes(rows, columns, channels)
+    whole = np.rot90(convert(given), turns)
+    np.testing.assert_array_equal(seen(f"colour={colour} rotate={degrees}", given, model(*whole.shape)), whole)
+    words = f"colour={colour} rotate={degrees} size=6x8 crop=4x4+2+0 resize=nearest"
+    near = np.rot90(convert(given)[2:6, :4][1::2, 1::2], turns)
+    np.testing.assert_array_equal(seen(words, given, model(*near.shape)), near)
+
+
 def test_bytes_less_128_cost_nothing() -> None:
     """Behind the one op that the link does, there is nothing more."""
     net = applied(model(6, 8, 3), Declared(input=(parsed_input("uint8 scale=0.5 size=6x8"),)), "NHWC")
@@ -215,6 +247,7 @@ def test_calibration_sees_the_same_image(colour: str) -> None:
         ("colour=RGGB size=6x8 crop=4x4+1+0", (4, 4, 3), "no multiple of 2"),
         ("size=6x8 crop=8x8", (4, 4, 3), "no part of 8 from"),
         ("colour=RGB", (4, 4, 2), "images of 2 channels"),
+        ("colour=RGB rotate=45", (4, 4, 3), "0, 90, 180 or 270"),
         ("sees=BGR", (4, 4, 1), "images of 1 channels, which are not BGR"),
         ("colour=RGB sees=YUV", (4, 4, 3), "makes no YUV of RGB"),
         ("size=7x8 resize=area", (2, 4, 3), "no whole ones of 2 x 4"),

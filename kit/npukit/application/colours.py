@@ -22,10 +22,11 @@ TO_RGB: Mapping[str, tuple[int, int, int]] = {
     "Y": (ONE, ONE, ONE),
     "U": (0, -22, 114),
     "V": (90, -46, 0),
+    "g": (0, ONE, 0),
     "-": (0, 0, 0),
 }
-"""Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG."""
-TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": ONE, "U": 0, "V": 0, "-": 0}
+"""Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG. What is called `g` is a part of G."""
+TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": ONE, "U": 0, "V": 0, "g": 38, "-": 0}
 """The share of each channel in the luminance."""
 MIDDLE = 128
 """The value of U and V that is no colour."""
@@ -60,12 +61,24 @@ def _packed(channels: str, cell: Pair = (1, 1)) -> Colour:
 
 
 _LUMINANCE, _PAIRS = Plane("Y"), (2, 2)
+_BYTES = np.arange(256)
+OF_BYTES: Mapping[str, Sequence[tuple[str, np.ndarray]]] = {
+    "h": (("R", _BYTES & 0xF8 | _BYTES >> 5), ("g", (_BYTES & 7) << 5 | (_BYTES & 7) >> 1)),
+    "l": (("g", _BYTES >> 5 << 2), ("B", (_BYTES & 31) << 3 | (_BYTES & 31) >> 2)),
+}
+"""Channels by tables of the high and the low byte of 16 bits: five of red, six of green, five of blue.
+
+The lowest bits of eight are the highest of those that there are. The two parts of green are added.
+"""
+
 COLOURS: Mapping[str, Colour] = {
     "GREY": _packed("Y"),
     "RGB": _packed("RGB"),
     "BGR": _packed("BGR"),
     "RGBA": _packed("RGB-"),
     "BGRA": _packed("BGR-"),
+    "RGB565": _packed("lh"),
+    "RGB565X": _packed("hl"),
     "YUV": _packed("YUV"),
     "YUYV": _packed("YUYV", (1, 2)),
     "UYVY": _packed("UYVY", (1, 2)),

@@ -27,9 +27,30 @@ def _sides(value: Any) -> Any:
     return [int(each) for each in re.split("[x+]", value)] if _SIDES.fullmatch(str(value)) else value
 
 
+def _number(value: Any) -> Any:
+    """The number that digits spell."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
 _SIDES = re.compile(r"[0-9]{1,6}x[0-9]{1,6}([+][0-9]{1,6}[+][0-9]{1,6})?")
 Colours = Literal[
-    "GREY", "RGB", "BGR", "RGBA", "BGRA", "YUV", "YUYV", "UYVY", "NV12", "NV21", "I420", "RGGB", "BGGR", "GRBG", "GBRG"
+    "GREY",
+    "RGB",
+    "BGR",
+    "RGBA",
+    "BGRA",
+    "RGB565",
+    "RGB565X",
+    "YUV",
+    "YUYV",
+    "UYVY",
+    "NV12",
+    "NV21",
+    "I420",
+    "RGGB",
+    "BGGR",
+    "GRBG",
+    "GBRG",
 ]
 Whole = Annotated[int, Field(ge=0, le=1 << 16)]
 Pair = tuple[Annotated[Whole, Field(ge=1)], Annotated[Whole, Field(ge=1)]]
@@ -46,7 +67,8 @@ class _Part(BaseModel):
 class Camera(_Part):
     """An image as a camera gives it: bytes of the `colour`, rows and columns of the `size`.
 
-    The part `crop` of it is brought to the model's size by `resize`, in the colours that the model `sees`.
+    The part `crop` of it is brought to the model's size by `resize`, in the colours that the model `sees`, and turned
+    to the right by `rotate` degrees.
     """
 
     colour: Colours | None = None
@@ -54,6 +76,7 @@ class Camera(_Part):
     crop: Annotated[Pair | tuple[Whole, Whole, Whole, Whole] | None, BeforeValidator(_sides)] = None
     """Rows and columns, perhaps with the first row and column; else the middle."""
     resize: Literal["bilinear", "nearest", "area"] = "bilinear"
+    rotate: Annotated[Literal[0, 90, 180, 270], BeforeValidator(_number)] = 0
     sees: Literal["RGB", "BGR", "YUV", "GREY"] | None = None
     """The model's colours: RGB or grey, by its channels, if nothing else is said."""
 

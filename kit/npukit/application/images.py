@@ -12,11 +12,21 @@ from math import prod
 
 import numpy as np
 
-from npukit.application.colours import COLOURS, ONE, Colour, Plane, mosaic_weights, weights_of
+from npukit.application.colours import COLOURS, OF_BYTES, ONE, Colour, Plane, mosaic_weights, weights_of
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
-from npukit.net.ops import Attributes, AveragePool, Concat, Conv2d, Pair, Requantize, ResizeBilinear, ResizeNearest
+from npukit.net.ops import (
+    Attributes,
+    AveragePool,
+    Concat,
+    Conv2d,
+    Lookup,
+    Pair,
+    Requantize,
+    ResizeBilinear,
+    ResizeNearest,
+)
 from npukit.net.places import linear, nearest
 from npukit.net.tensor import Quantization, Tensor
 
@@ -30,13 +40,14 @@ def with_image(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     """The image [1, rows, columns, channels] of `shape`, made of the camera's, which becomes the tensor `name`."""
     wanted = _wanted(declared, shape)
     colour = COLOURS[declared.colour or wanted]
-    crop = _crop(declared, shape[1:3])
+    upright = shape[1:3] if declared.rotate % 180 == 0 else shape[2:0:-1]
+    crop = _crop(declared, upright)
     size = declared.size or crop[1]
     _check(colour, size, crop)
     image = _whole(draft, name, colour, size, unit)
     planes = [_part(draft, plane, *crop) for plane in _planes(draft, image, colour, size)]
     seen = _coloured(draft, _joined(draft, planes, colour), colour, wanted)
-    return _resized(draft, seen, shape[1:3], declared.resize)
+    return _rotated(draft, _resized(draft, seen, upright, declared.resize), declared.rotate)
 
 
 def _wanted(declared: SensorInput, shape: tuple[int, ...]) -> str:
@@ -125,6 +136,8 @@ def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str
     (name, channels), sees = joined, COLOURS[wanted].planes[0].channels
     if colour.mosaic:
         name, channels = _without_mosaic(draft, name, colour.mosaic), "RGB"
+    if channels in ("lh", "hl"):
+        name, channels = _of_bytes(draft, name, channels)
     if channels == sees:
         return name
     if "U" in sees:
@@ -134,6 +147,33 @@ def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str
     weights, more = weights_of(channels, pixels, sees)
     made = _sums(draft, name, weights[:, None, None, :], more, ONE)
     return draft.reshaped(made, (1, rows, columns * pixels, len(sees)))
+
+
+def _of_bytes(draft: Draft, name: str, order: str) -> tuple[str, str]:
+    """The channels that tables make of each of the bytes of a pixel, and their names."""
+    image, parts, names = draft.tensors[name], list[str](), ""
+    for place, byte in enumerate(order):
+        half = draft.sliced(name, 3, place, place + 1)
+        for channel, values in OF_BYTES[byte]:
+            table = draft.constant(draft.new_name(f"{half}_table"), (values + LOWEST).astype(np.int8))
+            parts.append(draft.op(draft.before, Lookup(), (half, table), image.quantization))
+            names += channel
+    return _op(draft, Concat(3), *parts), names
+
+
+def _rotated(draft: Draft, name: str, degrees: int) -> str:
+    """The image turned to the right: rows and columns change places for a quarter, and run backwards."""
+    if degrees % 180:
+        name = draft.moved(draft.before, name, (0, 2, 1, 3))
+    _, rows, columns, _ = draft.tensors[name].shape
+    upwards, leftwards = degrees in (180, 270), degrees in (90, 180)
+    if not (upwards or leftwards):
+        return name
+    return _op(draft, ResizeNearest(_places(rows, upwards), _places(columns, leftwards)), name)
+
+
+def _places(size: int, backwards: bool) -> tuple[int, ...]:
+    return tuple(reversed(range(size)) if backwards else range(size))
 
 
 def _without_mosaic(draft: Draft, name: str, pattern: str) -> str:
