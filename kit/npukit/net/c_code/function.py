@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npukit.errors import NpukitError
+from npukit.net.c_code.intervals import Interval, Known, bounds, number
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 
@@ -42,7 +43,8 @@ _WORDS_OF_C = frozenset(_UNUSED.split())
 LONGEST = 1 << 20
 """Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
-_LOOP = re.compile(r"for \(\w+ \w+ = (?:\(int64_t\))?(\d+); \w+ < (?:\(int64_t\))?(\d+);")
+_LOOP = re.compile(r"for \((?:\w+ \w+ = ([^;]+))?; \w+(?: \+ \d+)? <(=?) ([^;]+); (?:\+\+\w+|\w+ \+= (\d+))\)")
+_NAMED = re.compile(r"const int32_t (\w+) = ([^;,]+);")
 _OPERATION = re.compile(r"[-+*/%<>?]|\[")
 
 _CYCLES_OF_A_CALL = 60
@@ -103,12 +105,29 @@ def _cost(line: str) -> int:
 
 
 def _lines(code: str) -> Iterator[tuple[int, str]]:
-    """Each line, with the number of times that it is run."""
-    depths = [1]
+    """Each line, with the number of times that it is run at most; once, of a loop whose bounds are not known."""
+    depths, known = [1], dict[str, Interval]()
     for line in map(str.strip, code.splitlines()):
         if line.startswith("}"):
             depths = depths[:-1] or [1]
         yield depths[-1], line
+        if named := _NAMED.fullmatch(line):
+            value = _most(named[2], known)
+            known |= {named[1]: number(value, 1)} if value is not None else {}
         if line.endswith("{"):
             loop = _LOOP.match(line)
-            depths.append(depths[-1] * (max(int(loop[2]) - int(loop[1]), 0) if loop else 1))
+            depths.append(depths[-1] * (_turns(loop, known) if loop else 1))
+
+
+def _turns(loop: re.Match[str], known: Known) -> int:
+    first, last = _most(loop[1] or "0", known), _most(loop[3], known)
+    if first is None or last is None:
+        return 1
+    return -(-max(last + len(loop[2]) - first, 0) // int(loop[4] or 1))
+
+
+def _most(text: str, known: Known) -> int | None:
+    """The largest number that an expression of known ones can be; of a choice, any of what may be chosen."""
+    choices = re.split(" : ", text.partition(" ? ")[2]) if " ? " in text else [text]
+    found = [bounds(choice, known, 1) for choice in choices]
+    return max((int(each.high[0]) for each in found if each), default=None)
