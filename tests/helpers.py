@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,14 @@ def models() -> Path:
     if not folder.is_dir():
         pytest.skip("the third-party models (../shared/models) are not here")
     return folder
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """One process at a time; the others find what the first has made."""
+    with lock.open("w") as file:
+        flock(file, LOCK_EX)
+        yield
 
 
 def first_of(cases: Sequence[object], count: int = 1) -> list[Any]:

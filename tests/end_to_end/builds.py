@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 
-from helpers import CHECKOUT, SHARED
+from helpers import CHECKOUT, SHARED, one_at_a_time
 from npukit import api
 from npukit.project.build_folder import Build
 
@@ -28,15 +25,7 @@ def shared_build(model: Path, folder: Path, board: str = "pe-mesh", **options: o
     description = Path(board).read_bytes() if Path(board).is_file() else b""
     name = hashlib.sha256(b"\0".join((told, description, model.read_bytes()))).hexdigest()[:16]
     made = Path(os.environ[SHARED]) / name
-    with _alone(made.with_suffix(".lock")):
+    with one_at_a_time(made.with_suffix(".lock")):
         if not made.is_dir():
             build(model, made, board, **options)
     return api.load(shutil.copytree(made, folder))
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time; the others find what the first has made."""
-    with lock.open("w") as file:
-        flock(file, LOCK_EX)
-        yield

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from helpers import SHARED, one_at_a_time
 from npukit.accel.interface import Abilities, Accelerator, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import Board, load_board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.plan.ir.plan import Plan
+from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.planner import plan_network
 
 
@@ -42,6 +45,9 @@ def engines(board: Board) -> dict[str, Accelerator]:
 
 @cache
 def planned_on(pes: int, make: Callable[[], Net]) -> tuple[Net, Plan]:
-    """A network with its plan for at most so many PEs of pe-mesh, made once a process."""
-    net, board = make(), load_board("pe-mesh")
-    return net, plan_network(net, board, engines(board), max_pes=pes)
+    """A network with its plan for at most so many PEs of pe-mesh, made once for all processes of a run."""
+    net, board, kept = make(), load_board("pe-mesh"), Path(os.environ[SHARED]) / f"{make.__name__}-{pes}.txt"
+    with one_at_a_time(kept.with_suffix(".lock")):
+        if not kept.is_file():
+            save_plan(plan_network(net, board, engines(board), max_pes=pes), kept)
+    return net, load_plan(kept)
