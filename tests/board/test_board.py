@@ -45,6 +45,8 @@ def test_the_boards_that_ship() -> None:
         ("pico2-rv", 1),
         ("riscv-virt", 1),
         ("riscv-virt-f", 1),
+        ("spinnaker2", 152),
+        ("spinnaker2-48", 7296),
         ("stm32f4-disco", 1),
     ]
 
@@ -61,6 +63,18 @@ def test_a_mesh_of_risc_v_cores_has_the_same_plans_figures() -> None:
     assert (risc_v.noc, risc_v.accelerator, risc_v.memory) == (arm.noc, arm.accelerator, arm.memory)
     assert risc_v.mesh == arm.mesh
     assert (arm.energy is None, risc_v.energy) == (False, None), "an empty table takes that of the other file away"
+
+
+def test_a_chip_of_public_limits_is_no_stronger_than_the_mesh_but_for_its_dram() -> None:
+    ours, chip = load_board("pe-mesh-152"), load_board("spinnaker2")
+    assert ours.noc is not None
+    assert chip.noc is not None
+    assert len(chip.mesh.dead_pes) == 4
+    assert chip.noc.chip_link_bytes_per_cycle * chip.noc.chip_links_per_border < 8
+    assert chip.noc.port_bytes_per_cycle == ours.noc.port_bytes_per_cycle
+    assert chip.accelerator[0].figures["accumulator_bits"] < ours.accelerator[0].figures["accumulator_bits"]
+    whole = load_board("spinnaker2-48")
+    assert whole.pe_count - len(whole.mesh.dead_pes) == 7104
 
 
 def test_a_board_file_of_ones_own(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from types import ModuleType
 from npukit.accel.checked import Checked, code_of
 from npukit.accel.interface import Plugin
 from npukit.accel.mac_array.plugin import MacArray
+from npukit.accel.mla.plugin import Mla
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.errors import NpukitError, raised
 
@@ -27,7 +28,7 @@ ATTRIBUTE = "accelerator"
 
 Maker = Callable[[AcceleratorSlot], Plugin]
 
-_OWN: Mapping[str, Maker] = {MacArray.name: MacArray}
+_OWN: Mapping[str, Maker] = {MacArray.name: MacArray, Mla.name: Mla}
 
 _NAMED: dict[str, Path] = {}
 """Places of the plug-ins of the board files that this process was given, by the accelerator's name."""

@@ -341,19 +341,23 @@ def load_board(name: str) -> Board:
         raise NpukitError(f"board file {path} is wrong: {_first_fault(error)}") from error
 
 
-def _tables(path: Path) -> dict[str, Any]:
-    """The file's tables; what it does not say itself is taken from the file it is `like`, less its empty tables."""
+def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The file's tables; what it does not say itself is taken from the file it is `like`, less its empty tables.
+
+    The files `above` are like it.
+    """
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     like = tables.pop("like", None)
     if like is None:
         return tables
     name = f"{Path(str(like)).name}.toml"
     places = (folder / name for folder in (path.parent, data_folder("boards")))
-    other = next((each for each in places if each.is_file() and not each.samefile(path)), None)
+    above = (*above, path)
+    other = next((each for each in places if each.is_file() and not any(map(each.samefile, above))), None)
     if other is None:
         tries = [f"put {name} beside it", f"one of: {', '.join(board_names())}"]
         raise NpukitError(f"board file {path} is like {like}, which is not there", tries=tries)
-    both = {**tomllib.loads(other.read_text(encoding="utf-8")), **tables}
+    both = {**_tables(other, above), **tables}
     return {name: value for name, value in both.items() if value != {}}
 
 

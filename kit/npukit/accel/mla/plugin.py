@@ -1,0 +1,245 @@
+"""The array's plug-in: what it takes, in which of its two ways, what that costs, and the call that does it.
+
+What is public of the chip is in `boards/spinnaker2.toml`. Sums have 24 bits, so that an op is taken only if its weights
+prove that they suffice. The array can shift and truncate; results are rounded as TensorFlow Lite rounds them, so that
+the core requantises. `power_of_two` is the quantiser of networks whose owner has the array shift instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, log2
+from pathlib import Path
+
+import numpy as np
+
+from npukit.accel.filters import rows_and_biases, tile_filter
+from npukit.accel.geometry import Plane, Window, depth_of, window_of
+from npukit.accel.interface import (
+    Abilities,
+    Address,
+    Call,
+    Choice,
+    CommandFormat,
+    ConstantArray,
+    Cost,
+    Lowered,
+    OwnPasses,
+    Tile,
+)
+from npukit.accel.mla.cycles import (
+    LANES,
+    PLANE_BYTE,
+    PLANE_PIXEL,
+    WIDTH,
+    Figures,
+    blocks,
+    gathered,
+    overlapped,
+    padded,
+    requantised,
+)
+from npukit.board.board import AcceleratorSlot, Board
+from npukit.data import data_folder
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops import Conv2d, Dense
+from npukit.net.requantize import quantization, requantization
+from npukit.net.tensor import Quantization, Tensor
+
+PRODUCTS, CONVOLUTION = "products", "convolution"
+CHANNEL_WORDS, LAYER_WORDS = 3, 24
+MOST_PIXELS = 16
+MOST_RIGHT = 20
+"""Bits of a shift with which the zero point, shifted, keeps clear of the highest bit."""
+ROOM = 8192
+"""Bytes for the rows of a pass's pixels."""
+MOST_SCRATCH = 49152
+"""Bytes that a whole convolution may take for its planes, to be offered."""
+
+
+def power_of_two(tensor: Tensor) -> Tensor:
+    """The tensor around zero, with one scale that is a power of two: the quantiser of networks for this array."""
+    given = tensor.quantization
+    assert given is not None
+    pairs = zip(given.scales, given.zero_points, strict=True)
+    largest = max(scale * max(128 + zero, 127 - zero) for scale, zero in pairs)
+    return replace(tensor, quantization=Quantization((2.0 ** ceil(log2(largest / 127)),), (0,)))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A box of an op's output as the driver sees it."""
+
+    plane: Plane
+    window: Window
+    channels: int
+    depth: int
+
+    @classmethod
+    def of(cls, net: Net, op: Op, output: Box) -> Shape:
+        channels = net.tensor(op.inputs[0]).shape[-1]
+        return cls(Plane.of(output), window_of(net, op), channels, depth_of(net, op))
+
+    @property
+    def at_once(self) -> int:
+        """Pixels of a product."""
+        room = ROOM // padded(self.depth, WIDTH) // LANES * LANES
+        return min(self.plane.pixels, MOST_PIXELS, max(room, LANES))
+
+    @property
+    def in_place(self) -> bool:
+        """True if pixels can be rows of a product where they lie."""
+        window = self.window
+        return window.taps == 1 and window.strides == (1, 1) and not any(window.padding) and self.channels % WIDTH == 0
+
+    @property
+    def row_stride(self) -> int:
+        """The bytes of a row of a plane, borders included."""
+        return padded(padded(self.plane.width, WIDTH) + self.window.kernel[1] - 1, WIDTH)
+
+    @property
+    def plane_bytes(self) -> int:
+        return self.row_stride * (self.plane.height + self.window.kernel[0] - 1) * self.channels
+
+    @property
+    def scratch_of_products(self) -> int:
+        return 2 * self.at_once * (padded(self.depth, WIDTH) + 4 * padded(self.plane.channels, WIDTH))
+
+    @property
+    def scratch_of_convolution(self) -> int:
+        """Planes, and the sums of a row twice."""
+        return self.plane_bytes + 2 * 4 * padded(self.plane.width, WIDTH) * self.plane.channels
+
+    def products(self, figures: Figures) -> int:
+        """Cycles as products of matrices."""
+        pixels, channels = self.at_once, self.plane.channels
+        gather = 0 if self.in_place else gathered(pixels, self.window.kernel[0], self.depth)
+        finish = requantised(pixels * channels, channels)
+        array = figures.product(pixels, self.depth, channels)
+        passes = blocks(self.plane.pixels, pixels)
+        return overlapped(passes, array, gather + finish, 0)
+
+    def convolution(self, figures: Figures) -> int:
+        """Cycles as a convolution, row by row."""
+        plane = self.plane
+        array = figures.convolution(1, plane.width, plane.channels, self.depth)
+        finish = requantised(plane.width * plane.channels, plane.channels)
+        pixels = plane.pixels * self.channels * PLANE_BYTE + plane.pixels * PLANE_PIXEL
+        return overlapped(plane.height, array, finish, finish) + round(pixels)
+
+
+class Mla:
+    """Convolutions of one group, and dense layers."""
+
+    name = "mla"
+    version = "1"
+    commands: CommandFormat | None = None
+    abilities = Abilities()
+    passes = OwnPasses(quantizer=power_of_two)
+    model: Path | None = data_folder("firmware") / "mla" / "mla_model.c"
+
+    def __init__(self, slot: AcceleratorSlot) -> None:
+        self.figures = Figures(**slot.figures)
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        if not isinstance(op.attributes, Conv2d | Dense):
+            return f"the array has products of matrices and convolutions, no {op.kind}"
+        if op.inputs[1] not in net.constants:
+            return "the weights are not constant"
+        if any(net.tensor(name).dtype != "int8" for name in (*op.inputs[:2], op.output)):
+            return "the driver takes int8 and gives int8"
+        if isinstance(op.attributes, Conv2d):
+            if (batch := net.tensor(op.output).shape[0]) != 1:
+                return f"a batch of {batch}: the driver takes one"
+            groups = net.tensor(op.inputs[0]).shape[-1] // net.tensor(op.inputs[1]).shape[-1]
+            if groups != 1:
+                return f"{groups} groups: the array has one"
+        return self._too_large(net, op)
+
+    def _too_large(self, net: Net, op: Op) -> str | None:
+        weights, biases = rows_and_biases(net, op)
+        wide, factors = weights.astype(np.int64), requantization(net, op)
+        most = np.abs(wide).sum(1) * 128
+        bits, held = int(most.max()).bit_length() + 1, self.figures.accumulator_bits
+        if bits > held:
+            return f"its sums may need {bits} bits, the array has {held}"
+        left = np.maximum(factors.shifts, 0).astype(np.int64)
+        fits = np.all((most + np.abs(biases)) << left < 1 << 30) and np.all(factors.shifts >= -MOST_RIGHT)
+        return None if fits else "its results are out of what the core requantises in 32 bits"
+
+    def choices(self, net: Net, op: Op) -> list[Choice]:
+        """The two ways: products of matrices, and where the array has it a convolution of its own."""
+        shape = Shape.of(net, op, Box.whole(net.tensor(op.output).shape))
+        fits = shape.scratch_of_convolution <= MOST_SCRATCH
+        plain = shape.window.taps > 1 and {*shape.window.strides, *shape.window.dilation} == {1}
+        return [Choice(PRODUCTS), Choice(CONVOLUTION)] if plain and fits else []
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        shape = Shape.of(net, op, output)
+        words = 4 * (CHANNEL_WORDS * shape.plane.channels + LAYER_WORDS)
+        if op.choice == CONVOLUTION:
+            weights = padded(shape.plane.channels, LANES) * shape.depth
+            return Cost(shape.convolution(self.figures), weights + words, shape.scratch_of_convolution)
+        weights = padded(shape.plane.channels, WIDTH) * padded(shape.depth, WIDTH)
+        return Cost(shape.products(self.figures), weights + words, shape.scratch_of_products)
+
+    def lower(self, tile: Tile) -> Lowered:
+        assert tile.scratch is not None
+        rows, channels = tile_filter(tile)
+        convolved = tile.op.choice == CONVOLUTION
+        weights, form = (
+            (_for_convolution(rows, tile), "[channel / 4][input channel][y][x][4]")
+            if convolved
+            else (_for_products(rows), "[channel / 16][product][16]")
+        )
+        constants = (
+            ConstantArray(f"{tile.name}_weights", weights, 16, f"weights {form}"),
+            ConstantArray(f"{tile.name}_channels", channels, 4, "of each channel: bias, multiplier, shift"),
+            ConstantArray(f"{tile.name}_layer", _layer(tile, convolved), 4, "sizes, strides and limits"),
+        )
+        places = (tile.inputs[0].address, *(Address(c.symbol) for c in constants), tile.scratch, tile.output.address)
+        return Lowered(constants, Call("mla_convolution" if convolved else "mla_products", places))
+
+    def sources(self, board: Board) -> tuple[Path, ...]:
+        slot = board.accelerator_named(self.name)
+        files = ("mla.c", "mla_emulated.c") if slot and slot.base is not None else ("mla_on_core.c",)
+        return tuple(data_folder("firmware") / "mla" / each for each in files)
+
+
+def _for_products(weights: np.ndarray) -> np.ndarray:
+    """[channel / 16][product, padded to 16][16]."""
+    room = np.zeros((padded(weights.shape[0], WIDTH), padded(weights.shape[1], WIDTH)), np.int8)
+    room[: weights.shape[0], : weights.shape[1]] = weights
+    return np.ascontiguousarray(room.reshape(-1, WIDTH, room.shape[1]).transpose(0, 2, 1))
+
+
+def _for_convolution(weights: np.ndarray, tile: Tile) -> np.ndarray:
+    """[channel / 4][input channel][y][x][4]."""
+    taps, channels = window_of(tile.net, tile.op).taps, tile.net.tensor(tile.op.inputs[0]).shape[-1]
+    room = np.zeros((padded(len(weights), LANES), taps, channels), np.int8)
+    room[: len(weights)] = weights.reshape(len(weights), taps, channels)
+    return np.ascontiguousarray(room.reshape(-1, LANES, taps, channels).transpose(0, 3, 2, 1))
+
+
+def _layer(tile: Tile, convolved: bool) -> np.ndarray:
+    """The words of `enum mla_layer`."""
+    shape, source, attributes = Shape.of(tile.net, tile.op, tile.output.box), tile.inputs[0], tile.op.attributes
+    assert isinstance(attributes, Conv2d | Dense)
+    sizes: list[int] = []
+    for operand in (source, tile.output):
+        plane = Plane.of(operand.box)
+        sizes += [plane.height, plane.width, plane.channels, operand.row_stride, operand.pixel_stride]
+    window = shape.window
+    zeros = (quantization(tile.net, name).zero_point for name in (tile.op.inputs[0], tile.op.output))
+    moves = (*window.kernel, *window.strides, *window.dilation, *window.padding_of(tile.output.box, source.box))
+    at_once = (1, 0) if convolved else (shape.at_once, int(shape.in_place and _dense(tile)))
+    return np.array([*sizes, *moves, *zeros, *attributes.clamp, *at_once], np.int32)
+
+
+def _dense(tile: Tile) -> bool:
+    """True if the pixels of the input follow each other at multiples of 16 bytes."""
+    source = tile.inputs[0]
+    plane = Plane.of(source.box)
+    follow = plane.height == 1 or source.row_stride == plane.width * source.pixel_stride
+    return follow and source.pixel_stride % WIDTH == 0 and source.address.offset % WIDTH == 0
