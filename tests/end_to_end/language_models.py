@@ -1,0 +1,138 @@
+"""Language models as exporters spell them in ONNX, a token a frame: LLaMA's blocks, weights by a seed.
+
+A token comes in as its embedding, with the cosines and sines of its position and the mask of the tokens that have not
+been there yet. Keys and values of the last tokens are states: each frame drops the oldest and appends its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+UNSEEN = -16.0
+"""What the mask adds to the score of a token that is not there."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers a token, heads, numbers of the feed-forward layer, blocks, tokens that attention sees."""
+
+    width: int
+    heads: int
+    wide: int
+    blocks: int
+    tokens: int
+
+    @property
+    def head(self) -> int:
+        return self.width // self.heads
+
+
+@dataclass
+class Network:
+    """Nodes as they come; each method gives the name of its result."""
+
+    random: np.random.Generator
+    sizes: Sizes
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+    states: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
+    """What each becomes, and its shape."""
+
+    def constant(self, value: Any, dtype: str = "float32") -> str:
+        name = f"constant{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{kind}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def dense(self, x: str, inputs: int, outputs: int) -> str:
+        weights = self.random.normal(size=(inputs, outputs)) / np.sqrt(inputs)
+        return self.node("MatMul", x, self.constant(weights))
+
+    def norm(self, x: str) -> str:
+        square = self.node("ReduceMean", self.node("Pow", x, self.constant(2)), axes=[-1])
+        root = self.node("Sqrt", self.node("Add", square, self.constant(1e-5)))
+        scaled = self.node("Mul", x, self.node("Reciprocal", root))
+        return self.node("Mul", self.constant(1 + self.random.normal(size=self.sizes.width) / 8), scaled)
+
+    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
+        return self.node("Slice", x, *(self.constant([value], "int64") for value in (begin, end, axis)))
+
+    def heads(self, x: str) -> str:
+        shape = [1, self.sizes.heads, 1, self.sizes.head]
+        return self.node("Reshape", x, self.constant(shape, "int64"))
+
+    def rotated(self, x: str) -> str:
+        half = self.sizes.head // 2
+        first, second = (self.slice(x, begin, begin + half, 3) for begin in (0, half))
+        turned = self.node("Concat", self.node("Neg", second), first, axis=3)
+        return self.node("Add", self.node("Mul", x, "cos"), self.node("Mul", turned, "sin"))
+
+    def kept(self, name: str, new: str, shape: list[int]) -> str:
+        """The state with the new part behind the others along axis 2, and the first one gone."""
+        joined = self.node("Concat", self.slice(name, 1, shape[2], 2), new, axis=2)
+        self.states[name] = (joined, shape)
+        return joined
+
+    def attention(self, x: str, block: int, mask: str) -> str:
+        sizes = self.sizes
+        query, key, value = (self.heads(self.dense(x, sizes.width, sizes.width)) for _ in range(3))
+        shape = [1, sizes.heads, sizes.tokens, sizes.head]
+        keys = self.kept(f"keys{block}", self.rotated(key), shape)
+        values = self.kept(f"values{block}", value, shape)
+        scores = self.node("MatMul", self.rotated(query), self.node("Transpose", keys, perm=[0, 1, 3, 2]))
+        scores = self.node("Mul", scores, self.constant(1 / np.sqrt(sizes.head)))
+        mixed = self.node("MatMul", self.node("Softmax", self.node("Add", scores, mask), axis=-1), values)
+        flat = self.node("Reshape", mixed, self.constant([1, 1, sizes.width], "int64"))
+        return self.dense(flat, sizes.width, sizes.width)
+
+    def gated(self, x: str) -> str:
+        sizes = self.sizes
+        gate, up = (self.dense(x, sizes.width, sizes.wide) for _ in range(2))
+        silu = self.node("Mul", gate, self.node("Sigmoid", gate))
+        return self.dense(self.node("Mul", silu, up), sizes.wide, sizes.width)
+
+    def block(self, x: str, number: int, mask: str) -> str:
+        x = self.node("Add", x, self.attention(self.norm(x), number, mask))
+        return self.node("Add", x, self.gated(self.norm(x)))
+
+
+def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
+    """The model; the state that each input is, and the output that it becomes."""
+    net = Network(np.random.default_rng(21), sizes)
+    x = "token"
+    for number in range(sizes.blocks):
+        x = net.block(x, number, "mask")
+    x = net.norm(x)
+    shapes = {"token": [1, 1, sizes.width], "cos": [1, 1, 1, sizes.head], "sin": [1, 1, 1, sizes.head]}
+    shapes["mask"] = [1, 1, 1, sizes.tokens]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (*shapes.items(), *((name, shape) for name, (_, shape) in net.states.items()))
+    ]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in ((x, [1, 1, sizes.width]), *net.states.values())
+    ]
+    graph = helper.make_graph(net.nodes, "llama", inputs, outputs, net.constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return {name: output for name, (output, _) in net.states.items()}
+
+
+def save_samples(path: Path, sizes: Sizes, count: int = 16) -> None:
+    """One stream of tokens to calibrate with."""
+    tokens = np.random.default_rng(22).normal(size=(count, 1, 1, sizes.width))
+    halves = np.arange(count)[:, None] / 10000 ** (np.arange(0, sizes.head, 2) / sizes.head)
+    angles = np.concatenate([halves, halves], axis=1)[:, None, None, None, :]
+    mask = np.where(np.arange(sizes.tokens) < sizes.tokens - 1 - np.arange(count)[:, None], UNSEEN, 0)
+    arrays = {"in0": tokens, "in1": np.cos(angles), "in2": np.sin(angles), "in3": mask[:, None, None, None, :]}
+    np.savez(path, **{name: array.astype(np.float32) for name, array in arrays.items()})
