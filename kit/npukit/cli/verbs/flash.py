@@ -41,6 +41,9 @@ Provision = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="Trust the maker who signed the build, from now on; compare the key first.")
 ]
+To = Annotated[
+    Path | None, typer.Option("--to", metavar="FILE", help="Write FILE.hex or FILE.uf2 for another tool, and no board.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")]
 
 
@@ -56,6 +59,7 @@ def flash(
     provision: Provision = False,
     trust: Trust = False,
     dry_run: DryRun = False,
+    to: To = None,
     modified: Modified = False,
 ) -> None:
     """Write a build into a board's flash, start it on trial, and see it confirm itself.
@@ -66,10 +70,16 @@ def flash(
     """
     from npukit import api
     from npukit.cli.passphrase import asked_passphrase
+    from npukit.link.image_files import write_image
     from npukit.link.programmer import Programmed
 
     built = api.load_linked(build, modified=modified)
     show_modified(terminal, built)
+    if to:
+        written = write_image(built.images()[0].elf, built.board, to)
+        terminal.result({"board": built.board.name, "file": str(written), **told_of(built)})
+        terminal.print(f"{built.board.name}: {written}")
+        return
     done = api.flash(
         built,
         port=port,
