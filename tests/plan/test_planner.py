@@ -15,8 +15,10 @@ from npukit.application.declared import NOTHING
 from npukit.application.ends import Ends
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.net.net import Net
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
 from npukit.net.reference.interpreter import run_reference
+from npukit.net.tensor import Tensor
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.planner import plan_network
@@ -156,6 +158,21 @@ def test_neighbours_are_tried_on_the_chosen_number_of_pes_alone(monkeypatch: pyt
     monkeypatch.setattr(Walk, "from_plan", from_plan)
     plan = plan_network(tiny(), BOARD, engines(BOARD), max_pes=16)
     assert walked == [len(plan.pes)]
+
+
+def test_what_a_float_network_would_save_in_int8_is_told() -> None:
+    """Three of four bytes of its weights, and of its largest tensors between two layers."""
+    weights, shapes = np.ones((400, 10), np.float32), {"x": (1, 100), "w": (400, 10), "h": (1, 50_000), "y": (1, 400)}
+    tensors = {name: Tensor(name, shape, "float32") for name, shape in shapes.items()}
+    ops = (
+        Op("widen", TvmCode("widen", "output[0] = p0[0];\n"), ("x",), ("h",)),
+        Op("weigh", TvmCode("weigh", "output[0] = p0[0] * p1[0];\n"), ("h", "w"), ("y",)),
+    )
+    net = Net("in_float", ("x",), ("y",), ops, tensors, {"w": weights})
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(net)
+    (told,) = (each for each in refused.value.tries if "--calibration" in each)
+    assert "int8 takes 12,000 bytes of constants less, and 150,000 of what" in told
 
 
 def test_what_integers_instead_of_float_would_save_is_told() -> None:

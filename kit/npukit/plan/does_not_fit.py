@@ -132,6 +132,7 @@ def _remedies(problem: Problem, plan: Plan) -> Iterator[str]:
     yield from _streams(problem, plan)
     yield from _accelerated(problem)
     yield from _integer_ends(problem.net)
+    yield from _integers(problem)
     yield from _larger_mesh(problem)
     yield from _other_board(problem)
     yield f"a smaller network, or a board with more memory a PE: {missing_bytes(problem.board, plan):,} bytes"
@@ -165,6 +166,19 @@ def _integer_ends(net: Net) -> Iterator[str]:
     ends += [op.output for op in net.ops if op.kind == Dequantize.kind and op.output in net.outputs]
     if saved := sum(net.tensor(name).bytes for name in ends):
         yield f"--io int8: inputs and outputs as integers, without {saved:,} bytes of float"
+
+
+def _integers(problem: Problem) -> Iterator[str]:
+    """A remedy where most constants are in float, which in int8 are a fourth; and so are activations."""
+    net, graph = problem.net, problem.graph
+    sizes = {name: tensor.bytes for name, tensor in net.tensors.items() if tensor.dtype == "float32"}
+    constants = sum(sizes.get(name, 0) for name in net.constants)
+    if 2 * constants > sum(array.nbytes for array in net.constants.values()):
+        activations = max((sum(sizes.get(name, 0) for name in live) for live in graph.live_after()), default=0)
+        yield (
+            f"--calibration SAMPLES.npz instead of --float: int8 takes {3 * constants // 4:,} bytes of constants less, "
+            f"and {3 * activations // 4:,} of what is between two layers"
+        )
 
 
 def _larger_mesh(problem: Problem) -> Iterator[str]:
