@@ -177,7 +177,7 @@ POOLS = (
         field=_field_of_resize,
         cuttable=cuttable_but(_field_of_resize),
         names=names("RESIZE_BILINEAR", "Resize"),
-        core_cycles=(24, 0, 44),
+        core_cycles=(19, 0, 36),
     ),
     OpSpec(
         ResizeNearest,

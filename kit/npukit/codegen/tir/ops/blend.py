@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast, let, quotient, select
+from npukit.codegen.tir.door import Array, Expr, Local, cast, let, loop
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.ops import Mean
 from npukit.net.reference.blend import ONE
 from npukit.net.requantize import mean_rescaling, quantization
+
+SHIFT = 2 * (ONE.bit_length() - 1)
+"""Bits by which a sum of products with two shares is too large."""
 
 
 def mean(tile: Tile, source: Array, output: Array) -> None:
@@ -39,23 +42,28 @@ def resize_nearest(tile: Tile, source: Array, rows: Array, columns: Array, outpu
 
 
 def resize_bilinear(tile: Tile, source: Array, rows: Array, columns: Array, output: Array) -> None:
+    """The four pixels and their shares are the same for all channels. Halves are rounded away from zero."""
     given, made = Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    with each_position(made.shape) as (n, y, x, c):
+    with each_position(made.shape[:3]) as (n, y, x):
         top, bottom, down = (
             let(name, cast("int32", rows[y * 3 + i])) for i, name in enumerate(("top", "bottom", "down"))
         )
         left, right, across = (
             let(name, cast("int32", columns[x * 3 + i])) for i, name in enumerate(("left", "right", "across"))
         )
-
-        def blended(row: Expr, left: Expr = left, right: Expr = right, across: Expr = across) -> Expr:
-            first, second = (cast("int32", source[_index(given, n, row, column, c)]) for column in (left, right))
-            return first * (ONE - across) + second * across
-
-        total = let("total", blended(top) * (ONE - down) + blended(bottom) * down)
-        half = ONE * ONE // 2
-        rounded = select(total > 0, total + half, total - half)
-        output[made.index((n, y, x, c))] = cast("int8", quotient(rounded, ONE * ONE))
+        near = [(row, column) for row in (top, bottom) for column in (left, right)]
+        shares = [(ONE - down) * (ONE - across), (ONE - down) * across, down * (ONE - across), down * across]
+        shares = [let(f"share_{place}", share) for place, share in enumerate(shares)]
+        begins = [let(f"from_{place}", _index(given, n, row, column, 0)) for place, (row, column) in enumerate(near)]
+        to = let("to", made.index((n, y, x, 0)))
+        with loop("c", 0, made.shape[3]) as c:
+            parts = (
+                cast("int32", source[begin + c * given.strides[3]]) * share
+                for begin, share in zip(begins, shares, strict=True)
+            )
+            total = let("total", sum(parts))
+            rounded = (total + ONE * ONE // 2 + (total >> 31)) >> SHIFT
+            output[to + c * made.strides[3]] = cast("int8", rounded)
 
 
 def _index(layout: Strided, n: Expr, row: Expr, column: Expr, c: Expr) -> Expr:
