@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
 from helpers import SHARED, one_at_a_time
-from npukit.accel.interface import Abilities, Accelerator, CommandFormat, Cost, Lowered, Tile
+from npukit.accel.interface import Abilities, Accelerator, Choice, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import Board, load_board
 from npukit.net.box import Box
@@ -30,6 +30,9 @@ class SimpleCore:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         return Cost(300 + 40 * output.elements, 64, 4 * output.elements)
+
+    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+        return ()
 
     def lower(self, tile: Tile) -> Lowered:
         raise NotImplementedError

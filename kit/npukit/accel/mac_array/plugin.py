@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from npukit import __version__
 from npukit.accel.geometry import Plane, depth_of, window_of
-from npukit.accel.interface import Abilities, CommandFormat, Cost, Lowered, Tile
+from npukit.accel.interface import Abilities, Choice, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.cycles import Figures, along_pixels, cycles_of
 from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
@@ -50,6 +51,9 @@ class MacArray:
         self.figures = Figures.of(slot)
         self._filters = KnownFilters(self.figures.accumulator_bits)
         self._known: dict[str, tuple[np.ndarray, np.ndarray | None, int]] = {}
+
+    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+        return ()
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return refusal(net, op, self.figures)
