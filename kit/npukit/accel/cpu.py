@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from npukit.accel.core_filters import IN_LANES, filter_constants, in_lanes
 from npukit.accel.core_kernels import NO_KERNELS, CoreKernels
 from npukit.accel.interface import (
     Abilities,
@@ -58,7 +59,7 @@ from npukit.net.ops import (
 )
 from npukit.net.receptive import needs
 from npukit.net.reference.softmax import exp_table
-from npukit.net.requantize import output_channel_axis, quantization, requantization
+from npukit.net.requantize import quantization
 from npukit.net.specs.table import SPECS
 
 
@@ -80,7 +81,7 @@ class Cpu:
             return self.kernels.moves[op.name].cost(net, op, output)
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
-        constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
+        constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, "", self.core))
         form = "whole" if isinstance(op.attributes, Lookup) else None
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
@@ -101,7 +102,7 @@ class Cpu:
             return moved
         if self._has_kernels(tile.net, tile.op, tile.output.box):
             return self.kernels.ops[tile.op.name].lowered(tile)
-        constants = constants_of(tile.net, tile.op, tile.output.box, tile.name)
+        constants = constants_of(tile.net, tile.op, tile.output.box, tile.name, self.core)
         addresses = (
             *(operand.address for operand in tile.inputs),
             *(Address(array.symbol) for array in constants),
@@ -123,12 +124,12 @@ def aligned_bytes(array: ConstantArray) -> int:
     return -(-array.values.nbytes // array.align) * array.align
 
 
-def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
+def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> tuple[ConstantArray, ...]:
     """The constants of the kernel for this box of the op's output, in the order of its arguments."""
     attributes = op.attributes
     match attributes:
         case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():
-            return _filter_constants(net, op, output, prefix)
+            return tuple(_array(prefix, *each) for each in filter_constants(net, op, output, core))
         case Softmax():
             table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta).astype(np.int32)
             exp = _array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest")
@@ -137,7 +138,7 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
             return (*_constant_operands(net, op, output, prefix), *_first_of_part(net, op, output, prefix))
         case Sums():
             chosen = net.constants[op.inputs[1]][output.start[-1] : output.stop[-1]]
-            return (_array(prefix, "weights", chosen, "weights of some input channels, output channel by channel"),)
+            return (_array(prefix, "weights", in_lanes(net, op, chosen, core), f"weights of some inputs {IN_LANES}"),)
         case Total():
             named = zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True)
             return tuple(_array(prefix, role, net.constants[name], "of each channel") for role, name in named)
@@ -221,29 +222,6 @@ def _part(values: np.ndarray, box: Box) -> np.ndarray:
     return values[tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
 
 
-def _filter_constants(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
-    chosen = slice(output.start[-1], output.stop[-1])
-    axis = output_channel_axis(op)
-    weights = net.constants[op.inputs[1]]
-    bias = net.constant(op, 2)
-    factors = requantization(net, op)
-    optional = () if bias is None else (_array(prefix, "bias", bias[chosen], "biases"),)
-    return (
-        _array(prefix, "weights", weights[(slice(None),) * axis + (chosen,)], f"weights {_LAYOUT[op.kind]}"),
-        *optional,
-        _array(prefix, "multipliers", factors.multipliers[chosen], "of the requantisation, in Q0.31"),
-        _array(prefix, "shifts", factors.shifts[chosen].astype(np.int8), "of the requantisation, positive to the left"),
-    )
-
-
-_LAYOUT = {
-    "conv2d": "[output channel][y][x][input channel]",
-    "depthwise_conv2d": "[y][x][channel]",
-    "dense": "[output][input]",
-    "transpose_conv2d": "[output channel][y][x][input channel]",
-}
-
-
 def _array(prefix: str, role: str, values: np.ndarray, comment: str) -> ConstantArray:
     align = max(4, values.dtype.itemsize)
     return ConstantArray(f"{prefix}_{role}", np.ascontiguousarray(values), align, comment)
@@ -275,9 +253,9 @@ def _products(net: Net, op: Op) -> int:
 
 
 def _loops(net: Net, op: Op, output: Box) -> int:
-    """The times that the innermost loop begins: along the input channels of a window, or else along the last axis."""
+    """The times that the innermost loop begins: along the rows of a window, or else along the last axis."""
     if isinstance(op.attributes, Conv2d):
-        return output.elements * prod(net.tensor(op.inputs[1]).shape[1:3])
+        return output.elements * net.tensor(op.inputs[1]).shape[1]
     return output.elements // output.shape[-1] if output.shape else 1
 
 

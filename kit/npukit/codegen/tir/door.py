@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import tvm
 from tvm import tirx
@@ -62,7 +62,11 @@ class Array:
     def __setitem__(self, index: Expr, value: Expr) -> None:
         script.buffer_store(self._buffer, value, [index])
 
-    def address(self, offset: int) -> Expr:
+    @property
+    def dtype(self) -> str:
+        return str(self._buffer.dtype)
+
+    def address(self, offset: Expr) -> Expr:
         return script.address_of(self._buffer[offset])
 
 
@@ -80,16 +84,31 @@ class Local:
     """A local variable that changes."""
 
     def __init__(self, name: str, dtype: str, value: Expr) -> None:
-        self._buffer = script.alloc_buffer((1,), dtype)
+        self._buffer, self._place = script.alloc_buffer((1,), dtype), 0
         IRBuilder.name(name, self._buffer)
         self.set(value)
 
+    @classmethod
+    def in_a_row(cls, name: str, dtype: str, values: Sequence[Expr]) -> list[Self]:
+        """Variables that lie in an array."""
+        buffer = script.alloc_buffer((len(values),), dtype)
+        IRBuilder.name(name, buffer)
+        made = [cls.__new__(cls) for _ in values]
+        for place, (each, value) in enumerate(zip(made, values, strict=True)):
+            each._buffer, each._place = buffer, place
+            each.set(value)
+        return made
+
     @property
     def value(self) -> Expr:
-        return self._buffer[0]
+        return self._buffer[self._place]
+
+    @property
+    def address(self) -> Expr:
+        return script.address_of(self.value)
 
     def set(self, value: Expr) -> None:
-        script.buffer_store(self._buffer, value, [0])
+        script.buffer_store(self._buffer, value, [self._place])
 
 
 def define(

@@ -209,7 +209,7 @@ FILTERS = (
         cuttable=_cuttable_without_groups,
         products=_products_of_a_filter,
         names=names("CONV_2D", "Conv QLinearConv"),
-        core_cycles=(56, 4, 26),
+        core_cycles=(24, 3.2, 6),
     ),
     OpSpec(
         DepthwiseConv2d,
@@ -221,7 +221,7 @@ FILTERS = (
         cuttable=_cuttable_without_multiplier,
         products=_products_of_depthwise,
         names=names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
-        core_cycles=(58, 4.5, 0),
+        core_cycles=(33, 6.5, 0),
     ),
     OpSpec(
         Dense,
@@ -236,7 +236,7 @@ FILTERS = (
             "FULLY_CONNECTED SVDF UNIDIRECTIONAL_SEQUENCE_LSTM",
             "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN",
         ),
-        core_cycles=(37, 4.5, 0),
+        core_cycles=(20, 3.55, 0),
     ),
     OpSpec(
         Sums,
@@ -247,7 +247,7 @@ FILTERS = (
         field=_field_of_sums,
         cuttable=_cuttable_sums,
         products=_products_of_a_filter,
-        core_cycles=(5, 5.8, 0),
+        core_cycles=(5, 4, 0),
     ),
     OpSpec(
         Total,
@@ -273,7 +273,7 @@ FILTERS = (
         cuttable=cuttable_but(_field_of_transpose_conv2d),
         products=_products_of_transpose,
         names=names("TRANSPOSE_CONV", "ConvTranspose"),
-        core_cycles=(53, 10, 0),
+        core_cycles=(35, 8.2, 0),
     ),
     OpSpec(
         Matmul,

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 void conv_0(const int8_t *restrict input, const int8_t *restrict weights, const int32_t *restrict multipliers, const
-    int8_t *restrict shifts, int8_t *restrict output);
+    int32_t *restrict addends, const int8_t *restrict shifts, int8_t *restrict output);
 void sum_0(const int8_t *restrict first, const int8_t *restrict second, int8_t *restrict output);
 void softmax_0(const int8_t *restrict input, const int32_t *restrict exp, int8_t *restrict output);
 

@@ -29,14 +29,15 @@ extern struct net_activations net_activations;
 #define ARENA(offset) ((void *)&net_activations.arena[offset])
 
 struct net_constants {
-    _Alignas(4) int8_t conv_0_weights[324]; /* weights [output channel][y][x][input channel] */
+    _Alignas(4) int8_t conv_0_weights[324]; /* weights [output channels at a time][tap][channel of these], then the other channels [channel][tap] */
     _Alignas(4) int32_t conv_0_multipliers[6]; /* of the requantisation, in Q0.31 */
+    _Alignas(4) int32_t conv_0_addends[6]; /* to the scaled sums: zero point and halves */
     _Alignas(4) int32_t softmax_0_exp[256]; /* exp(-d) in Q0.31 for d steps below the largest */
-    _Alignas(4) int8_t conv_0_shifts[6]; /* of the requantisation, positive to the left */
+    _Alignas(4) int8_t conv_0_shifts[6]; /* of what they are then, to the right */
 };
 
 #if UINTPTR_MAX == UINT32_MAX
-static_assert(sizeof(struct net_constants) == 1380, "the plan counts on it");
+static_assert(sizeof(struct net_constants) == 1404, "the plan counts on it");
 #endif
 
 extern const struct net_constants net_constants;

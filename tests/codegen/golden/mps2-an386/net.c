@@ -30,7 +30,7 @@ int32_t net_run(void)
         net_begin_layer();
     }
     conv_0(ARENA(at_image_0), net_constants.conv_0_weights, net_constants.conv_0_multipliers,
-        net_constants.conv_0_shifts, ARENA(at_conv_0));
+        net_constants.conv_0_addends, net_constants.conv_0_shifts, ARENA(at_conv_0));
     if (observed != 0) {
         net_end_layer(0);
     }

@@ -10,6 +10,12 @@ static inline int32_t clamp(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
+/* The high half of a b. */
+static inline int32_t high_half(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * (int64_t)b) >> (int64_t)32);
+}
+
 /* The high half of 2 a b, rounded; not both may be INT32_MIN. */
 static inline int32_t high_product(int32_t a, int32_t b)
 {

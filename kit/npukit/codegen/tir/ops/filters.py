@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from npukit.accel.core_filters import LANES, PRODUCTS_LANES, zero_is_in_bias
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast, let, loop, quotient
+from npukit.codegen.tir.door import Array, Expr, Local, call, cast, do, let, loop, quotient, select
 from npukit.codegen.tir.ops.finish import Finish, Kept, Sink, wide
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize, scale_down
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.pixels import each_pixel
-from npukit.codegen.tir.ops.window import inside, sweeps_of
+from npukit.codegen.tir.ops.window import Range, Sweep, inside, sweeps_of
 from npukit.net.ops import Sums, Total
 from npukit.net.requantize import quantization
 
-LANES = 4
-"""Output channels at a time: as many sums, pointers and loaded values as the core's registers hold."""
+PIXELS = 2
+"""Pixels at a time that share each weight that is loaded: with their sums as many as the core's registers hold."""
+UNROLLED = 2
 
 Block = Callable[[list[Expr]], None]
 
@@ -52,21 +54,81 @@ def total(tile: Tile, *arrays: Array) -> None:
 
 
 def _convolution(tile: Tile, source: Array, weights: Array, output: Array, finish: Sink) -> None:
-    zero = quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
     sweep_y, sweep_x = sweeps_of(tile)
-    with each_pixel(made) as (n, y, x):
-        rows, columns = sweep_y.range_at(y), sweep_x.range_at(x)
-        for channels in _blocks(made.channels, _lanes(tile)):
-            sums = finish.start(channels)
-            with inside(rows, columns) as (ky, kx, row, column):
-                pixel = let("pixel", given.index(n, row, column, _first_channel(tile, channels[0])))
-                taps = [let("tap", ((c * height + ky) * width + kx) * depth) for c in channels]
-                with loop("i", 0, depth) as i:
-                    value = let("value", wide(source[pixel + i], zero))
-                    _accumulate(sums, [value * wide(weights[tap + i]) for tap in taps])
-            finish.store(output, made.index(n, y, x), channels, sums)
+    runs_on = given.pixel_stride == depth and sweep_x.dilation == 1
+    lanes = _lanes(tile, weights)
+    products = _Products(source, weights, _zero(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
+    with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y:
+        rows = sweep_y.range_at(y)
+        for x, columns, pixels in _pixels_of_a_row(sweep_x, 1 if products.inputs_in_turn else PIXELS):
+            window, count = (rows, columns.whole if runs_on else columns), columns.count * depth if runs_on else depth
+            products.begin()
+            if products.inputs_in_turn:
+                with inside(*window) as (_, _, row, column):
+                    products.add_inputs(let("pixel", given.index(n, row, column)), count)
+            for channels in _blocks(made.channels, lanes):
+                sums = [products.start(finish, channels) for _ in range(pixels)]
+                first = let("first", channels[0] * (height * width * depth))
+                with inside(*window) as (ky, kx, row, column):
+                    origin = given.index(n, row, column, _first_channel(tile, channels[0]))
+                    places = [let("pixel", origin + p * sweep_x.stride * given.pixel_stride) for p in range(pixels)]
+                    products.add(sums, places, first + (ky * width + kx) * depth * len(channels), count)
+                for p, of_pixel in enumerate(sums):
+                    products.finish(of_pixel)
+                    finish.store(output, made.index(n, y, x + p), channels, of_pixel)
+
+
+class _Products:
+    """Sums of inputs, less the zero point, times weights.
+
+    With eight lanes `products`, which is in assembly, does it, with weights that count from -128: 128 times the sum of
+    the inputs is to be taken away.
+    """
+
+    def __init__(self, source: Array, weights: Array, zero: int, *, inputs_in_turn: bool) -> None:
+        self._source, self._weights, self._zero = source, weights, zero
+        self._weight_zero = 128 if weights.dtype == "uint8" else 0
+        self.inputs_in_turn = inputs_in_turn
+        self._inputs: Local | None = None
+
+    def begin(self) -> None:
+        """A pixel, or several."""
+        if self.inputs_in_turn:
+            self._inputs = Local("inputs", "int32", 0)
+
+    def add_inputs(self, place: Expr, count: Expr) -> None:
+        assert self._inputs
+        for i in _each(count):
+            self._inputs.set(self._inputs.value + wide(self._source[place + i], self._zero))
+
+    def start(self, finish: Sink, channels: Sequence[Expr]) -> list[Local]:
+        """A pixel's sums."""
+        values = finish.initial(channels)
+        if len(channels) == PRODUCTS_LANES:
+            return Local.in_a_row("sums", "int32", [*values, 0 - self._zero])[:-1]
+        return [Local("sum", "int32", value) for value in values]
+
+    def add(self, sums: Sequence[Sequence[Local]], places: Sequence[Expr], tap: Expr, count: Expr) -> None:
+        """Products of each pixel's run of inputs and of the weights from `tap` on."""
+        lanes = len(sums[0])
+        if lanes == PRODUCTS_LANES:
+            do(call("products", sums[0][0].address, self._source.address(places[0]), self._weights.address(tap), count))
+            return
+        tap = let("tap", tap)
+        for i in _each(count):
+            values = [let("value", wide(self._source[place + i], self._zero)) for place in places]
+            for lane in range(lanes):
+                weight = let("weight", wide(self._weights[tap + i * lanes + lane], self._weight_zero))
+                for of_pixel, value in zip(sums, values, strict=True):
+                    of_pixel[lane].set(of_pixel[lane].value + value * weight)
+
+    def finish(self, sums: Sequence[Local]) -> None:
+        if len(sums) == PRODUCTS_LANES:
+            assert self._inputs
+            for each in sums:
+                each.set(each.value - self._inputs.value * self._weight_zero)
 
 
 def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
@@ -78,26 +140,67 @@ def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
     with each_pixel(made) as (n, y, x):
         rows, columns = sweep_y.range_at(y), sweep_x.range_at(x)
         for channels in _blocks(made.channels, LANES):
-            sums = finish.start(channels)
+            sums = [Local("sum", "int32", value) for value in finish.initial(channels)]
             with inside(rows, columns) as (ky, kx, row, column):
                 pixel = let("pixel", given.index(n, row, column))
                 tap = let("tap", (ky * width + kx) * made.channels)
                 values = [wide(source[pixel + _source_channel(tile, c)], zero) for c in channels]
-                _accumulate(sums, [v * wide(weights[tap + c]) for v, c in zip(values, channels, strict=True)])
+                for total, value, c in zip(sums, values, channels, strict=True):
+                    total.set(total.value + value * wide(weights[tap + c]))
             finish.store(output, made.index(n, y, x), channels, sums)
 
 
 def _products(tile: Tile, source: Array, weights: Array, output: Array, finish: Sink) -> None:
-    zero = quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
-    depth = tile.net.tensor(tile.op.inputs[1]).shape[1]
+    depth, lanes = tile.net.tensor(tile.op.inputs[1]).shape[1], _lanes(tile, weights)
+    products = _Products(source, weights, _zero(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
     with each_pixel(made) as place:
-        for channels in _blocks(made.channels, LANES):
-            sums = finish.start(channels)
-            with loop("i", 0, depth) as i:
-                value = let("value", wide(source[given.index(*place, i)], zero))
-                _accumulate(sums, [value * wide(weights[c * depth + i]) for c in channels])
+        row = let("row", given.index(*place))
+        products.begin()
+        if products.inputs_in_turn:
+            products.add_inputs(row, depth)
+        for channels in _blocks(made.channels, lanes):
+            sums = products.start(finish, channels)
+            products.add([sums], [row], channels[0] * depth, depth)
+            products.finish(sums)
             finish.store(output, made.index(*place), channels, sums)
+
+
+def _zero(tile: Tile) -> int:
+    """The zero point that is taken from each input."""
+    return 0 if zero_is_in_bias(tile.net, tile.op) else quantization(tile.net, tile.op.inputs[0]).zero_point
+
+
+def _lanes(tile: Tile, weights: Array) -> int:
+    """Output channels at a time: with groups each has inputs of its own."""
+    if len(tile.net.tensor(tile.op.inputs[1]).shape) == 4 and _groups(tile) > 1:
+        return 1
+    return PRODUCTS_LANES if weights.dtype == "uint8" else LANES
+
+
+def _pixels_of_a_row(sweep: Sweep, at_once: int) -> Iterator[tuple[Expr, Range, int]]:
+    """Loops over pairs of pixels whose windows lie inside, then over the others, with each turn's taps and pixels."""
+    first, end = sweep.inside
+    pairs = (end - first) // PIXELS if at_once > 1 else 0
+    if pairs:
+        with loop("pair", 0, pairs) as pair:
+            x = let("x", first + pair * PIXELS)
+            yield x, sweep.whole_range_at(x), PIXELS
+    if rest := sweep.outputs - pairs * PIXELS:
+        with loop("single", 0, rest) as single:
+            x = let("x", select(single < first, single, single + pairs * PIXELS) if pairs else single)
+            yield x, sweep.range_at(x), 1
+
+
+def _each(count: Expr) -> Iterator[Expr]:
+    """A loop with `UNROLLED` turns at once where their number is known, and the turns that are left."""
+    at_once = UNROLLED if isinstance(count, int) else 1
+    rounds = count // at_once if isinstance(count, int) else count
+    with loop("i", 0, rounds) as i:
+        for turn in range(at_once):
+            yield i * at_once + turn
+    if isinstance(count, int):
+        yield from range(rounds * at_once, count)
 
 
 def _blocks(channels: int, lanes: int) -> Iterator[list[Expr]]:
@@ -106,11 +209,6 @@ def _blocks(channels: int, lanes: int) -> Iterator[list[Expr]]:
         if stop > start:
             with loop("block", 0, (stop - start) // size) as block:
                 yield [start + block * size + lane for lane in range(size)]
-
-
-def _lanes(tile: Tile) -> int:
-    """Channels of one block share their inputs, so that with groups each is alone."""
-    return LANES if _groups(tile) == 1 else 1
 
 
 def _groups(tile: Tile) -> int:
@@ -133,8 +231,3 @@ def _source_channel(tile: Tile, channel: Expr) -> Expr:
     multiplier = tile.net.tensor(tile.op.output).shape[3] // tile.net.tensor(tile.op.inputs[0]).shape[3]
     absolute = channel + tile.output.box.start[3]
     return (absolute if multiplier == 1 else quotient(absolute, multiplier)) - tile.inputs[0].box.start[3]
-
-
-def _accumulate(sums: Sequence[Local], products: Sequence[Expr]) -> None:
-    for total, product in zip(sums, products, strict=True):
-        total.set(total.value + product)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from npukit.accel.core_filters import PRESCALED, in_one_step
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast
-from npukit.codegen.tir.ops.fixed_point import clamp, requantize, scale_down
+from npukit.codegen.tir.door import Array, Expr, Local, cast, select
+from npukit.codegen.tir.ops.fixed_point import clamp, high_half, requantize, scale_down
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, TransposeConv2d
 from npukit.net.requantize import quantization, requantization
 
@@ -15,7 +16,7 @@ from npukit.net.requantize import quantization, requantization
 class Sink(Protocol):
     """The destination of a filter's sums."""
 
-    def start(self, channels: Sequence[Expr]) -> list[Local]: ...
+    def initial(self, channels: Sequence[Expr]) -> list[Expr]: ...
 
     def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None: ...
 
@@ -23,8 +24,8 @@ class Sink(Protocol):
 class Kept:
     """They are the result."""
 
-    def start(self, channels: Sequence[Expr]) -> list[Local]:
-        return [Local("sum", "int32", 0) for _ in channels]
+    def initial(self, channels: Sequence[Expr]) -> list[Expr]:
+        return [0 for _ in channels]
 
     def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
         for channel, total in zip(channels, sums, strict=True):
@@ -37,27 +38,41 @@ class Finish:
     def __init__(self, tile: Tile, constants: tuple[Array, ...]) -> None:
         attributes = tile.op.attributes
         assert isinstance(attributes, Conv2d | DepthwiseConv2d | Dense | TransposeConv2d)
-        self._bias = constants[0] if len(constants) == 3 else None
-        self._multipliers, self._shifts = constants[-2:]
+        self._fast = in_one_step(tile.net, tile.op)
+        own = 2 if self._fast is None else 3
+        self._bias = constants[0] if len(constants) > own else None
+        self._multipliers, *self._addends, self._shifts = constants[-own:]
         self._zero = quantization(tile.net, tile.op.output).zero_point
         self._clamp = attributes.clamp
         chosen = slice(tile.output.box.start[-1], tile.output.box.stop[-1])
         self._only_right = bool((requantization(tile.net, tile.op).shifts[chosen] <= 0).all())
+        self._ties = () if self._fast is None else set(self._fast.ties[chosen].tolist())
 
-    def start(self, channels: Sequence[Expr]) -> list[Local]:
-        return [Local("sum", "int32", 0 if self._bias is None else self._bias[channel]) for channel in channels]
+    def initial(self, channels: Sequence[Expr]) -> list[Expr]:
+        """The values that the sums begin with."""
+        return [0 if self._bias is None else self._bias[channel] for channel in channels]
 
     def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
         """The finished sums, from `place` on, where the pixel's first channel lies."""
         for channel, total in zip(channels, sums, strict=True):
-            shifted = self._scaled(total.value, channel) + self._zero
-            output[place + channel] = cast("int8", clamp(shifted, self._clamp))
+            output[place + channel] = cast("int8", clamp(self._scaled(total.value, channel), self._clamp))
 
     def _scaled(self, total: Expr, channel: Expr) -> Expr:
         shift = cast("int32", self._shifts[channel])
+        if self._fast is not None:
+            return self._in_one_step(total, channel) >> shift
         if self._only_right:
-            return scale_down(total, self._multipliers[channel], 0 - shift)
-        return requantize(total, self._multipliers[channel], shift)
+            return scale_down(total, self._multipliers[channel], 0 - shift) + self._zero
+        return requantize(total, self._multipliers[channel], shift) + self._zero
+
+    def _in_one_step(self, total: Expr, channel: Expr) -> Expr:
+        (addends,) = self._addends
+        scaled = high_half(total * (1 << PRESCALED), self._multipliers[channel]) + addends[channel]
+        if not any(self._ties):
+            return scaled
+        tie = 1 << (PRESCALED - 1)
+        below = (total >> 31) & tie
+        return scaled - (below if 0 not in self._ties else select(self._shifts[channel] > 1, below, 0))
 
 
 def wide(value: Expr, zero: int = 0) -> Expr:

@@ -40,6 +40,10 @@ def high_product(a: Expr, b: Expr) -> Expr:
     return call("high_product", a, b)
 
 
+def high_half(a: Expr, b: Expr) -> Expr:
+    return call("high_half", a, b)
+
+
 def rounded_shift(value: Expr, bits: Expr) -> Expr:
     return call("rounded_shift", value, bits)
 
@@ -68,6 +72,10 @@ def _clamp(value: Expr, low: Expr, high: Expr) -> None:
 def _high_product(a: Expr, b: Expr) -> None:
     product = let("product", cast("int64", a) * cast("int64", b))
     give(cast("int32", (product + number("int64", 1 << 30)) >> number("int64", 31)))
+
+
+def _high_half(a: Expr, b: Expr) -> None:
+    give(cast("int32", (cast("int64", a) * cast("int64", b)) >> number("int64", 32)))
 
 
 def _rounded_shift(value: Expr, bits: Expr) -> None:
@@ -122,6 +130,7 @@ def _inverse_root(value: Expr) -> None:
 
 _HELPERS: tuple[tuple[str, tuple[str, ...], Callable[..., None], str], ...] = (
     ("clamp", ("value", "low", "high"), _clamp, "value, or the bound it is beyond"),
+    ("high_half", ("a", "b"), _high_half, "The high half of a b"),
     ("high_product", ("a", "b"), _high_product, "The high half of 2 a b, rounded; not both may be INT32_MIN"),
     ("rounded_shift", ("value", "bits"), _rounded_shift, "value / 2^bits, halves away from zero; 0 <= bits <= 31"),
     (

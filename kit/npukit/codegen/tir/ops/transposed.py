@@ -27,14 +27,14 @@ def transpose_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
         base_y, first_y, end_y = _reached("y", y + start[1] + top, height, stride_y, rows)
         base_x, first_x, end_x = _reached("x", x + start[2] + left, width, stride_x, columns)
         with loop("c", 0, made.channels) as c:
-            (total,) = sums = finish.start([c])
+            total = Local("sum", "int32", finish.initial([c])[0])
             with loop("row", first_y, end_y) as row, loop("column", first_x, end_x) as column:
                 pixel = let("pixel", given.index(n, row - held[1], column - held[2]))
                 tap_y, tap_x = base_y - row * stride_y, base_x - column * stride_x
                 tap = let("tap", ((c * height + tap_y) * width + tap_x) * depth)
                 with loop("i", 0, depth) as i:
                     total.set(total.value + wide(source[pixel + i], zero) * wide(weights[tap + i]))
-            finish.store(output, made.index(n, y, x), [c], sums)
+            finish.store(output, made.index(n, y, x), [c], [total])
 
 
 def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple[Expr, Expr, Expr]:

@@ -24,6 +24,11 @@ class Range:
     def count(self) -> Expr:
         return self.end - self.first
 
+    @property
+    def whole(self) -> Range:
+        """The first tap alone, as that of a loop in which all of them are read together."""
+        return Range(self.first, self.first + 1, self.origin, self.dilation)
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -39,18 +44,25 @@ class Sweep:
 
     def range_at(self, position: Expr) -> Range:
         """The taps inside for an output position."""
-        if self._always_inside:
-            return Range(0, self.taps, position * self.stride - self.padding, self.dilation)
+        if self.inside == (0, self.outputs):
+            return self.whole_range_at(position)
         origin = let(f"{self.name}_origin", position * self.stride - self.padding)
         reach = (self.taps - 1) * self.dilation
         first = select(origin < 0, self._up(0 - origin), 0)
         end = select(origin + reach >= self.inputs, self._up(self.inputs - origin), self.taps)
         return Range(let(f"{self.name}_first", first), let(f"{self.name}_end", end), origin, self.dilation)
 
+    def whole_range_at(self, position: Expr) -> Range:
+        """All taps, for a position where they lie inside."""
+        return Range(0, self.taps, position * self.stride - self.padding, self.dilation)
+
     @property
-    def _always_inside(self) -> bool:
-        last = (self.outputs - 1) * self.stride - self.padding + (self.taps - 1) * self.dilation
-        return self.padding <= 0 and last < self.inputs
+    def inside(self) -> tuple[int, int]:
+        """The first output position whose window lies inside, and the one behind the last."""
+        reach = (self.taps - 1) * self.dilation
+        first = min(max(-(-self.padding // self.stride), 0), self.outputs)
+        end = (self.inputs - 1 - reach + self.padding) // self.stride + 1
+        return first, min(max(end, first), self.outputs)
 
     def _up(self, distance: Expr) -> Expr:
         """Steps of `dilation` that cover a distance."""

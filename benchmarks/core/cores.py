@@ -1,0 +1,133 @@
+"""The MLPerf Tiny networks on one core of each kind, beside TensorFlow Lite Micro's instructions on the same core.
+
+    python benchmarks/core/cores.py FOLDER_OF_MODELS [--cores cortex-m0plus rv32imc] [--networks kws ic] [--save STEM]
+
+FOLDER_OF_MODELS holds NAME.tflite and NAME.npz (`in0`, and `out0_tflm`, TensorFlow Lite Micro's outputs). Instructions
+are those of one frame under QEMU -icount, in firmware that GCC made for the core's stock board; code for a Cortex-M0+
+runs on the AN385, whose Cortex-M3 takes it, as no machine of QEMU's with such a core has room. `--save` keeps the table
+as STEM.md and STEM.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from npukit import __version__, api
+from npukit.board.board import load_board
+from npukit.project.toolchain import find_toolchain
+
+CASES = 3
+MODELS = {"kws": "kws_ref_model", "ic": "pretrainedResnet_quant", "vww": "vww_96_int8", "ad": "ad01_int8"}
+HEAD = ("| core | network | TFLM | npukit | ratio | goal | outputs |", "|---|---|--:|--:|--:|--:|---|")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """TensorFlow Lite Micro at 90b983c2 on a core: instructions of `Invoke()` on each model's first case.
+
+    With CMSIS-NN at 4ab83cc3 on Arm's cores, Helium's kernels on the Cortex-M55; with its reference kernels on RISC-V,
+    for which it has no others. GCC 12.2, upstream's flags for the core, kernels -O2: on RISC-V -O3 takes a fifth to a
+    third more. Counted by SysTick or `minstret` under QEMU -icount; all outputs were those of the model's .npz file.
+    """
+
+    board: str
+    goal: float
+    instructions: Mapping[str, int]
+
+
+def _peer(board: str, goal: float, *instructions: int) -> Peer:
+    return Peer(board, goal, dict(zip(MODELS, instructions, strict=True)))
+
+
+PEERS = {
+    "cortex-m0plus": _peer(
+        str(Path(__file__).with_name("an385-m0plus.toml")), 0.6, 29_014_880, 97_554_920, 86_889_400, 1_762_800
+    ),
+    "cortex-m4f": _peer("mps2-an386", 0.5, 7_701_400, 29_862_000, 24_101_960, 582_920),
+    "cortex-m7": _peer("mps2-an500", 0.3, 7_647_240, 30_017_640, 24_025_600, 583_240),
+    "cortex-m33": _peer("mps2-an505", 0.3, 7_683_700, 29_961_150, 24_046_800, 583_350),
+    "cortex-m55": _peer("mps3-an547", 0.8, 1_818_031, 4_914_188, 6_558_781, 285_562),
+    "rv32imc": _peer("riscv-virt", 0.5, 45_574_514, 126_908_441, 114_004_838, 2_509_940),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    core: str
+    network: str
+    instructions: int
+    cases_equal: int
+
+    @property
+    def peer(self) -> int:
+        return PEERS[self.core].instructions[self.network]
+
+    def __str__(self) -> str:
+        title = load_board(PEERS[self.core].board).core.type.title
+        cells = [title, self.network, f"{self.peer:,}", f"{self.instructions:,}"]
+        cells += [f"{self.instructions / self.peer:.3f}", str(PEERS[self.core].goal)]
+        return f"| {' | '.join(cells)} | {self.cases_equal} of {CASES} equal |"
+
+
+def main() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from state import commit
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path)
+    parser.add_argument("--cores", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--networks", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--save", type=Path)
+    given = parser.parse_args()
+    rows = []
+    print(*HEAD, sep="\n")
+    for row in _rows(given.models, given.cores, given.networks):
+        print(row, flush=True)
+        rows.append(row)
+    tools = {"npukit": __version__, "Python": platform.python_version(), "gcc": find_toolchain("gcc").version}
+    found = {"commit": commit(), "tools": tools, "rows": [asdict(row) for row in rows]}
+    if given.save:
+        given.save.with_suffix(".md").write_text(page(found))
+        given.save.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The Markdown of what was found."""
+    tools = ", ".join(f"{name} {version}" for name, version in found["tools"].items())
+    said = [
+        "Made by `python benchmarks/core/cores.py FOLDER_OF_MODELS --save benchmarks/core/cores`. Instructions of one"
+        " inference: TensorFlow Lite Micro's with CMSIS-NN on Arm's cores and with its reference kernels on RISC-V,"
+        " and those of a frame of npukit's firmware; `benchmarks/core/cores.py` says how each was counted.",
+        f"Measured at {found['commit']} by `python benchmarks/core/cores.py`, with {tools}.",
+    ]
+    before, behind = (textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) for text in said)
+    lines = [*HEAD, *(str(Row(**row)) for row in found["rows"])]
+    return "\n".join(["# The MLPerf Tiny networks on each core", "", before, "", *lines, "", behind, ""])
+
+
+def _rows(models: Path, cores: Sequence[str], networks: Sequence[str]) -> Iterator[Row]:
+    for core in cores:
+        for network in networks:
+            yield _measured(models / f"{MODELS[network]}.tflite", core, network)
+
+
+def _measured(model: Path, core: str, network: str) -> Row:
+    with tempfile.TemporaryDirectory() as scratch:
+        options = api.Options(engine="cpu", toolchain="gcc")
+        built = api.build(model, board=PEERS[core].board, output=Path(scratch) / "out", options=options)
+        found = api.validate(built.folder, inputs=model.with_suffix(".npz"), expect="out0_tflm", cases=CASES, on="qemu")
+        instructions = api.bench(built.folder, on="qemu", frames=1).instructions
+    return Row(core, network, instructions or 0, found.cases if found.passed else 0)
+
+
+if __name__ == "__main__":
+    main()
