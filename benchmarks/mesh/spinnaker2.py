@@ -1,0 +1,136 @@
+"""Layers that are published of SpiNNaker2, under its layer-by-layer schedule, and as npukit plans them.
+
+python benchmarks/mesh/spinnaker2.py [--plan NAME ...]
+
+The published cycles are those of TU Dresden's simulator of the chip at 250 MHz; shapes are inferred from the layers'
+names. Each layer comes from DRAM, is computed on some PEs, and goes back. The array's cycles are the formulas of the
+plug-in `mla` with nothing of the core; the DRAM's bytes a cycle are those of the one dense layer; a scheduler on a PE
+takes 13 us a layer. Nothing else is fitted. `--plan` has npukit plan layers by themselves on `spinnaker2`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from npukit.accel.engines import assign_engines, engines_of
+from npukit.accel.mla.cycles import Figures
+from npukit.board.board import load_board
+from npukit.errors import NpukitError
+from npukit.net.check import check_net
+from npukit.net.net import Net, Op
+from npukit.net.ops import Conv2d, Dense
+from npukit.net.tensor import Quantization, Tensor
+from npukit.plan.core_plan import plan_with_kernels
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+
+ARRAY = Figures(setup_cycles=0, accumulator_bits=24)
+SCHEDULER_CYCLES = 3_900
+SIGNED_SCALE = Quantization((0.05,), (0,))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer by its output's height and width, channels in and out, kernel, stride, PEs, and published cycles."""
+
+    name: str
+    side: int
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int
+    pes: int
+    published: int
+
+    @property
+    def depth(self) -> int:
+        return self.kernel**2 * self.inputs
+
+    @property
+    def macs(self) -> int:
+        return self.side**2 * self.outputs * self.depth
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the layer moves between DRAM and the PEs."""
+        return (self.side * self.stride) ** 2 * self.inputs + self.depth * self.outputs + self.side**2 * self.outputs
+
+    @property
+    def array_cycles(self) -> float:
+        """Cycles of the arrays: one of stride 1 computes what lies between two pixels of a row as well."""
+        if self.side == 1:
+            return ARRAY.product(1, self.depth, -(-self.outputs // self.pes))
+        return ARRAY.convolution(self.side, self.side * self.stride, self.outputs, self.depth) / self.pes
+
+    def cycles(self, dram_bytes: float) -> float:
+        return self.array_cycles + self.bytes / dram_bytes + SCHEDULER_CYCLES
+
+    def net(self) -> Net:
+        """The layer as a network."""
+        random, dense = np.random.default_rng(1), self.side == 1
+        shapes = {
+            "x": (1, self.inputs) if dense else (1, self.side * self.stride, self.side * self.stride, self.inputs),
+            "w": (self.outputs, self.inputs) if dense else (self.outputs, self.kernel, self.kernel, self.inputs),
+            "y": (1, self.outputs) if dense else (1, self.side, self.side, self.outputs),
+        }
+        before, pad = (self.kernel - self.stride + 1) // 2, self.kernel - self.stride
+        padding = (before, pad - before, before, pad - before) if pad > 0 else (0, 0, 0, 0)
+        op = Op("y", Dense() if dense else Conv2d((self.stride, self.stride), padding), ("x", "w"), ("y",))
+        tensors = {name: Tensor(name, shape, "int8", SIGNED_SCALE) for name, shape in shapes.items()}
+        weights = random.integers(-20, 21, prod(shapes["w"]), np.int8).reshape(shapes["w"])
+        return check_net(Net(self.name, ("x",), ("y",), (op,), tensors, {"w": weights}))
+
+
+DENSE = Layer("ResNet-50 FC_21", 1, 2048, 1000, 1, 1, 144, 132_044)
+LAYERS = (
+    Layer("VGG CONV_7", 56, 128, 256, 3, 1, 128, 214_575),
+    Layer("VGG CONV_9", 56, 256, 256, 3, 1, 128, 413_733),
+    Layer("ResNet-50 CONV_1", 112, 3, 64, 7, 2, 144, 99_623),
+    Layer("ResNet-50 SC_14", 28, 256, 512, 1, 2, 144, 115_207),
+    Layer("ResNet-50 CONV_19", 28, 128, 128, 3, 1, 144, 44_987),
+    Layer("ResNet-50 CONV_42", 14, 256, 256, 3, 1, 144, 47_116),
+    DENSE,
+)
+DRAM_BYTES = DENSE.depth * DENSE.outputs / DENSE.published
+"""Bytes a cycle that the DRAM gives the dense layer, whose weights are all that takes time."""
+
+
+def rows() -> Iterator[tuple[str, ...]]:
+    """Name, share of the peak, cycles published and under the schedule, difference."""
+    for layer in LAYERS:
+        cycles, peak = layer.cycles(DRAM_BYTES), layer.macs / 64 / layer.pes / layer.published
+        difference = f"{cycles / layer.published - 1:+.1%}"
+        yield layer.name, f"{peak:.0%}", f"{layer.published:,}", f"{cycles:,.0f}", difference
+
+
+def planned(layer: Layer) -> str:
+    """The cycles of npukit's plan for a layer by itself, or why there is none."""
+    board = load_board("spinnaker2")
+    engines = engines_of(board)
+    try:
+        net = assign_engines(layer.net(), engines, slower_too=True)
+        plan = plan_with_kernels(Problem(Graph(net), board, engines), "latency").plan
+    except NpukitError as error:
+        return error.message
+    return f"{plan.predicted.latency_cycles:,} cycles on {len(plan.pes)} PEs, {net.ops[0].engine}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--plan", nargs="*", default=[], metavar="NAME")
+    wanted = parser.parse_args().plan
+    print("| layer | of the peak | published | under the schedule | difference |\n|---|--:|--:|--:|--:|")
+    for row in rows():
+        print(f"| {' | '.join(row)} |")
+    for layer in LAYERS:
+        if layer.name.split()[-1] in wanted:
+            print(f"{layer.name}: {planned(layer)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
