@@ -6,13 +6,15 @@ redistribution are names for its shapes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from npukit.net.box import Box
 from npukit.plan.emit.regions import Region, Regions
-from npukit.plan.tensors.boxes import from_boxes, meetings, to_boxes, volumes
+from npukit.plan.tensors.boxes import Boxes, from_boxes, meetings, to_boxes, volumes
 from npukit.plan.tensors.dma_copies import Copy, copies
 from npukit.plan.tensors.graph import Graph
 
@@ -53,19 +55,23 @@ def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = F
 @lru_cache(maxsize=4096)
 def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tuple[Transfer, ...]:
     """Frames and groups of PEs that do the same have the same, but for the numbers of frames and PEs."""
-    wanting = [region for region in held if region.wanted is not None]
+    wanting = [(region, box) for region in held if (box := region.wanted) is not None]
+    wanted = from_boxes([box for _, box in wanting])
     found: list[Transfer] = []
     for source in held:
         if source.owned is not None:
-            transfers = _from_source(element_bytes, source, wanting, apart=apart)
+            pieces = _pieces(source, wanting, wanted)
+            transfers = _from_source(element_bytes, source, pieces, apart=apart)
             found += sorted(transfers, key=lambda transfer: transfer.first_reader)
     return tuple(found)
 
 
-def _from_source(element_bytes: int, source: Region, wanting: Sequence[Region], *, apart: bool) -> Iterator[Transfer]:
+def _from_source(
+    element_bytes: int, source: Region, pieces: Iterable[tuple[Box, Region]], *, apart: bool
+) -> Iterator[Transfer]:
     """Pieces of one source, equal ones that one multicast can carry taken together."""
     groups: dict[object, list[tuple[Box, Region]]] = {}
-    for box, region in _pieces(source, wanting):
+    for box, region in pieces:
         shape = _shape_of(copies(box, source.box, region.box, element_bytes))
         reader = region.first_reader if apart else 0
         key = (box, region.number, region.pe == source.pe, reader, shape)
@@ -74,15 +80,16 @@ def _from_source(element_bytes: int, source: Region, wanting: Sequence[Region], 
         yield Transfer(group[0][0], source, tuple(region for _, region in group))
 
 
-def _pieces(source: Region, wanting: Sequence[Region]) -> Iterator[tuple[Box, Region]]:
+def _pieces(source: Region, wanting: Sequence[tuple[Region, Box]], wanted: Boxes) -> Iterator[tuple[Box, Region]]:
+    """The pieces of a source that other regions want, of those that want these boxes."""
     assert source.owned is not None
-    others = [region for region in wanting if region is not source]
-    if not others:
+    if not wanting:
         return
-    met = meetings(from_boxes([source.owned]), from_boxes([r.wanted for r in others if r.wanted]))[:, 0]
-    for region, box, volume in zip(others, to_boxes(met), volumes(met), strict=True):
-        if volume:
-            yield box, region
+    met = meetings(from_boxes([source.owned]), wanted)[:, 0]
+    places = np.nonzero(volumes(met))[0]
+    for place, box in zip(places.tolist(), to_boxes(met[places]), strict=True):
+        if wanting[place][0] is not source:
+            yield box, wanting[place][0]
 
 
 def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tuple[Copy, ...]:

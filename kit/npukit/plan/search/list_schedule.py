@@ -34,7 +34,10 @@ SPLITS = 2
 ROOMS = (3 / 4, 5 / 8, 1 / 2)
 """Parts of a PE's memory that constants and states may take, tried."""
 
-PIECE, LOAD, BORDER = 1.0, 1 / 16, 400
+ROOT = 1 / 2
+"""The part of its room that the root, which gives all others the inputs and starts them, keeps for its orders."""
+
+PIECE, LOAD, BORDER = 4.0, 1 / 16, 400
 """Cycles that are held to be lost by each tile more, as whoever gathers the output waits for it; by a cycle that a PE
 sends, or a flit's hop; and by leaving the chip on which an op's inputs are."""
 
@@ -69,6 +72,7 @@ class ListSchedule:
         self._way = _Way(problem)
         count = len(problem.order)
         self._free, self._held = np.zeros(count), np.zeros(count)
+        self._held[0] = ROOT * room
         self._made: dict[str, _Made] = {}
         self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
         self._costs: dict[Hashable, Cost] = {}
