@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import resource
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -22,6 +23,8 @@ from benchmarks.state import commit
 from end_to_end.language_models import Sizes, save_model, save_samples
 from npukit import api
 from npukit.board.board import load_board
+from npukit.pipeline import compile_network
+from npukit.progress import Silent
 
 BOARD = """
 like = "pe-mesh"
@@ -44,13 +47,15 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--link", type=int, default=2)
+    parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
     given = parser.parse_args()
     print(f"| {' | '.join((*HEADER, 'peak MB', 'commit'))} |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for chips in given.chips:
         sizes = Sizes(given.width, 8, 4 * given.width, given.blocks, given.tokens)
-        print(
-            f"| {given.blocks} | {chips} | {' | '.join(columns(sizes, chips, given.link))} | {commit()} |", flush=True
-        )
+        with TemporaryDirectory() as folder:
+            case = Case(Path(folder), sizes, chips, given.link)
+            told = columns(case, None, *case.planned()) if given.plan_only else columns(case, *case.measured())
+            print(f"| {given.blocks} | {chips} | {' | '.join(told)} | {commit()} |", flush=True)
 
 
 def noc_lines(link: int) -> str:
@@ -61,32 +66,51 @@ def noc_lines(link: int) -> str:
     return "\n".join(f"{key} = {value}" for key, value in values.items())
 
 
-def columns(sizes: Sizes, chips: int, link: int) -> Iterator[str]:
-    """The columns of a model on so many chips."""
-    with TemporaryDirectory() as folder:
-        model, samples, board, out = (
-            Path(folder) / name for name in ("llama.onnx", "samples.npz", "chips.toml", "out")
-        )
-        states = save_model(model, sizes)
-        save_samples(samples, sizes)
-        board.write_text(BOARD.format(chips=chips, noc=noc_lines(link)))
-        options = api.Options(calibration=samples, io="int8", states=tuple(states.items()), pes=152 * chips)
+@dataclass(frozen=True)
+class Case:
+    """A model on so many chips, in a folder of its own."""
+
+    folder: Path
+    sizes: Sizes
+    chips: int
+    link: int
+
+    def given(self) -> tuple[Path, str, api.Options]:
+        """The model, the board and the options, written."""
+        model, samples, board = (self.folder / name for name in ("llama.onnx", "samples.npz", "chips.toml"))
+        states = save_model(model, self.sizes)
+        save_samples(samples, self.sizes)
+        board.write_text(BOARD.format(chips=self.chips, noc=noc_lines(self.link)))
+        options = api.Options(calibration=samples, io="int8", states=tuple(states.items()), pes=152 * self.chips)
+        return model, str(board), options
+
+    def planned(self) -> tuple[int, int, float]:
+        """PEs, cycles of a token as predicted, seconds of the processor."""
+        model, board, options = self.given()
         begun = process_time()
-        built = api.build(model, board=str(board), output=out, options=options)
+        plan = compile_network(model, load_board(board), options, Silent()).plan
+        return plan.pes_used, plan.predicted.latency_cycles, process_time() - begun
+
+    def measured(self) -> tuple[int, int, int, float]:
+        """Cycles of a token as emulated, every tile exact, and what is planned."""
+        model, board, options = self.given()
+        begun, out = process_time(), self.folder / "out"
+        api.build(model, board=board, output=out, options=options)
         taken = process_time() - begun
         found = api.validate(out)
         assert found.passed, found.mismatches
         measured = api.bench(out)
-    cycles, predicted = measured.interval_cycles or 0, measured.predicted_latency_cycles
-    weights = sum(op["macs"] for op in built.manifest.summary["ops"] if op["op"] in ("dense", "fused"))
-    yield from (
-        str(len(measured.pes)),
-        f"{weights:,}",
-        f"{predicted:,}",
-        f"{cycles:,}",
-        f"{predicted / cycles - 1:+.1%}",
-    )
-    yield from (f"{cycles / CLOCK_MHZ:.0f}", f"{taken:.0f}")
+        assert measured.interval_cycles is not None
+        return measured.interval_cycles, len(measured.pes), measured.predicted_latency_cycles, taken
+
+
+def columns(case: Case, emulated: int | None, pes: int, predicted: int, seconds: float) -> Iterator[str]:
+    sizes = case.sizes
+    weights = sizes.blocks * (4 * sizes.width**2 + 3 * sizes.width * sizes.wide)
+    yield from (str(pes), f"{weights:,}", f"{predicted:,}")
+    cycles = predicted if emulated is None else emulated
+    yield from ("-", "-") if emulated is None else (f"{emulated:,}", f"{predicted / emulated - 1:+.1%}")
+    yield from (f"{cycles / CLOCK_MHZ:.0f}", f"{seconds:.0f}")
     yield f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10:,}"
 
 
