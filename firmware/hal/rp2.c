@@ -6,6 +6,9 @@
 #include "board.h"
 #include "core.h"
 #include "single_core.h"
+#ifdef BOARD_NOC_BASE
+#include "noc.h"
+#endif
 
 /* Places of the same devices on the two chips, and the bits of their resets. */
 enum { IS_RP2040 = BOARD_UART_BASE == 0x40034000U };
@@ -100,11 +103,80 @@ static void start_uart(void)
     *at(BOARD_UART_BASE + 0x30) = UART_ON;
 }
 
+#ifdef BOARD_NOC_BASE
+
+#define CORE_NUMBER (*(const volatile uint32_t *)0xD0000000U)
+#define MAIL_STATE (*(const volatile uint32_t *)0xD0000050U)
+#define MAIL_OUT (*(volatile uint32_t *)0xD0000054U)
+#define MAIL_IN (*(const volatile uint32_t *)0xD0000058U)
+enum { MAIL_IS_IN = 1, MOST_MAILS = 8, CORE_1 = IS_RP2040 ? 1 << 16 : 1 << 24 };
+
+uint32_t core_number(void)
+{
+    return CORE_NUMBER;
+}
+
+#ifdef BOARD_NOC_PROGRAM_1
+
+/* Of the chip's boot code, which sleeps on the other core between mails. */
+static void wake_other_core(void)
+{
+#ifdef __riscv
+    __asm volatile("slt x0, x0, x1"); /* h3.unblock */
+#else
+    __asm volatile("sev");
+#endif
+}
+
+static uint32_t mail(uint32_t word)
+{
+    MAIL_OUT = word;
+    wake_other_core();
+    while ((MAIL_STATE & MAIL_IS_IN) == 0) {
+    }
+    return MAIL_IN;
+}
+
+/* Its boot code starts core 1 after six mails, each of which it sends back: vector table, stack, entry come last. */
+static void start_core_1(void)
+{
+    const uint32_t *const program = (const uint32_t *)BOARD_NOC_PROGRAM_1;
+#ifdef __riscv
+    const uint32_t entry = BOARD_NOC_PROGRAM_1, stack = 0; /* it finds its stack itself */
+    (void)program;
+#else
+    const uint32_t entry = program[1], stack = program[0];
+#endif
+    const uint32_t mails[] = {0, 0, 1, BOARD_NOC_PROGRAM_1, stack, entry};
+    *at(POWER_ON + 0x4) |= CORE_1; /* off and on, wherever it is */
+    await(POWER_ON + 0x4, CORE_1);
+    *at(POWER_ON + 0x4) &= ~(uint32_t)CORE_1;
+    for (uint32_t sent = 0; sent < sizeof mails / sizeof mails[0];) {
+        for (uint32_t i = 0; i < MOST_MAILS && sent < 2; i++) {
+            (void)MAIL_IN; /* what came before is of no interest */
+        }
+        sent = mail(mails[sent]) == mails[sent] ? sent + 1 : 0;
+    }
+}
+
+#endif
+#endif
+
 void hal_init(void)
 {
+#ifdef BOARD_NOC_BASE
+    if (core_number() != BOARD_ROOT_PE) {
+        clock_begin();
+        return;
+    }
+    noc_clear();
+#endif
     start_clocks();
     start_timer();
     start_uart();
+#ifdef BOARD_NOC_PROGRAM_1
+    start_core_1();
+#endif
 }
 
 uint32_t clock_now(void)

@@ -1,9 +1,12 @@
-/* Boards with one core: no other PE, a link that is always there, a clock that turns every 2^32 ticks. */
+/* Stock boards: one core and a link that is always there, or cores that see each other's memories, a clock that turns every 2^32 ticks. */
 #include "single_core.h"
 
 #include "board.h"
 #include "core.h"
 #include "hal.h"
+#ifdef BOARD_NOC_BASE
+#include "noc.h"
+#endif
 
 /* Until the bytes that a UART holds are on the wire. */
 enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
@@ -66,6 +69,27 @@ _Noreturn void hal_reset(void)
     core_restart();
 }
 
+#ifdef BOARD_NOC_BASE
+uint32_t hal_pe(void)
+{
+    return core_number();
+}
+
+bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
+{
+    return noc_copy(pe, address, hal_pe(), (uint32_t)to, bytes) == 0;
+}
+
+bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
+{
+    return noc_copy(hal_pe(), (uint32_t)from, pe, address, bytes) == 0;
+}
+
+bool hal_link_present(void)
+{
+    return hal_pe() == BOARD_ROOT_PE;
+}
+#else
 uint32_t hal_pe(void)
 {
     return 0;
@@ -87,3 +111,4 @@ bool hal_link_present(void)
 {
     return true;
 }
+#endif

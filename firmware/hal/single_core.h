@@ -21,6 +21,9 @@ static inline void cycle_counter_start(struct cycle_counter *counter)
     counter->control |= 1;
 }
 
+/* The board's own where it has several cores: the one that asks. */
+uint32_t core_number(void);
+
 /* For hal_init(), once the counter runs: cycles count from here. */
 void clock_begin(void);
 

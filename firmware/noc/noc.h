@@ -72,4 +72,7 @@ int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes);
 /* Whether another PE has called since this was last asked. */
 bool noc_called(void);
 
+/* Before any other PE runs, where the flags are words in a memory: set them to 0. */
+void noc_clear(void);
+
 #endif

@@ -34,7 +34,7 @@ from npukit_emulator.library import (
 from npukit_emulator.words import MOST_NEEDS
 
 OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop", "watchdog")
-RULES = ("page", "set", "same", "pe", "restart")
+RULES = ("page", "set", "same", "pe", "restart", "start")
 """`enum rule_kind`."""
 _NEVER = (1 << 64) - 1
 _MOST_MEMORIES = 6

@@ -55,7 +55,7 @@ def test_an_image_for_the_esp32_c3_starts_directly_and_is_written_in_two_pieces(
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "again", "esp32c3", toolchain="zig")
     programmer = built.board.programmer
     assert programmer is not None
-    command = tool_command(programmer, path)
+    command = tool_command(programmer, [path])
     assert command[:4] == ("esptool", "--chip", "esp32c3", "write_flash")
     assert {command[4], command[6]} == {"0x0", "0x80000"}
     assert (path.parent / command[command.index("0x0") + 1]).read_bytes() == code

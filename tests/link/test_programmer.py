@@ -137,7 +137,7 @@ def test_a_key_is_of_no_use_there(stock: Build, tool: Path) -> None:
 def test_the_stock_boards_commands(name: str, command: tuple[str, ...]) -> None:
     programmer = load_board(name).programmer
     assert programmer is not None
-    assert tool_command(programmer, Path("pe0.elf")) == command
+    assert tool_command(programmer, [Path("pe0.elf")]) == command
 
 
 def test_doctor_explains_the_tools() -> None:

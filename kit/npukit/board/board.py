@@ -119,20 +119,25 @@ class Events(_Part):
 
 
 class Noc(_Part):
-    """The network-on-chip and the DMA engine that feeds it (`boards/pe-mesh.md`)."""
+    """The network-on-chip and the DMA engine that feeds it (`boards/pe-mesh.md`).
+
+    Or, `shared`, PEs are cores that see each other's memories: one's lie behind the
+    other's. Then the flags lie at `base`, and what stands for DRAM at `window`.
+    """
 
     base: Address
-    window: Address
+    flags: int = Field(gt=0, le=256)
+    shared: bool = False
+    window: Address = 0
     port_bytes_per_cycle: Positive
     setup_cycles: Count
-    hop_cycles: Count
-    chip_hop_cycles: Count
-    chip_links_per_border: Count
-    chip_link_bytes_per_cycle: Count
-    dram_bytes: Count
-    dram_bytes_per_cycle: Positive
-    dram_latency_cycles: Count
-    flags: int = Field(gt=0, le=256)
+    hop_cycles: Count = 0
+    chip_hop_cycles: Count = 0
+    chip_links_per_border: Count = 0
+    chip_link_bytes_per_cycle: Count = 1
+    dram_bytes: Count = 0
+    dram_bytes_per_cycle: Positive = 1
+    dram_latency_cycles: Count = 0
 
 
 class Flash(_Part):
@@ -299,6 +304,23 @@ class Board(_Part):
     @property
     def pe_count(self) -> int:
         return self.mesh.chips.count * self.mesh.pes.count
+
+    @property
+    def shares_memory(self) -> bool:
+        """True if the PEs are cores that see each other's memories."""
+        return self.noc is not None and self.noc.shared
+
+    @property
+    def stock(self) -> bool:
+        """True for a chip as it is sold: one core, or cores that see each other's memories."""
+        return self.noc is None or self.noc.shared
+
+    def seen_by(self, pe: int) -> Board:
+        """The board with the memories of one PE: where PEs share one address space, each has its part of it."""
+        if not self.shares_memory or pe == 0:
+            return self
+        parts = (part.model_copy(update={"origin": part.origin + pe * part.size}) for part in self.memory)
+        return self.model_copy(update={"memory": tuple(parts)})
 
     @property
     def root_pe(self) -> int:

@@ -70,7 +70,8 @@ class EmulatedRegisters(_Registers):
     """A board's registers in the built-in emulator. Without `timer` there is the core's own counter of cycles.
 
     `pages` are addresses in pages of 4 KB whose registers keep what is written. In registers by their addresses, `set`
-    bits are always set, `same` reads as another register, `restart` bits, once written, restart the board.
+    bits are always set, `same` reads as another register, `pe` as the number of the core; `restart` bits, once written,
+    restart the board; the address of another core's program, written to `start`, starts that core.
     """
 
     uart: UartRegisters
@@ -78,6 +79,8 @@ class EmulatedRegisters(_Registers):
     pages: tuple[Address, ...] = ()
     set: tuple[tuple[Address, Address], ...] = ()
     same: tuple[tuple[Address, Address], ...] = ()
+    pe: tuple[Address, ...] = ()
+    start: tuple[Address, ...] = ()
     restart: tuple[tuple[Address, Address], ...] = ()
 
     @property
@@ -85,6 +88,7 @@ class EmulatedRegisters(_Registers):
         return tuple(self._rules())
 
     def _rules(self) -> Iterator[Rule]:
-        yield from (("page", address, 0) for address in self.pages)
+        for kind, addresses in (("page", self.pages), ("pe", self.pe), ("start", self.start)):
+            yield from ((kind, address, 0) for address in addresses)
         for kind, pairs in (("set", self.set), ("same", self.same), ("restart", self.restart)):
             yield from ((kind, address, value) for address, value in pairs)

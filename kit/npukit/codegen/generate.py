@@ -50,7 +50,12 @@ def generate(
 
 
 def _room(board: Board, plan: Plan, program: Program) -> int:
-    """Bytes that constants and activations of its PE may take together: what code and stack leave."""
+    """Bytes that constants and activations of its PE may take together: what code and stack leave.
+
+    None where PEs share one address space: no program runs on two of them.
+    """
+    if board.shares_memory:
+        return 0
     use = plan.by_pe[program.pe].memory
     return board.memory_for("activations").size - use.code - use.stack
 

@@ -178,7 +178,7 @@ class Emulator:
     def silence(self) -> tuple[str, ...]:
         """The PEs that wait for each other, from the root on; registers of the first and the last; last messages."""
         chain, lines = [self._asked], list[str]()
-        if self._board.noc:
+        if self._board.noc and not self._board.noc.shared:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
         registers = [f"registers of PE {pe}: {in_words(self._names, self._registers(pe))}" for pe in ends]
@@ -231,7 +231,10 @@ class Emulator:
             self._load(image)
         for place, data in self._dram.items():
             self.write_memory(place, 0, data)
-        self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
+        first = (
+            [self._board.root_pe] if self._board.shares_memory else [pe for image in self._images for pe in image.pes]
+        )
+        self._worker.ask("reset", pes=sorted(first))
 
     def _debugged(self) -> int | None:
         """The PE that a debugger looks at."""
@@ -306,8 +309,10 @@ def _memories(board: Board) -> tuple[Memory, ...]:
 
 
 def _noc_figures(noc: Noc | None) -> dict[str, int]:
-    """Zeros where there is none."""
+    """Zeros where there is none. Where memory is shared there are neither registers nor a DMA."""
     values = noc.model_dump() if noc else dict.fromkeys(Noc.model_fields, 0)
+    if values.pop("shared"):
+        values["base"] = 0
     places = {"noc_base": values.pop("base"), "window_base": values.pop("window")}
     return {**values, **places}
 
@@ -334,6 +339,7 @@ def _stock_figures(board: Board) -> dict[str, int]:
     offsets |= {"uart_receive_to": uart.receive_to, "uart_send_from": uart.send_from}
     return {
         "stock": stock is not None,
+        "shared": board.shares_memory,
         "uart_receive": uart.receive,
         "uart_send": uart.send,
         "uart_readable_at": uart.input[0],

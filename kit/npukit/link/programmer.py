@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,29 +62,32 @@ class Programmed:
 def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Programmed:
     """Write the build's image with the board's tool, and shake hands with the firmware at `port`."""
     assert build.board.programmer is not None
-    image = build.images()[0].elf
-    command = tool_command(build.board.programmer, image)
+    images = [each.elf for each in build.images()]
+    image, command = images[0], tool_command(build.board.programmer, images)
     if not dry_run:
         progress.stage(f"write {image.name} with {command[0]}")
-        _run(command, image)
+        _run(command, images)
         progress.stage(f"shake hands at {port}")
         with closing(open_serial(port, build.board.uart.baud)) as line:
             Session(line, build_id=build.build_id).open()
     return Programmed(build.board.name, command, image, build.build_id, dry_run)
 
 
-def tool_command(programmer: Programmer, image: Path) -> tuple[str, ...]:
+def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, ...]:
     """Write the image and restart the board; OpenOCD, picotool and BOSSA read it back as well.
 
-    To be run where the image lies, and beside it what the tool takes instead: `esptool` a file a stretch of flash.
+    To be run where the images lie, and beside them what the tool takes instead: `esptool` a file a stretch of flash,
+    `picotool` one of all images, if there are several.
     """
-    name, target = image.name, programmer.target
+    image, target = images[0], programmer.target
+    name = image.name
     match programmer.tool:
         case "openocd":
             return "openocd", "-f", target, "-c", f"program {name} verify reset exit"
         case "pyocd":
             return "pyocd", "load", "--target", target, name
         case "picotool":
+            name = name if len(images) == 1 else write_uf2(images, target).name
             return "picotool", "load", "--verify", "--execute", "--family", target, name
         case "bossac":
             return "bossac", "--erase", "--write", "--verify", "--reset", f"--offset={target}", _flat(image).name
@@ -108,13 +112,13 @@ def _pieces(image: Path) -> list[tuple[int, Path]]:
     return pieces
 
 
-def _run(command: tuple[str, ...], image: Path) -> None:
-    """Runs the tool in a folder with nothing but the image: tools obey files that lie where they run."""
-    tool = command[0]
+def _run(command: tuple[str, ...], images: Sequence[Path]) -> None:
+    """Runs the tool in a folder with nothing but the images: tools obey files that lie where they run."""
+    tool, image = command[0], images[0]
     if shutil.which(tool) is None:
         tries = [_HOW_TO_GET[tool]]
         if tool == "picotool":
-            uf2 = write_uf2(image, command[command.index("--family") + 1])
+            uf2 = write_uf2(images, command[command.index("--family") + 1])
             tries.append(f"copy {uf2} to the drive that the board shows when it is plugged in with BOOTSEL held")
         raise NpukitError(f"{tool} is not here, and writes this board's flash", tries=tries)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 from npukit.project.images.elf import Elf
@@ -14,10 +15,10 @@ _NAMES_FAMILY = 0x2000
 _BYTES = 256
 
 
-def write_uf2(image: Path, family: str) -> Path:
-    """The UF2 file beside the image."""
-    path = image.with_suffix(".uf2")
-    path.write_bytes(uf2(Elf(image).stretches(), FAMILIES[family]))
+def write_uf2(images: Sequence[Path], family: str) -> Path:
+    """The UF2 file of all these images, beside the first one."""
+    path = images[0].with_suffix(".uf2")
+    path.write_bytes(uf2([stretch for image in images for stretch in Elf(image).stretches()], FAMILIES[family]))
     return path
 
 

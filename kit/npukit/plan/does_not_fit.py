@@ -38,6 +38,19 @@ def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
     """DoesNotFit if the memory of any PE is too small for the plan."""
     if missing_bytes(problem.board, plan):
         raise DoesNotFit(_fault(problem, plan), tries=list(_remedies(problem, plan)))
+    _refuse_what_is_no_dram(problem.board, plan)
+
+
+def _refuse_what_is_no_dram(board: Board, plan: Plan) -> None:
+    """DoesNotFit if cores that share memory have less of it for a batch's frames than the plan wants, or would stream
+    weights from it, which nobody puts there."""
+    used = max((buffer.offset + buffer.bytes for buffer in plan.dram), default=0)
+    if board.noc and board.shares_memory and (used > board.noc.dram_bytes or plan.streams):
+        raise DoesNotFit(
+            f"the plan keeps {used:,} bytes in the memory that the cores of {board.name} share, which has room for the "
+            f"{board.noc.dram_bytes:,} bytes of a batch's frames",
+            tries=["--objective latency", "a smaller network"],
+        )
 
 
 def refuse_what_none_carries(problem: Problem) -> None:

@@ -106,7 +106,9 @@ def _write_own(project: Project, role: Role, layouts: Layouts, layout: MemoryLay
 
 
 def _layout(board: Board, role: Role, stack_bytes: int) -> MemoryLayout:
-    return memory_layout(board, role.constant_bytes, role.activation_bytes, stack_bytes, role.own.bytes)
+    return memory_layout(
+        board.seen_by(role.pes[0]), role.constant_bytes, role.activation_bytes, stack_bytes, role.own.bytes
+    )
 
 
 def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:

@@ -98,8 +98,8 @@ class Project:
     @cached_property
     def activations(self) -> dict[int, int]:
         """The address at which each PE's activations begin."""
-        roles = ((activation_address(self.board, role.activation_bytes), role.pes) for role in self.roles)
-        return {pe: address for address, pes in roles for pe in pes}
+        places = ((pe, role.activation_bytes) for role in self.roles for pe in role.pes)
+        return {pe: activation_address(self.board.seen_by(pe), bytes_of_it) for pe, bytes_of_it in places}
 
     def include_folders(self) -> list[PurePosixPath]:
         """Every folder of the firmware that has headers, and the board's."""

@@ -34,7 +34,7 @@ def hal_source(board: Board) -> Path:
 
 def hal_sources(board: Board) -> tuple[Path, ...]:
     """The C files of the board's hardware abstraction layer."""
-    return (hal_source(board), *([] if board.noc else [data_folder("firmware") / FOLDER / f"{_ONE_CORE}.c"]))
+    return (hal_source(board), *([data_folder("firmware") / FOLDER / f"{_ONE_CORE}.c"] if board.stock else []))
 
 
 def copy_hal(board: Board, target: Path) -> None:
@@ -70,7 +70,7 @@ def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
             output = Path(folder) / f"{source.stem}.o"
             _compile(board, toolchain, source, folders, output)
             defined |= Elf(output).function_names
-    headers = [include / "hal.h", *([] if board.noc else [data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h"])]
+    headers = [include / "hal.h", *([data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h"] if board.stock else [])]
     declared = {name for header in headers for name in _DECLARED.findall(header.read_text(encoding="utf-8"))}
     return sorted(declared - defined)
 

@@ -58,7 +58,7 @@ def render_project(
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
         _write_files(each, folder / role.net)
-    render_board_header(board, folder / "board/board.h", network_pe)
+    render_board_header(board, folder / "board/board.h", network_pe, [pe for each in sources for pe in each.pes])
     _write(
         folder / "Makefile",
         "Makefile.j2",
@@ -71,9 +71,16 @@ def render_project(
     return project
 
 
-def render_board_header(board: Board, path: Path, network_pe: int | None = None) -> None:
-    """The board file's figures for the firmware. The host talks to `network_pe`, else to the PE with the link."""
-    _write(path, "board.h.j2", board=board, network_pe=board.root_pe if network_pe is None else network_pe)
+def render_board_header(
+    board: Board, path: Path, network_pe: int | None = None, pes: Sequence[int] | None = None
+) -> None:
+    """The board file's figures for the firmware. The host talks to `network_pe`, else to the PE with the link.
+
+    `pes` have programs, by default all.
+    """
+    root, all_pes = board.root_pe, range(board.pe_count)
+    others = sorted({*(all_pes if pes is None else pes)} - {root})
+    _write(path, "board.h.j2", board=board, network_pe=root if network_pe is None else network_pe, pes=others)
 
 
 def render_flash_header(board: Board, path: Path) -> None:
@@ -104,6 +111,8 @@ def _copy_firmware(board: Board, target: Path) -> None:
     origin = data_folder("firmware")
     for name in (*ALWAYS, board.core.type.architecture.firmware, *(["noc"] if board.noc else [])):
         shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
+    if board.shares_memory:
+        shutil.copyfile(origin / "shared_memory/noc.c", target / "noc/noc.c")
     copy_hal(board, target / FOLDER)
     for path in sorted(origin.glob("*.c")):
         shutil.copyfile(path, target / path.name)

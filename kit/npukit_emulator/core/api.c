@@ -44,6 +44,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         NARROW(memory_count),
         NARROW(code_bytes),
         NARROW(start),
+        NARROW(shared),
         NARROW(stock),
         NARROW(uart_receive),
         NARROW(uart_send),

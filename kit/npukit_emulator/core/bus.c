@@ -143,74 +143,148 @@ const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_p
 
 /* ---- the window ---- */
 
-static uint8_t *behind_window(struct pe *pe, uint64_t offset, struct pe **other)
+/* The memory behind an access, and the place in it. */
+static struct pe *behind_window(const struct window *window, uint64_t offset, uint32_t *place)
 {
-    const struct figures *figures = &pe->mesh->figures;
-    const uint32_t per_chip = figures->columns * figures->rows;
-    const uint32_t first = pe->number / per_chip * per_chip;
-    *other = &pe->mesh->pes[first + (uint32_t)(offset / figures->sram_bytes)];
-    return (*other)->sram + offset % figures->sram_bytes;
+    *place = window->place + (uint32_t)(offset % window->bytes);
+    return &window->pe->mesh->pes[window->first_pe + (uint32_t)(offset / window->bytes)];
 }
 
 /* An access to the last bytes of one PE and the first of the next is none to a PE's SRAM. */
-static bool begin_window(struct pe *pe, uint64_t offset, unsigned size, enum fault_kind kind)
+static bool begin_window(const struct window *window, uint64_t offset, unsigned size, enum fault_kind kind)
 {
-    if (!begin_shared(pe)) {
+    if (!begin_shared(window->pe)) {
         return false;
     }
-    if (offset % pe->mesh->figures.sram_bytes + size > pe->mesh->figures.sram_bytes) {
-        pe_fault(pe, kind, (uint32_t)(pe->mesh->figures.window_base + offset));
+    if (offset % window->bytes + size > window->bytes) {
+        pe_fault(window->pe, kind, (uint32_t)(window->base + offset));
         return false;
     }
     return true;
 }
 
+/* A PE's own address of a place in its SRAM. */
+static uint32_t address_of(const struct pe *pe, uint32_t place)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    uint32_t memory = 0;
+    while (place >= figures->memories[memory].bytes) {
+        place -= figures->memories[memory++].bytes;
+    }
+    return pe->memory_bases[memory] + place;
+}
+
 static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
 {
-    struct pe *pe = user;
-    struct pe *other;
+    const struct window *window = user;
+    struct pe *pe = window->pe;
     uint64_t value = 0;
+    uint32_t place;
     (void)core;
-    if (!begin_window(pe, offset, size, FAULT_READ)) {
+    if (!begin_window(window, offset, size, FAULT_READ)) {
         return 0;
     }
-    const uint8_t *place = behind_window(pe, offset, &other);
-    if (!shadow_is_written(other, (uint32_t)(place - other->sram), size)) {
-        pe_fault(pe, FAULT_UNWRITTEN, (uint32_t)(pe->mesh->figures.window_base + offset));
+    const struct pe *other = behind_window(window, offset, &place);
+    if (!shadow_is_written(other, address_of(other, place), size)) {
+        pe_fault(pe, FAULT_UNWRITTEN, (uint32_t)(window->base + offset));
         return 0;
     }
-    memcpy(&value, place, size);
-    const uint64_t extra = 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + WINDOW_CYCLES;
-    pe->cycles += extra;
+    memcpy(&value, other->sram + place, size);
+    pe->cycles += 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + window->cycles;
     return value;
 }
 
 static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
 {
-    struct pe *pe = user;
-    struct pe *other;
+    const struct window *window = user;
+    struct pe *pe = window->pe;
+    uint32_t place;
     (void)core;
-    if (!begin_window(pe, offset, size, FAULT_WRITE)) {
+    if (!begin_window(window, offset, size, FAULT_WRITE)) {
         return;
     }
     blocks_site_stores_to_registers(pe);
-    uint8_t *place = behind_window(pe, offset, &other);
-    const uint32_t address = (uint32_t)(place - other->sram);
+    struct pe *other = behind_window(window, offset, &place);
+    const uint32_t address = address_of(other, place);
     if (watch_is_code(pe->mesh, other->number, address, address + size)) {
         pe->mesh->fault_other = other->number;
         pe_fault(pe, FAULT_FOREIGN_CODE, address);
         return;
     }
-    memcpy(place, &value, size);
+    memcpy(other->sram + place, &value, size);
     shadow_written(other, address, size);
     blocks_forget(other, address, address + size);
+}
+
+static const char *attach_window(struct pe *pe, struct window window, uint64_t bytes)
+{
+    struct window *kept = pe->window_count < MOST_WINDOWS ? &pe->windows[pe->window_count++] : NULL;
+    if (kept == NULL) {
+        return "too many PEs share memories";
+    }
+    *kept = window;
+    const uc_err error =
+        pe->mesh->unicorn->mmio_map(pe->core, window.base, bytes, on_window_read, kept, on_window_write, kept);
+    return error == UC_ERR_OK && find_instruction(pe, window.base, bytes) ? NULL : "the window overlaps another device";
 }
 
 const char *bus_attach_window(struct pe *pe)
 {
     const struct figures *figures = &pe->mesh->figures;
-    const uint64_t bytes = (uint64_t)figures->columns * figures->rows * figures->sram_bytes;
-    const uc_err error =
-        pe->mesh->unicorn->mmio_map(pe->core, figures->window_base, bytes, on_window_read, pe, on_window_write, pe);
-    return error == UC_ERR_OK && find_instruction(pe, figures->window_base, bytes) ? NULL : "the window overlaps another device";
+    const uint32_t per_chip = figures->columns * figures->rows;
+    const uint32_t first = pe->number / per_chip * per_chip;
+    const struct window window = {pe, figures->window_base, first, 0, figures->sram_bytes, WINDOW_CYCLES};
+    return attach_window(pe, window, (uint64_t)per_chip * figures->sram_bytes);
+}
+
+/* Memory that all PEs see at one place: DRAM, of which nothing is known but what is in it. */
+static uint64_t on_common_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
+{
+    struct pe *pe = user;
+    uint64_t bytes, value = 0;
+    (void)core;
+    if (begin_shared(pe)) {
+        memcpy(&value, noc_memory(pe->mesh, DRAM_OF_CHIP, &bytes) + offset, size);
+    }
+    return value;
+}
+
+static void on_common_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
+{
+    struct pe *pe = user;
+    uint64_t bytes;
+    (void)core;
+    if (begin_shared(pe)) {
+        blocks_site_stores_to_registers(pe);
+        memcpy(noc_memory(pe->mesh, DRAM_OF_CHIP, &bytes) + offset, &value, size);
+    }
+}
+
+static const char *attach_common(struct pe *pe)
+{
+    const uint64_t base = pe->mesh->figures.window_base, bytes = pe->mesh->figures.dram_bytes;
+    uint64_t room;
+    if (bytes == 0) {
+        return NULL;
+    }
+    const bool made = noc_memory(pe->mesh, DRAM_OF_CHIP, &room) != NULL &&
+        pe->mesh->unicorn->mmio_map(pe->core, base, bytes, on_common_read, pe, on_common_write, pe) == UC_ERR_OK;
+    return made && find_instruction(pe, base, bytes) ? NULL : "the memory that PEs share overlaps another device";
+}
+
+/* The memories of the other PEs, where they themselves have them, and what belongs to all. */
+const char *bus_attach_others(struct pe *pe)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    const char *complaint = attach_common(pe);
+    for (uint32_t other = 0; other < pe->mesh->pe_count; other++) {
+        uint32_t place = 0;
+        for (uint32_t i = 0; i < figures->memory_count && other != pe->number && complaint == NULL; i++) {
+            const uint32_t bytes = figures->memories[i].bytes;
+            const struct window window = {pe, pe->mesh->pes[other].memory_bases[i], other, place, bytes, 0};
+            complaint = attach_window(pe, window, bytes);
+            place += bytes;
+        }
+    }
+    return complaint;
 }

@@ -20,6 +20,7 @@
 /* bus.c */
 const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port);
 const char *bus_attach_window(struct pe *pe);
+const char *bus_attach_others(struct pe *pe);
 bool bus_meet_the_others(struct pe *pe);
 
 /* devices.c: accelerators. */
@@ -110,6 +111,7 @@ enum rule_kind {
     RULE_SAME,    /* reads as the register at `value` */
     RULE_PE,      /* reads as the number of the PE */
     RULE_RESTART, /* writing these bits restarts the board */
+    RULE_START,   /* writing where another PE's program begins starts it */
 };
 
 /* What the board's file says of a register. */
@@ -132,6 +134,7 @@ struct figures {
     struct memory memories[MOST_MEMORIES]; /* of PE 0, in the order of `sram`; the first has the code */
     uint32_t code_bytes; /* of the first */
     uint32_t start; /* where in it the program begins, behind what the chip itself wants there */
+    uint32_t shared; /* PEs see each other's memories, one's behind the other's */
     uint32_t stock; /* whether the board's own file says what registers it has: stock.c */
     uint32_t uart_receive, uart_send, uart_readable_at, uart_readable, uart_writable_at, uart_writable;
     uint32_t uart_says_empty, uart_says_full; /* and not whether there are bytes, or room */

@@ -158,7 +158,7 @@ void pe_create(struct pe *pe)
     const struct figures *figures = &pe->mesh->figures;
     pe->state = PE_ABSENT;
     for (uint32_t i = 0; i < figures->memory_count; i++) {
-        pe->memory_bases[i] = figures->memories[i].base;
+        pe->memory_bases[i] = figures->memories[i].base + (figures->shared ? pe->number * figures->memories[i].bytes : 0);
     }
     pe->code_base = pe->memory_bases[0];
     pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
@@ -232,6 +232,7 @@ const char *pe_power_up(struct pe *pe, struct image *image)
         complaint = complaint ? complaint : bus_attach_window(pe);
     }
     complaint = complaint ? complaint : stock_attach(pe);
+    complaint = complaint == NULL && pe->mesh->figures.shared ? bus_attach_others(pe) : complaint;
     if (complaint == NULL && pe->number == pe->mesh->root) {
         complaint = uart_attach(pe);
     }

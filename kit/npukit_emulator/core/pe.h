@@ -11,7 +11,7 @@
 #include "exceptions.h"
 
 enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
-enum { MOST_MEMORIES = 6 };
+enum { MOST_MEMORIES = 6, MOST_WINDOWS = 16 };
 enum { NO_SITE = 1 }; /* no instruction lies at an odd address */
 
 struct mesh;
@@ -93,6 +93,14 @@ struct port_use {
     uint64_t from, to;
 };
 
+/* The memories of PEs, or one of another PE's, as a PE sees them. */
+struct window {
+    struct pe *pe;
+    uint64_t base;
+    uint32_t first_pe, place, bytes; /* of each PE: its part of SRAM from `place` on */
+    uint32_t cycles; /* beyond those of the way */
+};
+
 struct dma; /* dma.c */
 
 struct code_range {
@@ -158,6 +166,8 @@ struct pe {
     uint32_t lacking; /* accelerators of the board that it does not carry, a bit for each */
     struct bus_port ports[DEVICES_PER_PE + 48];
     size_t port_count;
+    struct window windows[MOST_WINDOWS];
+    size_t window_count;
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;
     uint64_t bytes_sent;

@@ -72,6 +72,27 @@ static bool restarts(const struct mesh *mesh, uint32_t address, uint32_t value)
     return false;
 }
 
+static bool has_rule(const struct mesh *mesh, enum rule_kind kind, uint32_t address)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < mesh->rule_count; i++) {
+        has = has || (mesh->rules[i].kind == kind && mesh->rules[i].address == address);
+    }
+    return has;
+}
+
+/* Start the PE whose program begins there, if it does not run. */
+static void start_at(struct mesh *mesh, uint32_t address)
+{
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        struct pe *pe = &mesh->pes[i];
+        if (pe->code_base + mesh->figures.start == address && pe->core != NULL && pe->state == PE_ABSENT) {
+            pe->cycles = mesh->now;
+            pe_reset(pe);
+        }
+    }
+}
+
 static void write_register(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     struct page *page = device;
@@ -83,6 +104,9 @@ static void write_register(struct pe *pe, void *device, uint32_t offset, uint32_
     }
     if (restarts(pe->mesh, address, value)) {
         stock_restart(pe);
+    }
+    if (has_rule(pe->mesh, RULE_START, address)) {
+        start_at(pe->mesh, value);
     }
 }
 

@@ -45,6 +45,7 @@ def _fault(data: bytes, board: Board) -> str:
 
 def _segment_faults(data: bytes, start: int, count: int, board: Board) -> Iterator[str]:
     loaded = 0
+    memories = [m for pe in range(board.pe_count if board.shares_memory else 1) for m in board.seen_by(pe).memory]
     for place in range(count):
         kind, offset, address, load, size, memory, _, _ = _SEGMENT.unpack_from(data, start + place * _SEGMENT.size)
         if kind != _LOADED:
@@ -53,7 +54,7 @@ def _segment_faults(data: bytes, start: int, count: int, board: Board) -> Iterat
         if offset + size > len(data) or size > memory:
             yield f"segment {place} is cut off"
         for first, length in ((address, memory), (load, size)):
-            if length and not any(m.origin <= first and first + length <= m.end for m in board.memory):
+            if length and not any(m.origin <= first and first + length <= m.end for m in memories):
                 yield f"segment {place} is for {first:#010x}, where {board.name} has no {length:,} bytes of memory"
     if not loaded:
         yield "it loads nothing"

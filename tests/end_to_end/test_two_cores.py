@@ -1,0 +1,60 @@
+"""Two cores of one chip on one network, which see each other's memories: exact, and how much faster than one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from end_to_end.builds import DIGITS, build, shared_build
+from helpers import first_of, models
+from npukit import api
+from npukit.errors import DoesNotFit
+from npukit.link.programmer import tool_command
+from npukit.project.images.elf import Elf
+
+MODEL = DIGITS / "digits_int8.tflite"
+
+
+def cycles_between_frames(model: Path, board: str, folder: Path, objective: str) -> float:
+    built = shared_build(model, folder / board, board, toolchain="zig", objective=objective)
+    assert api.validate(built.folder, on="emulator", cases=2).passed
+    interval = api.bench(built.folder, on="emulator", frames=2).interval_cycles
+    assert interval is not None
+    return interval
+
+
+@pytest.mark.parametrize("one", first_of(["pico2", "pico2-rv", "pico"]))
+def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path: Path) -> None:
+    alone = cycles_between_frames(MODEL, one, tmp_path, "latency")
+    both = cycles_between_frames(MODEL, f"{one}-dual", tmp_path, "throughput")
+    assert alone / both > 1.8
+
+
+@pytest.mark.exhaustive
+def test_keyword_spotting_on_both_cores_of_an_rp2350_has_1_8_times_the_frames_of_one(tmp_path: Path) -> None:
+    model = models() / "kws_ref_model.tflite"
+    alone = cycles_between_frames(model, "pico2", tmp_path, "latency")
+    both = cycles_between_frames(model, "pico2-dual", tmp_path, "throughput")
+    assert alone / both > 1.8
+
+
+def test_each_core_has_its_image_in_its_part_of_flash_and_one_file_has_both(tmp_path: Path) -> None:
+    built = shared_build(MODEL, tmp_path / "build", "pico2-dual", toolchain="zig", objective="throughput")
+    images = [image.elf for image in built.images()]
+    assert [Elf(image).sections[".vectors"].address for image in images] == [0x1000_0000, 0x1020_0000]
+    activations = [Elf(image).sections[".activations"].address for image in images]
+    assert 0x2000_0000 <= activations[0] < 0x2003_C000 <= activations[1] < 0x2007_8000
+    programmer = built.board.programmer
+    assert programmer is not None
+    command = tool_command(programmer, images)
+    assert (images[0].parent / command[-1]).suffix == ".uf2"
+    blocks = sum(-(-len(data) // 256) for image in images for _, data in Elf(image).stretches())
+    assert (images[0].parent / command[-1]).stat().st_size == 512 * blocks
+
+
+def test_frames_of_a_batch_that_the_shared_memory_has_no_room_for_are_refused(tmp_path: Path) -> None:
+    text = (DIGITS.parents[1] / "boards/pico2-dual.toml").read_text()
+    (tmp_path / "small.toml").write_text(text.replace("dram_bytes = 0x9000", "dram_bytes = 64"))
+    with pytest.raises(DoesNotFit, match="has room for the 64 bytes of a batch's frames"):
+        build(MODEL, tmp_path / "build", str(tmp_path / "small.toml"), objective="throughput")
