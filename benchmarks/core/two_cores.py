@@ -1,6 +1,6 @@
 """One core of a chip and both of them on one network, on the built-in emulator: cycles between frames.
 
-    python benchmarks/core/two_cores.py MODEL [BOARD ...]
+python benchmarks/core/two_cores.py MODEL [BOARD ...]
 """
 
 from __future__ import annotations
