@@ -19,7 +19,7 @@ class Slice:
     """A stretch of a PE's time: of its core (`CORE`), or of an accelerator by its name.
 
     `step` is the step of the PE's plan it belongs to; `layer` the op that step computes, empty for all else, and
-    `frame` the frame of a round that it computes it for.
+    `frame` the frame of a batch that it computes it for.
     """
 
     pe: int
@@ -107,7 +107,7 @@ class Timeline:
     def layer_cycles(self) -> dict[str, int]:
         """The cycles of each layer on the PE that spends most on it in a frame, on its core or on an accelerator.
 
-        Of a round's frames the first one stands for all.
+        Of a batch's frames the first one stands for all.
         """
         spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for piece in self.slices:

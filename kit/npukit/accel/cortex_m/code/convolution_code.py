@@ -44,7 +44,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConvolutionPlan:
     """Everything the emitter needs to know."""
 
     walk: Walk
@@ -55,7 +55,7 @@ class Plan:
 
 
 @cache
-def emit(plan: Plan, unrolling: Unrolling) -> Assembly:
+def emit(plan: ConvolutionPlan, unrolling: Unrolling) -> Assembly:
     """The routine: all lines of pixel pairs."""
     asm = Assembly()
     _emit_prologue(asm, plan, unrolling)
@@ -65,7 +65,7 @@ def emit(plan: Plan, unrolling: Unrolling) -> Assembly:
     return asm
 
 
-def _emit_prologue(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
+def _emit_prologue(asm: Assembly, plan: ConvolutionPlan, unrolling: Unrolling) -> None:
     """r0 input, r1 output, r2 scratch, r12 the stream. Output pointers stand one channel before the first."""
     walk = plan.walk
     asm.comment("r0 input, r1 output, r2 scratch, r12 weights and constants in the order of reading")
@@ -81,7 +81,7 @@ def _emit_prologue(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
         asm.emit(f"str r3, [sp, #{FRAME_LINES_END}]")
 
 
-def _emit_line(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
+def _emit_line(asm: Assembly, plan: ConvolutionPlan, unrolling: Unrolling) -> None:
     """One line; r0 and r2 point to its beginning, and to the next one's afterwards."""
     walk = plan.walk
     if walk.lines > 1:

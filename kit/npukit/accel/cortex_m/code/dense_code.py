@@ -23,7 +23,7 @@ FRAME_BYTES = 28
 
 
 @dataclass(frozen=True)
-class Plan:
+class DensePlan:
     """Everything the emitter needs to know. `shared` constants stand before the stream, not in it."""
 
     inputs: int
@@ -60,7 +60,7 @@ class Plan:
 
 
 @cache
-def emit(plan: Plan) -> Assembly:
+def emit(plan: DensePlan) -> Assembly:
     """The routine: all outputs."""
     asm = Assembly()
     _emit_prologue(asm, plan)
@@ -79,7 +79,7 @@ def emit(plan: Plan) -> Assembly:
     return asm
 
 
-def _emit_prologue(asm: Assembly, plan: Plan) -> None:
+def _emit_prologue(asm: Assembly, plan: DensePlan) -> None:
     """r0 input, r1 output, r2 scratch, r12 the stream."""
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
     if plan.shared:
@@ -90,7 +90,7 @@ def _emit_prologue(asm: Assembly, plan: Plan) -> None:
     asm.emit(f"strd r3, r2, [sp, #{FRAME_INPUTS_END}]")
 
 
-def _emit_widening(asm: Assembly, plan: Plan) -> None:
+def _emit_widening(asm: Assembly, plan: DensePlan) -> None:
     """Inputs from r0 as halfwords to r2, even and odd bytes of each word in a word of their own."""
     words = -(-plan.inputs // 4)
     rounds = words // 4
@@ -107,7 +107,7 @@ def _emit_widening(asm: Assembly, plan: Plan) -> None:
         asm.emit("ldr r4, [r0], #4", "sxtb16 r5, r4, ror #8", "sxtb16 r4, r4", "stmia r2!, {r4, r5}")
 
 
-def _emit_block(asm: Assembly, plan: Plan, index: int) -> None:
+def _emit_block(asm: Assembly, plan: DensePlan, index: int) -> None:
     asm.comment("four outputs: biases, products")
     asm.emit(f"ldmia r1!, {{{', '.join(ACCUMULATORS)}}}")
     _emit_products(asm, plan, backwards=index % 2 == 1)
@@ -125,7 +125,7 @@ def _emit_block(asm: Assembly, plan: Plan, index: int) -> None:
     asm.emit(*(f"ssat {a}, #8, {a}, asr #{plan.exponent}" for a in ACCUMULATORS))
 
 
-def _emit_products(asm: Assembly, plan: Plan, *, backwards: bool) -> None:
+def _emit_products(asm: Assembly, plan: DensePlan, *, backwards: bool) -> None:
     rounds, unrolled = _step_rounds(plan)
     end = FRAME_INPUTS if backwards else FRAME_INPUTS_END
     with asm.loop(rounds, closing=(f"ldr r6, [sp, #{end}]", "cmp r0, r6")):
@@ -134,7 +134,7 @@ def _emit_products(asm: Assembly, plan: Plan, *, backwards: bool) -> None:
             _STEPS[plan.density](asm)
 
 
-def _step_rounds(plan: Plan) -> tuple[int, int]:
+def _step_rounds(plan: DensePlan) -> tuple[int, int]:
     unrolled = max(u for u in range(1, plan.steps_unrolled + 1) if plan.steps % u == 0)
     return plan.steps // unrolled, unrolled
 
@@ -159,7 +159,7 @@ def _emit_step8(asm: Assembly) -> None:
 _STEPS = {Density.HALFWORDS: _emit_step16, Density.BYTES: _emit_step8}
 
 
-def _emit_separation(asm: Assembly, plan: Plan) -> None:
+def _emit_separation(asm: Assembly, plan: DensePlan) -> None:
     """The two sums of each pair, prescaled."""
     asm.emit("sub r2, r2, r3", "sub r4, r4, r5")
     if plan.shared:
@@ -169,7 +169,7 @@ def _emit_separation(asm: Assembly, plan: Plan) -> None:
     asm.emit("ldmia r1!, {r6-r9}", f"{first} r2, r2, r6", "lsl r3, r3, r7", f"{first} r4, r4, r8", "lsl r5, r5, r9")
 
 
-def _emit_shared_requantization(asm: Assembly, plan: Plan) -> None:
+def _emit_shared_requantization(asm: Assembly, plan: DensePlan) -> None:
     asm.emit("ldmia sp, {r6-r9}" if plan.ties else "ldmia sp, {r6-r8}")
     for accumulator in ACCUMULATORS:
         addend = _tie_corrected(asm, accumulator, "r8", "r9") if plan.ties else "r8"
@@ -190,7 +190,7 @@ def _tie_corrected(asm: Assembly, accumulator: str, addend: str, tie: str) -> st
     return "r12"
 
 
-def _emit_stores(asm: Assembly, count: int, offset: int, plan: Plan, *, advances: bool) -> None:
+def _emit_stores(asm: Assembly, count: int, offset: int, plan: DensePlan, *, advances: bool) -> None:
     if not plan.shared:
         asm.emit(f"ldr r6, [sp, #{FRAME_OUTPUT}]")
     for channel in reversed(range(count)):

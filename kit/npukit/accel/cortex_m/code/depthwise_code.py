@@ -18,7 +18,7 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
     FRAME_WEIGHTS,
     INPUT,
     OUTPUT,
-    Plan,
+    DepthwisePlan,
     column_strides,
     pointed_row,
     strides,
@@ -26,13 +26,13 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
 from npukit.accel.cortex_m.code.planes import Group, Tile
 
 
-def scalars_of(plan: Plan) -> list[int]:
+def scalars_of(plan: DepthwisePlan) -> list[int]:
     """The places in the frame of those of multiplier, addend, tie, exponent and bias that the constants hold."""
     return [0, 1, *([2] if plan.ties else []), *([3] if plan.exponent is None else []), 4]
 
 
 @cache
-def emit(plan: Plan) -> Assembly:
+def emit(plan: DepthwisePlan) -> Assembly:
     """The routine: all channels."""
     asm = Assembly()
     constants = 4 * (len(scalars_of(plan)) + plan.weight_words)
@@ -48,7 +48,7 @@ def emit(plan: Plan) -> Assembly:
     return asm
 
 
-def _emit_channel_start(asm: Assembly, plan: Plan) -> None:
+def _emit_channel_start(asm: Assembly, plan: DepthwisePlan) -> None:
     """The channel's constants into registers and frame, the frame's pointers on to the next channel."""
     asm.comment("the next channel: its constants to registers and frame, its planes")
     asm.emit(f"ldr r12, [sp, #{FRAME_CONSTANTS}]", f"ldrd {INPUT}, {OUTPUT}, [sp, #{FRAME_PLANE}]")
@@ -64,7 +64,7 @@ def _emit_channel_start(asm: Assembly, plan: Plan) -> None:
     asm.emit(f"strd r8, r9, [sp, #{FRAME_PLANE}]")
 
 
-def _emit_scalars(asm: Assembly, plan: Plan) -> None:
+def _emit_scalars(asm: Assembly, plan: DepthwisePlan) -> None:
     """Into the frame, but the bias into r5 where byte planes leave it free."""
     multiplier, addend, *others = ("r8", "r9", "r10", "r11", "lr")[: len(scalars_of(plan))]
     asm.emit(f"ldmia r12!, {{{', '.join((multiplier, addend, *others))}}}")
@@ -74,7 +74,7 @@ def _emit_scalars(asm: Assembly, plan: Plan) -> None:
     asm.emit(f"str {others[-1]}, [sp, #{FRAME_BIAS}]" if plan.halfwords else f"mov r5, {others[-1]}")
 
 
-def _emit_plane(asm: Assembly, plan: Plan) -> None:
+def _emit_plane(asm: Assembly, plan: DepthwisePlan) -> None:
     """All tiles of a plane, equal ones in a loop."""
     row_stride, out_stride = strides(plan)
     input_row = output_row = 0
@@ -89,7 +89,7 @@ def _emit_plane(asm: Assembly, plan: Plan) -> None:
         output_row = equal[0].row + moved * equal[0].height
 
 
-def _emit_equal_tiles(asm: Assembly, plan: Plan, equal: list[Tile]) -> None:
+def _emit_equal_tiles(asm: Assembly, plan: DepthwisePlan, equal: list[Tile]) -> None:
     """The pointers move past the tiles if there are several."""
     row_stride, out_stride = strides(plan)
     step = equal[0].height * plan.row_step * row_stride
@@ -103,7 +103,7 @@ def _emit_equal_tiles(asm: Assembly, plan: Plan, equal: list[Tile]) -> None:
             asm.add(OUTPUT, OUTPUT, equal[0].height * out_stride, "r12")
 
 
-def _emit_tile(asm: Assembly, plan: Plan, tile: Tile) -> None:
+def _emit_tile(asm: Assembly, plan: DepthwisePlan, tile: Tile) -> None:
     """One tile across the whole width; the pointers end where they began."""
     input_step, output_step = column_strides(plan)
     position = Position()
@@ -119,7 +119,7 @@ def _emit_tile(asm: Assembly, plan: Plan, tile: Tile) -> None:
     asm.add(OUTPUT, OUTPUT, -position.output * output_step, "r12")
 
 
-def _emit_looped_groups(asm: Assembly, plan: Plan, tile: Tile, equal: list[Group], position: Position) -> None:
+def _emit_looped_groups(asm: Assembly, plan: DepthwisePlan, tile: Tile, equal: list[Group], position: Position) -> None:
     input_step, output_step = column_strides(plan)
     unrolled = plan.unrolled_groups
     across = equal[unrolled].base - equal[0].base

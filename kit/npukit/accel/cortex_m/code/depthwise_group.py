@@ -16,7 +16,7 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
     INPUT,
     OUTPUT,
     SECOND,
-    Plan,
+    DepthwisePlan,
     column_strides,
     pointed_row,
     strides,
@@ -37,7 +37,7 @@ class Position:
     output: int = 0
 
 
-def emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: Position) -> None:
+def emit_group(asm: Assembly, plan: DepthwisePlan, tile: Tile, group: Group, position: Position) -> None:
     """All products of a group's outputs, then their requantisation and stores."""
     fresh = _Fresh(plan, tile.height * group.width)
     asm.comment(f"{tile.height} x {group.width} outputs")
@@ -54,7 +54,7 @@ def emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: Po
     _emit_results(asm, plan, tile, group, position)
 
 
-def _emit_row_weights(asm: Assembly, plan: Plan, kernel_row: int) -> None:
+def _emit_row_weights(asm: Assembly, plan: DepthwisePlan, kernel_row: int) -> None:
     registers = list(plan.weight_registers)
     asm.emit(f"ldr {FIRST}, [sp, #{FRAME_WEIGHTS}]")
     asm.add(FIRST, FIRST, 4 * len(registers) * kernel_row, SECOND)
@@ -75,7 +75,7 @@ class _Fresh:
     Halfword planes leave no register for the bias: it is loaded into the accumulator that starts last.
     """
 
-    def __init__(self, plan: Plan, accumulators: int) -> None:
+    def __init__(self, plan: DepthwisePlan, accumulators: int) -> None:
         self._started: set[str] = set()
         self._bias = ACCUMULATORS[accumulators - 1] if plan.halfwords else "r5"
 
@@ -91,7 +91,7 @@ class _Fresh:
 
 
 def _emit_row(
-    asm: Assembly, plan: Plan, group: Group, kernel_rows: tuple[int | None, ...], place: _Place, fresh: _Fresh
+    asm: Assembly, plan: DepthwisePlan, group: Group, kernel_rows: tuple[int | None, ...], place: _Place, fresh: _Fresh
 ) -> None:
     """One input row's products, with the kernel row that lies on it for each output row."""
     for index, taps in enumerate(group.taps):
@@ -106,7 +106,7 @@ def _emit_row(
                     asm.emit(f"{text}, {fresh.addend(accumulator)}")
 
 
-def _emit_load(asm: Assembly, plan: Plan, group: Group, index: int, place: _Place) -> str:
+def _emit_load(asm: Assembly, plan: DepthwisePlan, group: Group, index: int, place: _Place) -> str:
     """Bring the inputs of the group's register `index`; two come with one load where they can."""
     register, count = (FIRST, SECOND)[index % 2], len(group.taps)
     if plan.halfwords:
@@ -129,7 +129,7 @@ def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, p
         asm.emit(f"ldrd {FIRST}, {SECOND}, [{INPUT}, #{place.offset + 4 * index}]")
 
 
-def _emit_results(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: Position) -> None:
+def _emit_results(asm: Assembly, plan: DepthwisePlan, tile: Tile, group: Group, position: Position) -> None:
     used = ACCUMULATORS[: tile.height * group.width]
     saturate = "ssat" if plan.target.order is Order.PIXELS else "usat"
     asm.comment("times the multiplier, to 8 bits, stored")
@@ -152,7 +152,7 @@ def _emit_multiplications_with_ties(asm: Assembly, used: tuple[str, ...]) -> Non
         asm.emit(f"smmla {accumulator}, {accumulator}, {FIRST}, {SECOND}")
 
 
-def _emit_stores(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: Position) -> None:
+def _emit_stores(asm: Assembly, plan: DepthwisePlan, tile: Tile, group: Group, position: Position) -> None:
     _, out_row = strides(plan)
     _, out_column = column_strides(plan)
     store = "strh" if plan.target.order is Order.PLANES16 else "strb"

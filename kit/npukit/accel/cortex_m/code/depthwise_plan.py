@@ -24,7 +24,7 @@ FRAME_BYTES = 52
 
 
 @dataclass(frozen=True)
-class Plan:
+class DepthwisePlan:
     """Everything the emitter needs to know."""
 
     channels: int
@@ -60,19 +60,19 @@ class Plan:
         return len(self.weight_registers) * (1 if self.resident else len(self.weights.rows))
 
 
-def pointed_row(plan: Plan, tile: Tile) -> int:
+def pointed_row(plan: DepthwisePlan, tile: Tile) -> int:
     """The input row the pointer stands on: the tile's first, or the one before where that does not start at a word."""
     return tile.first_input - (tile.first_input * strides(plan)[0] % 4 != 0)
 
 
-def strides(plan: Plan) -> tuple[int, int]:
+def strides(plan: DepthwisePlan) -> tuple[int, int]:
     """Bytes from one row of a plane to the next, of input and output."""
     if plan.source.transposed:
         return plan.source.column_stride, plan.target.column_stride
     return plan.source.row_stride, plan.target.row_stride
 
 
-def column_strides(plan: Plan) -> tuple[int, int]:
+def column_strides(plan: DepthwisePlan) -> tuple[int, int]:
     """Bytes from one column of a plane to the next, of input and output."""
     if plan.source.transposed:
         return plan.source.row_stride, plan.target.row_stride

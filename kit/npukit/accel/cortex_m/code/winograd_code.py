@@ -35,7 +35,7 @@ FRAME_BYTES = 48
 
 
 @dataclass(frozen=True)
-class Plan:
+class WinogradPlan:
     """Everything the emitter needs to know."""
 
     source: Layout
@@ -73,7 +73,7 @@ class Plan:
 
 
 @cache
-def emit(plan: Plan) -> Assembly:
+def emit(plan: WinogradPlan) -> Assembly:
     """The routine: all lines of tiles."""
     asm = Assembly()
     lines = -(-plan.target.shape[0] // TILE_ROWS)
@@ -87,11 +87,11 @@ def emit(plan: Plan) -> Assembly:
     return asm
 
 
-def _row_steps(plan: Plan) -> tuple[int, int]:
+def _row_steps(plan: WinogradPlan) -> tuple[int, int]:
     return plan.source.row_stride, plan.target.row_stride
 
 
-def _emit_prologue(asm: Assembly, plan: Plan) -> None:
+def _emit_prologue(asm: Assembly, plan: WinogradPlan) -> None:
     """r0 input, r1 output, r2 scratch, r12 the stream. Scratch holds the points, then the transformed columns."""
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
     asm.add("r3", "r12", plan.stream_bytes, "r4")
@@ -124,7 +124,7 @@ def _emit_conditional_step_back(asm: Assembly, over: int, strides: tuple[int, in
     asm.emit(f"subeq r0, r0, #{over * strides[0]}", f"subeq r2, r2, #{over * strides[1]}")
 
 
-def _emit_column_transform(asm: Assembly, plan: Plan) -> None:
+def _emit_column_transform(asm: Assembly, plan: WinogradPlan) -> None:
     """Four input rows down each column of the line: r0 input, r1 where the rows of columns lie."""
     rows, step = plan.source.row_stride, plan.source.column_stride
     asm.comment("a line of tiles: four input rows transformed down each column")
@@ -144,7 +144,7 @@ def _emit_column_transform(asm: Assembly, plan: Plan) -> None:
         asm.add("r1", "r1", 7 * plan.column_bytes, "r3")
 
 
-def _emit_column(asm: Assembly, plan: Plan, half: int, names: tuple[str, str, str, str, str]) -> None:
+def _emit_column(asm: Assembly, plan: WinogradPlan, half: int, names: tuple[str, str, str, str, str]) -> None:
     """Two channels of a column: rows in r5, r4, r3, r2 from the top."""
     rotation, d0, d1, d2, d3 = names
     asm.emit(*(f"sxtb16 {d}, r{5 - row}{rotation}" for row, d in enumerate((d0, d1, d2, d3))))
@@ -156,7 +156,7 @@ def _emit_column(asm: Assembly, plan: Plan, half: int, names: tuple[str, str, st
     asm.emit(f"str {d0}, [r1, #{offset}]")
 
 
-def _emit_pairs(asm: Assembly, plan: Plan) -> None:
+def _emit_pairs(asm: Assembly, plan: WinogradPlan) -> None:
     """All pairs of tiles of a line: pointers walk over the transformed columns and the output."""
     width = plan.target.shape[1]
     pairs = -(-width // PAIR_COLUMNS)
@@ -174,7 +174,7 @@ def _emit_pairs(asm: Assembly, plan: Plan) -> None:
         _emit_next(asm, pairs, width, PAIR_COLUMNS, FRAME_PAIR_INPUT, FRAME_LAST_PAIR, steps)
 
 
-def _emit_row_transform(asm: Assembly, plan: Plan) -> None:
+def _emit_row_transform(asm: Assembly, plan: WinogradPlan) -> None:
     """Six transformed columns to four points of two tiles, for each row and channel pair: r0 columns, r1 points."""
     asm.comment("two tiles: six transformed columns to four points of each, across")
     asm.emit(f"ldr r1, [sp, #{FRAME_POINTS}]")
@@ -190,7 +190,7 @@ def _emit_row_transform(asm: Assembly, plan: Plan) -> None:
         asm.add("r1", "r1", 8 - (0 if near else POINTS * plan.point_bytes), "r8")
 
 
-def _emit_points(asm: Assembly, plan: Plan, offset: int) -> None:
+def _emit_points(asm: Assembly, plan: WinogradPlan, offset: int) -> None:
     """Columns 0..3 in r2..r5 make the first tile's points, columns 2..5 the second's."""
     place = {point: offset + index * plan.point_bytes for index, point in enumerate(POINT_ORDER)}
     asm.emit("ssub16 r2, r2, r4", "ssub16 r8, r4, r6", f"strd r2, r8, [r1, #{place[0]}]")
@@ -199,7 +199,7 @@ def _emit_points(asm: Assembly, plan: Plan, offset: int) -> None:
     asm.emit("ssub16 r3, r3, r5", "ssub16 r5, r5, r7", f"strd r3, r5, [r1, #{place[3]}]")
 
 
-def _emit_block(asm: Assembly, plan: Plan) -> None:
+def _emit_block(asm: Assembly, plan: WinogradPlan) -> None:
     """Two output channels of a pair of tiles; r1 walks over the stream."""
     asm.emit(f"ldr r0, [sp, #{FRAME_POINTS}]")
     if plan.looped:
@@ -213,7 +213,7 @@ def _emit_block(asm: Assembly, plan: Plan) -> None:
     asm.emit(f"add sp, sp, #{RESULT_BYTES}")
 
 
-def _emit_row(asm: Assembly, plan: Plan, row: int) -> None:
+def _emit_row(asm: Assembly, plan: WinogradPlan, row: int) -> None:
     """A row of four points; pushes the two results of the transformation across, first the right one."""
     asm.comment(f"two channels of two tiles: the points of row {row}, transformed back across")
     if row == 1:
@@ -229,7 +229,7 @@ def _emit_row(asm: Assembly, plan: Plan, row: int) -> None:
     asm.emit("push {r6-r9}")
 
 
-def _emit_loop_of_rows(asm: Assembly, plan: Plan) -> None:
+def _emit_loop_of_rows(asm: Assembly, plan: WinogradPlan) -> None:
     """The same as a loop, in which the frame says where the last results lie instead of the stack pointer."""
     pointer, end = (f"[sp, #{RESULT_BYTES + slot}]" for slot in (FRAME_RESULTS, FRAME_COLUMNS))
     load = f"ldr r10, {pointer}"
@@ -253,7 +253,7 @@ def _emit_difference(asm: Assembly) -> None:
 
 
 def _emit_products(
-    asm: Assembly, plan: Plan, sums: tuple[str, ...], x: tuple[str, ...], *, first: str = "go on"
+    asm: Assembly, plan: WinogradPlan, sums: tuple[str, ...], x: tuple[str, ...], *, first: str = "go on"
 ) -> None:
     """One point: the products of two tiles and two channels. Sums are first tile, second tile, per channel."""
     for index in range(plan.words):
@@ -268,7 +268,7 @@ def _emit_products(
                     asm.emit(f"smlad {total}, {value}, {w}, {addend}" if addend else f"smuad {total}, {value}, {w}")
 
 
-def _emit_results(asm: Assembly, plan: Plan, channel: int) -> None:
+def _emit_results(asm: Assembly, plan: WinogradPlan, channel: int) -> None:
     """The transformation down, requantisation and stores of one channel's 2x4 outputs."""
     asm.comment(f"channel {channel} of the two: transformed back down, times the multiplier, to 8 bits, stored")
     _emit_down(asm, channel, 0, (("r2", "r3"), ("r4", "r5")))

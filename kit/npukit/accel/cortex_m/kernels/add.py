@@ -25,7 +25,7 @@ _CONSTANT_WORDS = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class AddPlan:
     """Everything the emitter needs to know. `swapped`: the looked-up operand is the first."""
 
     lines: int
@@ -44,7 +44,9 @@ def add(layer: Layer, first: Layout, second: Layout, target: Layout) -> Kernel |
         return Refusal("add by table", reason)
     swapped = factors.first != ONE_HALF
     lines, elements = _lines((first, second, target))
-    plan = Plan(lines, elements, (first, second, target), swapped, -factors.output.shift, layer.output_zero != INT8[0])
+    plan = AddPlan(
+        lines, elements, (first, second, target), swapped, -factors.output.shift, layer.output_zero != INT8[0]
+    )
     body = _emit(plan)
     return Kernel(
         symbol=layer.name,
@@ -81,7 +83,7 @@ def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
     return height, width * channels
 
 
-def _constants(layer: Layer, factors: AddRescaling, plan: Plan) -> np.ndarray:
+def _constants(layer: Layer, factors: AddRescaling, plan: AddPlan) -> np.ndarray:
     """Multiplier and addend, then the doubled share of each value of the looked-up operand, both zero points in it."""
     looked_up = factors.first if plan.swapped else factors.second
     zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
@@ -93,7 +95,7 @@ def _constants(layer: Layer, factors: AddRescaling, plan: Plan) -> np.ndarray:
     return (words & 0xFFFFFFFF).astype(np.uint32)
 
 
-def _emit(plan: Plan) -> Assembly:
+def _emit(plan: AddPlan) -> Assembly:
     """r0 shifted operand, r1 looked-up operand, r2 output, r3 table, r11 multiplier, r12 addend, lr end."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
@@ -116,7 +118,7 @@ def _emit(plan: Plan) -> Assembly:
     return asm
 
 
-def _emit_line(asm: Assembly, plan: Plan) -> None:
+def _emit_line(asm: Assembly, plan: AddPlan) -> None:
     rounds, rest = divmod(plan.elements, _UNROLLED)
     if rounds > 1:
         asm.add("lr", "r2", rounds * _UNROLLED, "r4")
@@ -128,7 +130,7 @@ def _emit_line(asm: Assembly, plan: Plan) -> None:
         _emit_elements(asm, plan, min(4, rest - start))
 
 
-def _emit_elements(asm: Assembly, plan: Plan, count: int) -> None:
+def _emit_elements(asm: Assembly, plan: AddPlan, count: int) -> None:
     """Up to four elements in r4..r7; the pointers move past them."""
     sums = [f"r{4 + i}" for i in range(count)]
     asm.comment(f"{count} elements: a share from the table, the other shifted, the sum rescaled")

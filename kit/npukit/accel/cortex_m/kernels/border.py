@@ -18,7 +18,7 @@ _LOADS = {"str": "ldr", "strh": "ldrh", "strb": "ldrb"}
 
 
 @dataclass(frozen=True)
-class Plan:
+class BorderPlan:
     """The bytes of a bordered tensor in the order of memory: border, then lines with border between, then border."""
 
     before: int
@@ -62,13 +62,13 @@ def _kernel(
     )
 
 
-def _plan(layout: Layout, *, copies: bool) -> Plan:
+def _plan(layout: Layout, *, copies: bool) -> BorderPlan:
     height, width, channels = layout.shape
     top, left, bottom, right = layout.border
     if layout.transposed:
         height, width, top, left, bottom, right = width, height, left, top, right, bottom
     line = (left + width + right) * channels
-    return Plan(
+    return BorderPlan(
         top * line + left * channels,
         height,
         width * channels,
@@ -79,7 +79,7 @@ def _plan(layout: Layout, *, copies: bool) -> Plan:
 
 
 @cache
-def _emit(plan: Plan) -> Assembly:
+def _emit(plan: BorderPlan) -> Assembly:
     """r0 input, r1 output, r4 the zero point in every byte."""
     asm = Assembly()
     asm.emit("push {r4, lr}", "ldr r4, [r12]")
@@ -95,7 +95,7 @@ def _emit(plan: Plan) -> Assembly:
     return asm
 
 
-def _emit_line(asm: Assembly, plan: Plan) -> None:
+def _emit_line(asm: Assembly, plan: BorderPlan) -> None:
     asm.comment(f"a line of {plan.line} bytes " + ("copied" if plan.copies else "that is there"))
     if not plan.copies:
         asm.add("r1", "r1", plan.line, "r2")

@@ -10,7 +10,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.block_shape import Density, Packing, Shape, Stores, Unrolling
-from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, Plan, Walk, emit
+from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, Walk, emit
 from npukit.accel.cortex_m.code.gather import Gather, Run
 from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
@@ -182,7 +182,7 @@ def _fastest(
     byte_worth: float,
 ) -> Kernel:
     """The kernel with the unrolling that costs least."""
-    plan = Plan(walk, gather, shape, layer.window_origin(source), target.origin)
+    plan = ConvolutionPlan(walk, gather, shape, layer.window_origin(source), target.origin)
     body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
     return Kernel(
         symbol=layer.name,

@@ -10,7 +10,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.block_shape import Density
-from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, Plan, emit
+from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, DensePlan, emit
 from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
     clamp_refusal,
@@ -79,7 +79,7 @@ def _fastest(
     outputs, inputs = layer.filter.weights.shape
     left = bool(fast.prescale[0::2].min() >= BYTE_BITS)
     plans = [
-        Plan(inputs, outputs, density, int(fast.exponents[0]), fast.needs_ties, shared, left, blocks, steps)
+        DensePlan(inputs, outputs, density, int(fast.exponents[0]), fast.needs_ties, shared, left, blocks, steps)
         for blocks, steps in _UNROLLINGS
     ]
     emitted = [(plan, emit(plan)) for plan in plans]
@@ -98,7 +98,7 @@ def _fastest(
     )
 
 
-def _stream(layer: Layer, fast: FastRequantization, plan: Plan) -> np.ndarray:
+def _stream(layer: Layer, fast: FastRequantization, plan: DensePlan) -> np.ndarray:
     weights, biases = _padded(layer, plan)
     prescale = _rows(fast.prescale, plan)
     if plan.density is Density.HALFWORDS:
@@ -117,7 +117,7 @@ def _stream(layer: Layer, fast: FastRequantization, plan: Plan) -> np.ndarray:
     return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
 
 
-def _padded(layer: Layer, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def _padded(layer: Layer, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
     """Weights and biases, zero points folded in, rows and columns added and in the order of reading."""
     weights = np.zeros((4 * plan.blocks, STEP * plan.steps), np.int64)
     weights[: plan.outputs, : plan.inputs] = layer.filter.weights
@@ -126,7 +126,7 @@ def _padded(layer: Layer, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     return ordered, _rows(biases, plan)
 
 
-def _rows(values: np.ndarray, plan: Plan) -> np.ndarray:
+def _rows(values: np.ndarray, plan: DensePlan) -> np.ndarray:
     return np.append(values, np.zeros(4 * plan.blocks - plan.outputs, np.int64)).astype(np.int64)
 
 
@@ -134,7 +134,7 @@ def _shared_words(fast: FastRequantization) -> np.ndarray:
     return np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64)
 
 
-def _block_weights(weights: np.ndarray, plan: Plan, *, backwards: bool) -> np.ndarray:
+def _block_weights(weights: np.ndarray, plan: DensePlan, *, backwards: bool) -> np.ndarray:
     """A block's words: for each input word one of every stream, steps in the order of reading."""
     if plan.density is Density.BYTES:
         weights = 256 * weights[0::2] + weights[1::2]
@@ -142,7 +142,9 @@ def _block_weights(weights: np.ndarray, plan: Plan, *, backwards: bool) -> np.nd
     return (steps[::-1] if backwards else steps).ravel()
 
 
-def _block_constants(fast: FastRequantization, plan: Plan, rows: slice, shifts: np.ndarray | None) -> list[np.ndarray]:
+def _block_constants(
+    fast: FastRequantization, plan: DensePlan, rows: slice, shifts: np.ndarray | None
+) -> list[np.ndarray]:
     tables = [_rows(values, plan)[rows] for values in (fast.multipliers, fast.addends, fast.ties)]
     words = [] if shifts is None else [shifts[rows]]
     if not plan.ties:

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.depthwise_code import emit, scalars_of
 from npukit.accel.cortex_m.code.depthwise_group import REACH
-from npukit.accel.cortex_m.code.depthwise_plan import FRAME_BYTES, Plan
+from npukit.accel.cortex_m.code.depthwise_plan import FRAME_BYTES, DepthwisePlan
 from npukit.accel.cortex_m.code.planes import (
     RESIDENT_KERNEL,
     RESIDENT_ROWS,
@@ -93,7 +93,7 @@ def _fastest(
     )
 
 
-def _plans(layer: Layer, source: Layout, target: Layout, fast: FastRequantization) -> list[Plan]:
+def _plans(layer: Layer, source: Layout, target: Layout, fast: FastRequantization) -> list[DepthwisePlan]:
     """One plan for each number of column groups written out."""
     down, across = _lines(layer, source)
     kernel, halfwords = (down.kernel, across.kernel), source.order is Order.PLANES16
@@ -102,7 +102,7 @@ def _plans(layer: Layer, source: Layout, target: Layout, fast: FastRequantizatio
     height = RESIDENT_ROWS if resident else 1
     columns = tuple(groups(across, height, halfwords=halfwords))
     return [
-        Plan(
+        DepthwisePlan(
             layer.input_shape[2],
             down.stride,
             source,
@@ -127,7 +127,7 @@ def _lines(layer: Layer, source: Layout) -> tuple[Line, Line]:
     return (across, down) if source.transposed else (down, across)
 
 
-def _constants(layer: Layer, plan: Plan, fast: FastRequantization) -> np.ndarray:
+def _constants(layer: Layer, plan: DepthwisePlan, fast: FastRequantization) -> np.ndarray:
     """Per channel: the scalars of the frame, then the weights' registers."""
     weights = layer.filter.weights[0].astype(np.int64) << fast.prescale
     planes = weights.transpose(2, 1, 0) if plan.source.transposed else weights.transpose(2, 0, 1)

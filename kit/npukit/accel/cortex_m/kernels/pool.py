@@ -20,7 +20,7 @@ _SUMS = ("r4", "r5", "r6", "r7")
 
 
 @dataclass(frozen=True)
-class Plan:
+class PoolPlan:
     """Everything the emitter needs to know. A step takes `bytes` channels of a pixel."""
 
     layer: Layer
@@ -51,7 +51,7 @@ def pool(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
     if reason:
         return Refusal(variant, reason)
     aligned = all(stride % 4 == 0 for stride in (source.row_stride, source.column_stride, layer.input_shape[2]))
-    plan = Plan(layer, source, target, 8 if aligned and layer.input_shape[2] % 8 == 0 else 4)
+    plan = PoolPlan(layer, source, target, 8 if aligned and layer.input_shape[2] % 8 == 0 else 4)
     body = _emit(plan)
     return Kernel(
         symbol=layer.name,
@@ -81,7 +81,7 @@ _FRAME_COLUMNS = 12
 _FRAME_BYTES = 20
 
 
-def _emit(plan: Plan) -> Assembly:
+def _emit(plan: PoolPlan) -> Assembly:
     """r0 window, r1 output, r2 end of the output pixel, r12 values in a window."""
     asm = Assembly()
     height, width, _ = plan.layer.output_shape
@@ -113,7 +113,7 @@ def _counter(slot: int) -> tuple[str, ...]:
     return f"ldr r3, [sp, #{slot}]", "subs r3, #1", f"str r3, [sp, #{slot}]"
 
 
-def _emit_window(asm: Assembly, plan: Plan) -> None:
+def _emit_window(asm: Assembly, plan: PoolPlan) -> None:
     """All channels of one output pixel; the pointers move to the next."""
     channels = plan.layer.input_shape[2]
     groups, rest = divmod(channels, plan.bytes)
@@ -130,7 +130,7 @@ def _emit_window(asm: Assembly, plan: Plan) -> None:
     asm.add("r1", "r1", plan.target.column_stride - channels, "r3")
 
 
-def _emit_group(asm: Assembly, plan: Plan) -> None:
+def _emit_group(asm: Assembly, plan: PoolPlan) -> None:
     average = plan.averages
     words = plan.bytes // 4
     asm.comment(f"{plan.bytes} channels of a window")
@@ -145,7 +145,7 @@ def _emit_group(asm: Assembly, plan: Plan) -> None:
         asm.emit(*(f"str {s}, [r1, #{4 * i}]" for i, s in enumerate(_SUMS[:words])))
 
 
-def _emit_taps(asm: Assembly, plan: Plan) -> None:
+def _emit_taps(asm: Assembly, plan: PoolPlan) -> None:
     """Add or compare every value of the window; r3 walks over it where immediates do not reach."""
     step = plan.source.column_stride
     asm.emit("mov r3, r0")
@@ -163,7 +163,7 @@ def _emit_taps(asm: Assembly, plan: Plan) -> None:
         position = row + (plan.taps_in_row * step if rounds > 1 else moved)
 
 
-def _emit_unrolled_taps(asm: Assembly, plan: Plan, count: int) -> int:
+def _emit_unrolled_taps(asm: Assembly, plan: PoolPlan, count: int) -> int:
     """Taps from r3 on; returns how far it moved."""
     step, moved = plan.source.column_stride, 0
     reach = _PAIR_REACH if plan.bytes == 8 else _REACH
@@ -175,7 +175,7 @@ def _emit_unrolled_taps(asm: Assembly, plan: Plan, count: int) -> int:
     return moved
 
 
-def _emit_tap(asm: Assembly, plan: Plan, offset: int) -> None:
+def _emit_tap(asm: Assembly, plan: PoolPlan, offset: int) -> None:
     words = ("r8", "r9")[: plan.bytes // 4]
     asm.emit(f"ldrd r8, r9, [r3, #{offset}]" if len(words) == 2 else f"ldr r8, [r3, #{offset}]")
     for index, word in enumerate(words):
@@ -187,7 +187,7 @@ def _emit_tap(asm: Assembly, plan: Plan, offset: int) -> None:
             asm.emit(f"ssub8 r10, {best}, {word}", f"sel {best}, {best}, {word}")
 
 
-def _emit_averages(asm: Assembly, plan: Plan, words: int) -> None:
+def _emit_averages(asm: Assembly, plan: PoolPlan, words: int) -> None:
     """Sums divided, halves rounded away from zero."""
     half = plan.layer.window.taps // 2
     for index, pair in _sums_with_offsets(words):

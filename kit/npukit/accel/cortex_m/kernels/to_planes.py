@@ -15,7 +15,7 @@ _INDEX_REACH = 255
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanesPlan:
     """Everything the emitter needs to know."""
 
     source: Layout
@@ -36,7 +36,7 @@ def copy_to_planes(symbol: str, source: Layout, target: Layout, zero_point: int)
     reason = _refusal(source, target)
     if reason:
         return Refusal(VARIANT, reason)
-    body = _emit(Plan(source, zero_point))
+    body = _emit(PlanesPlan(source, zero_point))
     return Kernel(
         symbol=symbol,
         variant=VARIANT,
@@ -59,7 +59,7 @@ def _refusal(source: Layout, target: Layout) -> str | None:
 
 
 @cache
-def _emit(plan: Plan) -> Assembly:
+def _emit(plan: PlanesPlan) -> Assembly:
     """r0 a channel of the first pixel, r1 output, r2 that of a pixel, r4 channels left, r6 the zero point twice."""
     asm = Assembly()
     asm.emit("push {r4-r7, lr}")
@@ -73,7 +73,7 @@ def _emit(plan: Plan) -> Assembly:
     return asm
 
 
-def _emit_plane(asm: Assembly, plan: Plan) -> None:
+def _emit_plane(asm: Assembly, plan: PlanesPlan) -> None:
     """Two pixels a word; an odd last one fills the plane's last word with a value that no weight meets."""
     rounds, rest = divmod(plan.pixels // 2, _UNROLLED_PAIRS)
     if rounds > 1:
@@ -87,7 +87,7 @@ def _emit_plane(asm: Assembly, plan: Plan) -> None:
         _emit_pixels(asm, plan, 1)
 
 
-def _emit_pixels(asm: Assembly, plan: Plan, count: int) -> None:
+def _emit_pixels(asm: Assembly, plan: PlanesPlan, count: int) -> None:
     for register in ("r3", "r7")[:count]:
         if plan.step <= _INDEX_REACH:
             asm.emit(f"ldrsb {register}, [r2], #{plan.step}")

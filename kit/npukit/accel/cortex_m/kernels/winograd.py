@@ -29,7 +29,7 @@ from npukit.accel.cortex_m.code.winograd_code import (
     POINT_ORDER,
     RESULT_BYTES,
     TILE_ROWS,
-    Plan,
+    WinogradPlan,
     emit,
     store_offsets,
 )
@@ -70,7 +70,9 @@ def _generated(
     exponent = int(fast.exponents[0])
     streams = {looped: _stream(layer, weights, fast, looped) for looped in (False, True)}
     plans = (
-        Plan(source, target, layer.window_origin(source), exponent, fast.needs_ties, streams[looped].nbytes, looped)
+        WinogradPlan(
+            source, target, layer.window_origin(source), exponent, fast.needs_ties, streams[looped].nbytes, looped
+        )
         for looped in streams
     )
     plan = min(plans, key=lambda plan: emit(plan).cost(byte_worth))
