@@ -61,6 +61,7 @@ figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write
 	$(BIN)/python benchmarks/scaling.py $(MODELS)
 	$(BIN)/python benchmarks/core/cortex_m4.py $(MODELS) --save benchmarks/core/cortex_m4
+	$(BIN)/python benchmarks/core/cores.py $(MODELS) --save benchmarks/core/cores
 	PYTHONPATH=kit:tests:. $(BIN)/python tests/docs/pages.py
 
 docs: $(VENV)/installed-for-docs

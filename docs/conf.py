@@ -49,7 +49,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8", "vector16")),
     ),
     "Measured": (
-        *("docs/results", "benchmarks/scaling", "benchmarks/core/cortex_m4", "benchmarks/large/large_networks"),
+        *("docs/results", "benchmarks/scaling", "benchmarks/core/cortex_m4", "benchmarks/core/cores"),
+        "benchmarks/large/large_networks",
         "benchmarks/mesh/dead_parts",
     ),
     "About": ("docs/licences",),
