@@ -249,3 +249,15 @@ def test_slopes_that_the_importer_reshapes(tmp_path: Path) -> None:
     real = (data + 5.0) * 0.03
     wanted = np.clip(np.rint(np.where(real < 0, real / 4, real) / 0.03) - 5, -128, 127)
     assert np.max(np.abs(run_reference(net, [data])[0] - wanted)) <= 1
+
+
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    """As exporters write models that are large, and PyTorch's all of them."""
+    weights = numpy_helper.from_array(noise(6, 5), "w")
+    written(
+        tmp_path / "whole.onnx", [node("MatMul", "x w", "y")], [weights], ([tensor("x", [2, 6])], [tensor("y", [2, 5])])
+    )
+    apart = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
+    onnx.save(onnx.load(tmp_path / "whole.onnx"), tmp_path / "m.onnx", **apart)
+    assert (tmp_path / "weights.bin").stat().st_size >= 6 * 5 * 4
+    compared(tmp_path / "m.onnx", [noise(2, 6)])
