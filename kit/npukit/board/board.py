@@ -133,7 +133,7 @@ class Noc(_Part):
     setup_cycles: Count
     hop_cycles: Count = 0
     chip_hop_cycles: Count = 0
-    chip_links_per_border: Count = 0
+    chip_links_per_border: Count = 1
     chip_link_bytes_per_cycle: Count = 1
     dram_bytes: Count = 0
     dram_bytes_per_cycle: Positive = 1

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board
+from npukit.board.cores import RISC_V
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.project.images.elf import Elf
@@ -17,7 +18,7 @@ from npukit.project.toolchain import Toolchain
 FOLDER = "hal"
 _ONE_CORE = "single_core"
 """The file with a header that boards without a mesh share."""
-_DECLARED = re.compile(r"^[^#/*\n]*?\b((?:hal|clock)_\w+)\(", re.MULTILINE)
+_DECLARED = re.compile(r"^[^#/*\n]*?\b((?:hal|clock)_\w+|core_number)\(", re.MULTILINE)
 _SECONDS = 60
 
 
@@ -72,6 +73,8 @@ def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
             defined |= Elf(output).function_names
     headers = [include / "hal.h", *([data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h"] if board.stock else [])]
     declared = {name for header in headers for name in _DECLARED.findall(header.read_text(encoding="utf-8"))}
+    declared |= {"core_restart"} if board.stock and board.core.type.architecture is RISC_V else set[str]()
+    declared -= set[str]() if board.shares_memory else {"core_number"}
     return sorted(declared - defined)
 
 
