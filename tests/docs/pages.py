@@ -51,7 +51,6 @@ RUN_ELSEWHERE = {
     "[OPTIONS]": "what --help prints: test_the_reference_has_every_verb_and_option",
     "my_npu": "in the folder that `new` leaves: tests/accel/test_new_accelerator.py",
     "my-m33": "in the folder that `new` leaves: tests/end_to_end/test_own_board.py",
-    "my-rv": "likewise: tests/end_to_end/test_own_board.py",
     "model.tflite": "a float file of Keras: tests/quantize",
     "stream": "of a network that remembers: tests/end_to_end/test_states.py",
     "validate out": "of a build that is run elsewhere: tests/accel/test_new_accelerator.py",
