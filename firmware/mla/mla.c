@@ -184,73 +184,74 @@ struct convolution {
     int32_t width; /* of a row of sums */
 };
 
-/* The input with its borders, a plane for each channel. */
-static void make_planes(const int8_t *input, const int32_t *layer, int32_t row_stride, int32_t rows, int8_t *planes)
+/* The lines of the input from line `first` on, which may lie outside of it, with their borders: a plane for each
+ * channel. */
+static void make_planes(const struct convolution *all, const int8_t *input, int32_t first, int32_t lines, int8_t *planes)
 {
-    const int32_t plane = row_stride * rows, channels = layer[INPUT_CHANNELS];
+    const int32_t *layer = all->layer;
+    const int32_t channels = layer[INPUT_CHANNELS], plane = all->call.plane_stride;
     memset(planes, layer[INPUT_ZERO], (size_t)(plane * channels));
-    for (int32_t y = 0; y < layer[INPUT_HEIGHT]; y++) {
-        int8_t *line = planes + (y + layer[PAD_TOP]) * row_stride + layer[PAD_LEFT];
+    for (int32_t line = 0; line < lines; line++) {
+        const int32_t y = first + line;
         const int8_t *pixel = input + y * layer[INPUT_ROW_STRIDE];
-        for (int32_t x = 0; x < layer[INPUT_WIDTH]; x++, pixel += layer[INPUT_PIXEL_STRIDE]) {
-            int8_t *to = line + x;
+        int8_t *from = planes + line * all->call.row_stride + layer[PAD_LEFT];
+        for (int32_t x = 0; y >= 0 && y < layer[INPUT_HEIGHT] && x < layer[INPUT_WIDTH]; x++) {
+            int8_t *to = from + x;
             for (int32_t c = 0; c < channels; c++, to += plane) {
                 *to = pixel[c];
             }
+            pixel += layer[INPUT_PIXEL_STRIDE];
         }
     }
 }
 
-static void start_rows(struct convolution *all, int32_t y, int32_t half, const int8_t *planes)
-{
-    const int32_t left = all->layer[OUTPUT_HEIGHT] - y;
-    all->call.rows = left < all->layer[AT_ONCE] ? left : all->layer[AT_ONCE];
-    all->call.input = planes + y * all->call.row_stride;
-    all->call.target = all->sums[half];
-    mla_execute_conv(&all->call);
-}
-
-static void finish_rows(const struct convolution *all, int32_t y, int32_t rows, int32_t half)
+static void finish_row(const struct convolution *all, int32_t y, int32_t half)
 {
     const int32_t *layer = all->layer;
-    for (int32_t c = 0; c < layer[OUTPUT_CHANNELS]; c++) {
+    int8_t *row = all->output + y * layer[OUTPUT_ROW_STRIDE];
+    for (int32_t c = 0; y >= 0 && c < layer[OUTPUT_CHANNELS]; c++) {
         const struct mla_stage stage = mla_stage(all->channels + CHANNEL_WORDS * c, layer);
-        for (int32_t row = 0; row < rows; row++) {
-            const int32_t *sums = all->sums[half] + (c * rows + row) * all->width;
-            int8_t *to = all->output + (y + row) * layer[OUTPUT_ROW_STRIDE] + c;
-            finish_channel(sums, 1, layer[OUTPUT_WIDTH], stage, to, layer[OUTPUT_PIXEL_STRIDE]);
-        }
+        const int32_t *sums = all->sums[half] + c * all->width;
+        finish_channel(sums, 1, layer[OUTPUT_WIDTH], stage, row + c, layer[OUTPUT_PIXEL_STRIDE]);
     }
+}
+
+static void share_out_planes(struct convolution *all, int8_t *scratch, int8_t **planes)
+{
+    const int32_t bytes = 4 * all->width * all->layer[OUTPUT_CHANNELS];
+    *planes = room(&scratch, all->call.plane_stride * all->layer[INPUT_CHANNELS]);
+    all->sums[0] = (int32_t *)(void *)room(&scratch, bytes);
+    all->sums[1] = (int32_t *)(void *)room(&scratch, bytes);
 }
 
 int32_t mla_convolution(void *input, const int8_t *weights, const int32_t *channels, const int32_t *layer, void *scratch,
                         void *output)
 {
-    const int32_t width = layer[OUTPUT_WIDTH], rows = layer[OUTPUT_HEIGHT] + layer[KERNEL_HEIGHT] - 1;
+    const int32_t width = layer[OUTPUT_WIDTH], height = layer[OUTPUT_HEIGHT], lines = layer[AT_ONCE] + layer[KERNEL_HEIGHT] - 1;
     const int32_t row_stride = mla_padded(mla_padded(width, MLA_WIDTH) + layer[KERNEL_WIDTH] - 1, MLA_WIDTH);
     struct convolution all = {
-        .call = {.weights = weights, .width = width, .channels = layer[OUTPUT_CHANNELS],
+        .call = {.weights = weights, .rows = 1, .width = width, .channels = layer[OUTPUT_CHANNELS],
                  .input_channels = layer[INPUT_CHANNELS], .kernel_height = layer[KERNEL_HEIGHT],
-                 .kernel_width = layer[KERNEL_WIDTH], .row_stride = row_stride, .plane_stride = row_stride * rows},
+                 .kernel_width = layer[KERNEL_WIDTH], .row_stride = row_stride, .plane_stride = row_stride * lines},
         .channels = channels,
         .layer = layer,
         .output = output,
         .width = mla_padded(width, MLA_WIDTH),
     };
-    int8_t *rest = scratch;
-    int8_t *planes = room(&rest, all.call.plane_stride * layer[INPUT_CHANNELS]);
-    const int32_t bytes = 4 * layer[AT_ONCE] * all.width * layer[OUTPUT_CHANNELS];
-    all.sums[0] = (int32_t *)(void *)room(&rest, bytes);
-    all.sums[1] = (int32_t *)(void *)room(&rest, bytes);
-    make_planes(input, layer, row_stride, rows, planes);
-    int32_t half = 0, error = 0, done = 0;
-    for (int32_t y = 0; y < layer[OUTPUT_HEIGHT] && error == 0; y += layer[AT_ONCE]) {
-        start_rows(&all, y, half, planes);
-        finish_rows(&all, y - done, done, 1 - half);
+    int8_t *planes;
+    int32_t error = 0;
+    share_out_planes(&all, scratch, &planes);
+    for (int32_t y = 0; y < height && error == 0; y++) {
+        const int32_t line = y % layer[AT_ONCE];
+        if (line == 0) {
+            make_planes(&all, input, y - layer[PAD_TOP], lines, planes);
+        }
+        all.call.input = planes + line * row_stride;
+        all.call.target = all.sums[y % 2];
+        mla_execute_conv(&all.call);
+        finish_row(&all, y - 1, 1 - y % 2);
         error = mla_finish();
-        done = all.call.rows;
-        half = 1 - half;
     }
-    finish_rows(&all, layer[OUTPUT_HEIGHT] - done, done, 1 - half);
+    finish_row(&all, height - 1, 1 - height % 2);
     return error;
 }

@@ -32,7 +32,7 @@ enum mla_layer {
     OUTPUT_ZERO,
     CLAMP_MIN,
     CLAMP_MAX,
-    AT_ONCE,  /* pixels of a product; rows of the output of a convolution */
+    AT_ONCE,  /* pixels of a product; rows of the output for which a convolution makes planes */
     IN_PLACE, /* the pixels are the rows of a product where they lie */
 };
 
@@ -45,7 +45,8 @@ int32_t mla_products(void *input, const int8_t *weights, const int32_t *channels
                      void *output);
 
 /* As a convolution of stride 1. `weights`: [channels / 4][input channel][ky][kx][4]. `scratch`: the planes of the input
- * with their borders, and the results of AT_ONCE rows twice. */
+ * with their borders for AT_ONCE rows of the output, and the results of a row
+ * twice. */
 int32_t mla_convolution(void *input, const int8_t *weights, const int32_t *channels, const int32_t *layer, void *scratch,
                         void *output);
 

@@ -12,14 +12,16 @@ import pytest
 from benchmarks.mesh.spinnaker2 import DRAM_BYTES, LAYERS, rows
 
 from end_to_end.builds import DIGITS, build
-from helpers import CHECKOUT
+from helpers import CHECKOUT, models
 from net.small_nets import quantized
 from npukit import api
 from npukit.accel.mla.plugin import Mla, power_of_two
 from npukit.board.board import load_board
+from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d
 from npukit.net.requantize import quantization
+from npukit.plan.ir.plan import streamed_name
 
 PLUGIN = CHECKOUT / "kit/npukit/accel/mla"
 PUBLIC = (
@@ -103,3 +105,17 @@ def test_published_layers_under_their_schedule() -> None:
     assert differences["ResNet-50 CONV_42"] > 0.3, "the one that the page says is off"
     page = (CHECKOUT / "benchmarks/mesh/spinnaker2.md").read_text()
     assert all(f"| {' | '.join(row)} |" in page for row in rows())
+
+
+@pytest.mark.exhaustive
+def test_its_weights_may_be_streamed_tile_by_tile(tmp_path: Path) -> None:
+    built = build(models() / "pretrainedResnet_quant.tflite", tmp_path / "out", "spinnaker2", pes=1, engine="mla")
+    assert built.plan().streams
+    found = api.validate(built.folder, cases=1)
+    assert found.passed, found.mismatches
+
+
+def test_boxes_whose_constants_may_differ_have_their_own_in_dram() -> None:
+    upper, lower = Box((0, 0, 0, 0), (1, 4, 8, 8)), Box((0, 4, 0, 0), (1, 8, 8, 8))
+    assert streamed_name("y", upper, None) != streamed_name("y", lower, None)
+    assert streamed_name("y", upper, "rows") == streamed_name("y", lower, "rows")

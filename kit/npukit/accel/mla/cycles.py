@@ -13,7 +13,7 @@ PIXEL, LINE, BYTE = 90, 140, 2.0
 """Cycles to gather a pixel's window: for the pixel, for each of its lines, for each byte."""
 CHANNEL, VALUE = 65, 47
 """Cycles to requantise: for each channel of a pass, and for each value."""
-PLANE_BYTE, PLANE_PIXEL = 6.0, 12
+PLANE_BYTE, PLANE_PIXEL = 6.5, 14
 """Cycles to make planes of the input: for each byte, and for each pixel."""
 START = 400
 

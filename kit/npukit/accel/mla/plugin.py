@@ -54,8 +54,9 @@ MOST_RIGHT = 20
 """Bits of a shift with which the zero point, shifted, keeps clear of the highest bit."""
 ROOM = 8192
 """Bytes for the rows of a pass's pixels."""
-MOST_SCRATCH = 49152
-"""Bytes that a whole convolution may take for its planes, to be offered."""
+ROOM_OF_PLANES, MOST_INPUT = 24576, 49152
+"""Bytes for the planes of a convolution, if they hold what one row of its output needs; and of a whole op's input, of
+which each PE makes planes that computes some of its channels: of larger ones products are better shared."""
 
 
 def power_of_two(tensor: Tensor) -> Tensor:
@@ -99,8 +100,15 @@ class Shape:
         return padded(padded(self.plane.width, WIDTH) + self.window.kernel[1] - 1, WIDTH)
 
     @property
-    def plane_bytes(self) -> int:
-        return self.row_stride * (self.plane.height + self.window.kernel[0] - 1) * self.channels
+    def rows_of_planes(self) -> int:
+        """Rows of the output for which a convolution makes planes at a time."""
+        lines = ROOM_OF_PLANES // (self.row_stride * self.channels)
+        return min(max(lines - self.window.kernel[0] + 1, 1), self.plane.height)
+
+    @property
+    def lines(self) -> int:
+        """Lines of the input of which there are planes at a time."""
+        return self.rows_of_planes + self.window.kernel[0] - 1
 
     @property
     def scratch_of_products(self) -> int:
@@ -109,7 +117,9 @@ class Shape:
     @property
     def scratch_of_convolution(self) -> int:
         """Planes, and the sums of a row twice."""
-        return self.plane_bytes + 2 * 4 * padded(self.plane.width, WIDTH) * self.plane.channels
+        return (
+            self.row_stride * self.lines * self.channels + 2 * 4 * padded(self.plane.width, WIDTH) * self.plane.channels
+        )
 
     def products(self, figures: Figures) -> int:
         """Cycles as products of matrices."""
@@ -125,8 +135,10 @@ class Shape:
         plane = self.plane
         array = figures.convolution(1, plane.width, plane.channels, self.depth)
         finish = requantised(plane.width * plane.channels, plane.channels)
-        pixels = plane.pixels * self.channels * PLANE_BYTE + plane.pixels * PLANE_PIXEL
-        return overlapped(plane.height, array, finish, finish) + round(pixels)
+        pixels = blocks(plane.height, self.rows_of_planes) * self.lines * plane.width
+        return overlapped(plane.height, array, finish, finish) + round(
+            pixels * (self.channels * PLANE_BYTE + PLANE_PIXEL)
+        )
 
 
 class Mla:
@@ -171,7 +183,7 @@ class Mla:
     def choices(self, net: Net, op: Op) -> list[Choice]:
         """The two ways: products of matrices, and where the array has it a convolution of its own."""
         shape = Shape.of(net, op, Box.whole(net.tensor(op.output).shape))
-        fits = shape.scratch_of_convolution <= MOST_SCRATCH
+        fits = net.tensor(op.inputs[0]).bytes <= MOST_INPUT
         plain = shape.window.taps > 1 and {*shape.window.strides, *shape.window.dilation} == {1}
         return [Choice(PRODUCTS), Choice(CONVOLUTION)] if plain and fits else []
 
@@ -233,7 +245,7 @@ def _layer(tile: Tile, convolved: bool) -> np.ndarray:
     window = shape.window
     zeros = (quantization(tile.net, name).zero_point for name in (tile.op.inputs[0], tile.op.output))
     moves = (*window.kernel, *window.strides, *window.dilation, *window.padding_of(tile.output.box, source.box))
-    at_once = (1, 0) if convolved else (shape.at_once, int(shape.in_place and _dense(tile)))
+    at_once = (shape.rows_of_planes, 0) if convolved else (shape.at_once, int(shape.in_place and _dense(tile)))
     return np.array([*sizes, *moves, *zeros, *attributes.clamp, *at_once], np.int32)
 
 

@@ -185,7 +185,8 @@ class Emitter:
         (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
         self._begin(frame, pe, op.engine, reads, target)
         cost = self.cost(op, box)
-        scratch = in_frame(op.name + SCRATCH, frame) if cost.scratch_bytes else None
+        part = f" from channel {piece.start[-1]}" if piece and piece.start[-1] else ""
+        scratch = in_frame(f"{op.name}{part}{SCRATCH}", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
         source = block.source if block else None

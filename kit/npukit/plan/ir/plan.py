@@ -125,10 +125,10 @@ Step = Compute | Join | Restore | Send | Wait
 def streamed_name(op: str, box: Box, form: str | None) -> str:
     """The name of the buffer in DRAM that holds the constants of a box of an op's output, all but its commands.
 
-    Boxes of the same channels share them if their constants have the same form, without one if they have one shape.
+    Boxes of the same channels share them if their constants have the same form; without one each has its own.
     """
     channels = f" {box.start[-1]}:{box.stop[-1]}" if box.start else ""
-    return f"constants of {op}{channels}, {form or box.shape}"
+    return f"constants of {op}{channels}, {form or (box.start, box.stop)}"
 
 
 @dataclass(frozen=True)
