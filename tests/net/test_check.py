@@ -11,7 +11,7 @@ from small_nets import image_net, sine_net
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.cost import macs, total_macs
-from npukit.net.net import Net
+from npukit.net.net import Net, State
 from npukit.net.ops import AveragePool, Conv2d, Transpose
 from npukit.net.tensor import Quantization, Tensor
 
@@ -55,6 +55,16 @@ BROKEN = {
     "its value is": replace(SINE, constants={**SINE.constants, "sine_bias": np.zeros(2, np.int32)}),
     "does not fit into 5 x 4": with_op(IMAGE, 0, attributes=Conv2d(dilation=(3, 3))),
     "make no sense": with_op(IMAGE, 0, attributes=Conv2d(strides=(0, 1))),
+    "its type is float64; npukit has": with_tensor(SINE, Tensor("x", (1, 1), "float64")),
+    "it is float32, and has a scale": with_tensor(SINE, replace(SINE.tensor("x"), dtype="float32")),
+    r"its bias is int16\[1\], not int32\[1\]": replace(
+        with_tensor(SINE, Tensor("sine_bias", (1,), "int16")),
+        constants={**SINE.constants, "sine_bias": np.zeros(1, np.int16)},
+    ),
+    "an input or a state is named twice": replace(SINE, inputs=("x", "x")),
+    "it becomes .* and is": replace(SINE, inputs=(), states=(State("x", "hidden", np.zeros((1, 1), np.int8)),)),
+    r"it begins as int8\[2\]": replace(SINE, inputs=(), states=(State("x", "x", np.zeros(2, np.int8)),)),
+    "its weights or bias are not constant": with_op(SINE, 1, inputs=("hidden", "hidden", "sine_bias")),
     "must not change": with_op(IMAGE, 1, attributes=AveragePool(), inputs=("conv",)),
     "axes .* do not suit": with_op(IMAGE, 1, attributes=Transpose((0, 1)), inputs=("conv",)),
 }
