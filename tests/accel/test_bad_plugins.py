@@ -8,6 +8,8 @@ import pytest
 
 from accel.boards import with_accelerator
 from end_to_end.builds import DIGITS, build
+from npukit.accel.plugins import plugin_for
+from npukit.board.board import load_board
 from npukit.errors import NpukitError
 
 GOOD = """
@@ -177,3 +179,13 @@ def test_no_such_plug_in(tmp_path: Path) -> None:
     board = with_accelerator(tmp_path, "pe-mesh", 'name = "vendor"', 'plugin = "absent"', "base = 0xE600_0000")
     with pytest.raises(NpukitError, match=r"the plug-in vendor should be at .*absent, where there is none"):
         build(DIGITS / "digits_int8.tflite", tmp_path / "out", board, pes=1)
+
+
+def test_a_figure_that_no_plugin_knows_names_its_line_of_the_board_file(tmp_path: Path) -> None:
+    text = (DIGITS.parents[1] / "boards/pe-mesh.toml").read_text().replace("accumulator_bits", "accumulator_bit")
+    (tmp_path / "mine.toml").write_text(text)
+    board = load_board(str(tmp_path / "mine.toml"))
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if each.startswith("accumulator_bit"))
+    with pytest.raises(NpukitError, match="accumulator_bit") as caught:
+        plugin_for(board.accelerator[0], board)
+    assert f"mine.toml, line {line}" in caught.value.tries[0]

@@ -17,7 +17,7 @@ from npukit.accel.checked import Checked, code_of
 from npukit.accel.interface import Plugin
 from npukit.accel.mac_array.plugin import MacArray
 from npukit.accel.mla.plugin import Mla
-from npukit.board.board import AcceleratorSlot, Board
+from npukit.board.board import AcceleratorSlot, Board, place_of_figure
 from npukit.errors import NpukitError, raised
 
 GROUP = "npukit.accelerators"
@@ -52,9 +52,10 @@ def plugin_for(slot: AcceleratorSlot, board: Board) -> Plugin:
     except NpukitError:
         raise
     except Exception as error:
+        named = next((figure for figure in slot.figures if f"'{figure}'" in str(error)), "")
         raise NpukitError(
             f"the plug-in {slot.name} does not take its figures of board {board.name}: {raised(error, code_of(make))}",
-            tries=["the figures of the accelerator in the board file"],
+            tries=[f"look at {place_of_figure(board, slot, named)}"],
         ) from error
     return Checked(plugin, slot.name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from npukit.board.contradictions import contradictions
 from npukit.board.cores import CORES, CoreType
+from npukit.board.lines import line_of
 from npukit.board.registers import Address, EmulatedRegisters
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
@@ -347,20 +348,38 @@ class Board(_Part):
         return next((a for a in self.accelerator if a.name == name), None)
 
 
+_FILES: dict[str, Path] = {}
+"""The files of the boards that this process has read, by the boards' names."""
+
+
+def place_of_figure(board: Board, slot: AcceleratorSlot, figure: str) -> str:
+    """The file and the line of an accelerator's figure, or the board's name if that comes from no file."""
+    path = _FILES.get(board.name)
+    return _place(path, ("accelerator", board.accelerator.index(slot), "figures", figure)) if path else board.name
+
+
+def _place(path: Path, where: Sequence[str | int]) -> str:
+    line = line_of(path.read_text(encoding="utf-8"), where)
+    return f"{path}, line {line}" if line else str(path)
+
+
 def load_board(name: str) -> Board:
     """The board of that name, or of the TOML file at that path."""
     path = Path(name) if name.endswith(".toml") else data_folder("boards") / f"{name}.toml"
     if not path.is_file():
         raise _unknown(name)
     try:
-        return Board.model_validate(_tables(path), context={"folder": path.parent})
+        board = Board.model_validate(_tables(path), context={"folder": path.parent})
+        _FILES[board.name] = path
+        return board
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NpukitError(f"board file {path} is not TOML: {error}") from error
     except ValidationError as error:
         if error.errors()[0]["type"] == CONTRADICTION:
             message = f"board file {path} contradicts itself: {error.errors()[0]['msg']}"
             raise DoesNotFit(message, tries=["docs/boards.md", "npukit boards"]) from error
-        raise NpukitError(f"board file {path} is wrong: {_first_fault(error)}") from error
+        place = _place(path, error.errors()[0]["loc"])
+        raise NpukitError(f"board file {place} is wrong: {_first_fault(error)}") from error
 
 
 def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
