@@ -240,7 +240,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
     advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
 
     def tell(text: str) -> None:
-        progress.stage(f"plan for {board.name}: {text}")
+        progress.stage(f"plan for {board.name}: {text}, {work.done / work.most:.0%} of the longest search")
 
     problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, work=work, max_pes=options.pes)
     planned = plan_with_kernels(problem, options.objective, advised)
