@@ -20,11 +20,14 @@ from project.identity import BUILD_ID
 from project.test_on_qemu import built_with
 
 BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards()]) if board.qemu}
+QUICK = ("esp32c3", "nucleo-h743zi", "pico")
 OWNED = [board.name for board in known_boards() if board.emulator and "serial" in board.runs_on]
+OWNED.sort(key=lambda name: name not in QUICK)
+"""Boards that people own, first those that make test tries."""
 """Boards that people own, but those of one core with `BOARDS`."""
 
 
-@pytest.mark.parametrize("core", first_of(list(BOARDS), 4))
+@pytest.mark.parametrize("core", first_of(list(BOARDS), 3))
 def test_a_network_is_exact_and_as_fast_as_predicted_on_each_core(core: str, tmp_path: Path) -> None:
     """Of the other cores make test has what QEMU computes: `end_to_end/test_cores.py`."""
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", BOARDS[core], toolchain="zig")
@@ -61,7 +64,7 @@ def test_a_load_from_nowhere_names_instruction_and_registers(board: str, registe
     assert any(register in fact for fact in caught.value.facts)
 
 
-@pytest.mark.parametrize("board", OWNED)
+@pytest.mark.parametrize("board", first_of(OWNED, len(QUICK)))
 def test_a_board_that_people_own_is_exact_and_as_fast_as_predicted(board: str, tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, toolchain="zig")
     assert api.validate(built.folder, on="emulator", cases=1).passed

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
+from helpers import first_of
 from npukit import api
 from npukit.emulator.renode.program import find_renode
 from npukit.errors import NpukitError
@@ -36,7 +37,7 @@ def need(emulator: str) -> None:
             pytest.skip(f"{error.message}: nothing runs on the real Renode")
 
 
-@pytest.mark.parametrize("board", list(BOARDS))
+@pytest.mark.parametrize("board", first_of(list(BOARDS), 2))
 def test_the_same_layers_and_outputs_and_as_many_instructions(board: str, on_the_core: Path, tmp_path: Path) -> None:
     need(BOARDS[board])
     shared_build(MODEL, tmp_path / "build", board)
