@@ -23,8 +23,7 @@ BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards
 QUICK = ("esp32c3", "nucleo-h743zi", "pico")
 OWNED = [board.name for board in known_boards() if board.emulator and "serial" in board.runs_on]
 OWNED.sort(key=lambda name: name not in QUICK)
-"""Boards that people own, first those that make test tries."""
-"""Boards that people own, but those of one core with `BOARDS`."""
+"""Boards that people own, but those of one core with `BOARDS`; first those that make test tries."""
 
 
 @pytest.mark.parametrize("core", first_of(list(BOARDS), 3))
