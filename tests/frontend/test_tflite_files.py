@@ -13,6 +13,7 @@ from tflite_models import LSTM_SCALES, LSTM_UNITS, LSTM_WIDTH, Model, int8_lstm,
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
+from npukit.net.ops import TvmCode
 from npukit.net.reference import evaluate, run_reference
 from npukit.quantize.models import load_model
 
@@ -175,6 +176,26 @@ def test_activations_of_sixteen_bits(code: str, tmp_path: Path) -> None:
     assert got.dtype == wanted.dtype == np.int16
     assert np.abs(got.astype(int) - wanted).max() <= 1
     assert np.unique(wanted).size > 30
+
+
+def test_sixteen_bits_are_moved_as_they_are(tmp_path: Path) -> None:
+    """A reshape is none, a transposition and a slice are moves: nothing is computed of what does not change."""
+    model = Model()
+    model.inputs.append(model.tensor("x", (1, 5, 6), 0.0003, dtype="int16"))
+    for name, shape in (("t", (1, 6, 5)), ("r", (6, 5)), ("y", (3, 5))):
+        model.tensor(name, shape, 0.0003, dtype="int16")
+    model.constant("axes", np.array([0, 2, 1], np.int32))
+    model.constant("shape", np.array([6, 5], np.int32))
+    model.constant("begin", np.array([2, 0], np.int32))
+    model.constant("size", np.array([3, 5], np.int32))
+    model.op("TRANSPOSE", ["x", "axes"], ["t"])
+    model.op("RESHAPE", ["t", "shape"], ["r"])
+    model.op("SLICE", ["r", "begin", "size"], ["y"])
+    path, data = tmp_path / "model.tflite", np.arange(-15, 15, dtype=np.int16).reshape(1, 5, 6)
+    path.write_bytes(model.bytes(["y"]))
+    net = load_net_from_model(path)
+    assert not [op.name for op in net.ops if isinstance(op.attributes, TvmCode)]
+    np.testing.assert_array_equal(run_reference(net, [data])[0], answer(litert(path), data))
 
 
 STEPS = 7

@@ -131,6 +131,16 @@ class Emitter:
         _check_declared(self.tensor(index), value.shape, str(value.dtype))
 
 
+class AsStored(Emitter):
+    """The emitter of ops that move numbers and change none: they move what is stored."""
+
+    def real(self, index: int) -> relax.Expr:
+        return self.value(index)
+
+    def define_real(self, index: int, expression: relax.Expr) -> None:
+        self.define(index, expression)
+
+
 def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) -> None:
     """An error if a tensor is computed otherwise than the file declares it; a declared size of 0 is open."""
     alike = len(tensor.shape) == len(shape) and all(

@@ -12,7 +12,7 @@ from tvm import relax, tirx
 from tvm import te as tensor_expressions
 
 from npukit.errors import NpukitError
-from npukit.frontend.tflite.emit import Emitter
+from npukit.frontend.tflite.emit import AsStored, Emitter
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.net.requantize import quantize_multiplier
 
@@ -83,6 +83,19 @@ def by_width(wide: Converter, usual: Converter) -> Converter:
             for index in (index for index, width in zip(ends, widths, strict=True) if width == "int16"):
                 scale(emitter, index)
         (wide if widths == ["int16", "int16"] else usual)(emitter, op)
+
+    return convert
+
+
+def moving(usual: Converter) -> Converter:
+    """The converter of an op that changes no number: what has 16 bits and one scale is moved as it is stored."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        moved = [emitter.tensor(index) for index in (*op.inputs, *op.outputs) if index >= 0]
+        scales = {tensor.quantization for tensor in moved if tensor.dtype == "int16"}
+        widths = {emitter.tensor(index).dtype for index in op.outputs}
+        one = widths == {"int16"} and len(scales) == 1
+        usual(AsStored(emitter.model, emitter.builder, emitter.values, emitter.folded) if one else emitter, op)
 
     return convert
 
