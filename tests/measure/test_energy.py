@@ -55,3 +55,11 @@ def test_the_board_file_holds_what_the_fit_says() -> None:
     said = Energy.model_validate(tomllib.loads(board_file(fitted()))["energy"])
     assert load_board("pe-mesh").energy == said
     assert all(abs(model / found - 1) < 0.15 for _, found, model in trials(fitted()))
+
+
+def test_the_energy_that_fit_predicts_is_about_what_bench_estimates(tmp_path: Path) -> None:
+    measured = api.bench(shared_build(DIGITS, tmp_path / "out", pes=4).folder, frames=1)
+    predicted = api.fit(DIGITS, options=api.Options(pes=4))["energy"]
+    for told, found in zip(predicted, measured.energy, strict=True):
+        assert told["volts"] == found.volts
+        assert told["microjoules"] == pytest.approx(found.microjoules, rel=0.1)

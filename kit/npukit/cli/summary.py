@@ -28,6 +28,8 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(_load(summary))
     if "fullest" in summary:
         terminal.print(_fullest(summary["fullest"]))
+    if summary.get("energy"):
+        terminal.print(_energy(summary["energy"]))
     _show_states(terminal, summary)
     _show_quantization(terminal, summary)
     if summary.get("no_renode"):
@@ -75,6 +77,14 @@ def _load(summary: dict[str, Any]) -> str:
     if load["streamed_bytes"]:
         parts.append(f"{load['streamed_bytes']:,} bytes of constants streamed from DRAM for {summary['frames']} frames")
     return "; ".join(parts)
+
+
+def _energy(told: list[dict[str, Any]]) -> str:
+    """The energy of a frame at each of the board's voltages."""
+    from npukit.measure.energy import FrameEnergy
+
+    energies = " or ".join(str(FrameEnergy(**each)) for each in told)
+    return f"a frame takes about {energies}, predicted by the board file's [energy]"
 
 
 def _fullest(told: dict[str, int]) -> str:

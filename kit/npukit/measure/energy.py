@@ -9,8 +9,16 @@ from npukit.board.board import Board, EnergyLevel
 from npukit.measure.traffic import link_bytes
 from npukit.net.cost import macs
 from npukit.net.net import CORE, Net
-from npukit.plan.ir.plan import Plan
+from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
 from npukit.plan.predict.utilisation import dram_bytes
+from npukit.plan.tensors.core_cycles import (
+    BEGIN_CYCLES,
+    CHAIN_CYCLES,
+    DOZE_CYCLES,
+    END_CYCLES,
+    SEND_CYCLES,
+    WAKE_CYCLES,
+)
 
 _PICOJOULES = 1e-6
 """Microjoules in one."""
@@ -61,6 +69,29 @@ def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int
         byte_hops=sum(link_bytes(board, net, plan).values()) / plan.frames,
         dram_bytes=dram_bytes(net, plan) / plan.frames,
     )
+
+
+def predicted_energies(board: Board, net: Net, plan: Plan, interval: int) -> Sequence[FrameEnergy]:
+    """The energy of a frame by what the plan says of it, with so many cycles from one frame to the next."""
+    awake = sum(_awake(pe.steps) for pe in plan.pes) + BEGIN_CYCLES + END_CYCLES
+    return frame_energies(board, frame_work(board, net, plan, interval, awake // plan.frames))
+
+
+def _awake(steps: Sequence[Step]) -> int:
+    """Cycles in which a core is awake: what it computes itself, and to start and end all else."""
+    spent, engine = 0, ""
+    for step in steps:
+        match step:
+            case Compute(engine=name, cycles=cycles):
+                chained = name != CORE and name == engine
+                spent += 0 if chained else CHAIN_CYCLES
+                spent += cycles if name == CORE else 0
+            case Send():
+                spent += SEND_CYCLES
+            case Wait():
+                spent += DOZE_CYCLES + WAKE_CYCLES
+        engine = step.engine if isinstance(step, Compute) else ""
+    return spent
 
 
 def frame_energies(board: Board, work: Work) -> Sequence[FrameEnergy]:
