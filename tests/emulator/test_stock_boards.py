@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import first_of
+from helpers import first_of, models
 from npukit import api
 from npukit.board.board import known_boards, load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.emulator.faults import CoreFault
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.session import Session
 from npukit.project.images.image import Image
 from project.identity import BUILD_ID
@@ -70,3 +70,15 @@ def test_a_board_that_people_own_is_exact_and_as_fast_as_predicted(board: str, t
     found = api.bench(built.folder, on="emulator", frames=1)
     assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=0.2)
     assert found.clock_hz == built.board.core.clock_hz
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8", "vww_96_int8", "pretrainedResnet_quant"])
+@pytest.mark.parametrize("board", [board for board in OWNED if "dual" not in board and board != "microbit"])
+def test_networks_of_mlperf_tiny_are_exact_where_they_fit(board: str, name: str, tmp_path: Path) -> None:
+    """All but the micro:bit, which has 16 KB; those with one core."""
+    try:
+        built = shared_build(models() / f"{name}.tflite", tmp_path / "build", board, toolchain="zig")
+    except DoesNotFit as error:
+        pytest.skip(error.message)
+    assert api.validate(built.folder, on="emulator", cases=1).passed
