@@ -20,8 +20,6 @@ OUT = Path("out")
         ("mps2-an386", ["qemu-system-arm"], [], "npukit validate out"),
         ("mps2-an386", [], [], "npukit validate out"),
         ("stm32f4-disco", ["renode"], ["COM3"], "npukit validate out"),
-        ("nrf52840-dk", [], ["COM3"], "npukit flash out, then npukit validate out --on serial"),
-        ("nrf52840-dk", ["qemu-system-arm"], [], "plug the board in, then npukit flash out"),
     ],
 )
 def test_it_follows_what_is_here(
@@ -30,6 +28,23 @@ def test_it_follows_what_is_here(
     monkeypatch.setattr("npukit.emulator.here.shutil.which", lambda name: name if name in here else None)
     monkeypatch.setattr("npukit.link.transports.plugged_in", lambda: ports)
     assert next_step(OUT, load_board(board)) == said
+
+
+@pytest.mark.parametrize(
+    ("here", "ports", "said"),
+    [
+        ([], ["COM3"], "npukit flash out, then npukit validate out --on serial"),
+        (["qemu-system-arm"], [], "plug the board in, then npukit flash out"),
+        (["renode"], ["COM3"], "npukit validate out"),
+    ],
+)
+def test_without_any_emulator_of_a_board_it_is_flashed(
+    here: list[str], ports: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("npukit.emulator.here.find_spec", lambda name: None)
+    monkeypatch.setattr("npukit.emulator.here.shutil.which", lambda name: name if name in here else None)
+    monkeypatch.setattr("npukit.link.transports.plugged_in", lambda: ports)
+    assert next_step(OUT, load_board("nrf52840-dk")) == said
 
 
 def test_without_the_built_in_emulator_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,7 +224,7 @@ def test_openocd_and_pyocd_find_no_files_of_a_build(good: Path, tmp_path: Path, 
 
     with pytest.raises(NpukitError):
         api.flash(changed(good, tmp_path, change), port="/dev/nowhere")
-    assert seen.read_text().split() == ["image.elf"]
+    assert seen.read_text().split() == ["image.bin", "image.elf"]
 
 
 # C of ops

@@ -66,6 +66,7 @@ def board_header(board: Board) -> str:
         "UART_BASE": board.uart.base,
         "UART_BAUD": board.uart.baud,
         "CLOCK_HZ": board.core.clock_hz,
+        "CYCLES_PER_1024_TICKS": 1024 * board.core.clock_hz // (board.timer.hz or board.core.clock_hz),
         "INSTRUCTIONS_PER_1024_TICKS": int(1024 * board.qemu.instructions_per_tick),
     }
     return "#include <stdint.h>\n" + "".join(f"#define BOARD_{name} {value}U\n" for name, value in numbers.items())

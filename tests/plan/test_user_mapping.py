@@ -13,6 +13,7 @@ import pytest
 from npukit.board.board import Board, load_board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
+from npukit.net.examples import example
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan import user_mapping as pins
 from npukit.plan.ir.assignment import Tile
@@ -91,9 +92,12 @@ def test_an_op_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) ->
         planned(tmp_path, "[ops.nothing]\npes = [1]\n")
 
 
-def test_what_the_core_computes_is_not_cut(tmp_path: Path) -> None:
-    with pytest.raises(NpukitError, match=r"the tile of PE 1 is cut along axis 1, which softmax"):
-        planned(tmp_path, f"[ops.{GRAPH.ops[-1].name}]\npes = [1, 2]\n")
+def test_an_op_is_not_cut_where_it_cannot_be(tmp_path: Path) -> None:
+    """The largest of a row are sought among all of it."""
+    graph = Graph(example("top_k"))
+    (tmp_path / "plan.toml").write_text(f"[ops.{graph.ops[-1].name}]\npes = [1, 2]\nparts = [1, 1, 1, 2]\n")
+    with pytest.raises(NpukitError, match=r"the tile of PE 1 is cut along axis 3, which top_k"):
+        pins.read_pins(str(tmp_path / "plan.toml"), graph, BOARD)
 
 
 def one_after_the_other(graph: Graph, board: Board, pes: Sequence[int]) -> Mapping[str, Sequence[Tile]]:

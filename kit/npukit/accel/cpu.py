@@ -88,7 +88,7 @@ class Cpu:
             taken = round(self.core.c_factor(op.kind) * cycles(op.attributes.code) * share)
             return Cost(taken, constants, op.attributes.work_bytes, constants_key=_parts_taken(net, op, output))
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles
-        of_outputs = output.elements * (per_output + per_product * _products(net, op))
+        of_outputs = output.elements * (per_output + per_product * _products(net, op, output))
         taken = self.core.c_factor(op.kind) * (of_outputs + per_loop * _loops(net, op, output))
         return Cost(round(taken), constants, constants_key=form)
 
@@ -227,7 +227,7 @@ def _array(prefix: str, role: str, values: np.ndarray, comment: str) -> Constant
     return ConstantArray(f"{prefix}_{role}", np.ascontiguousarray(values), align, comment)
 
 
-def _products(net: Net, op: Op) -> int:
+def _products(net: Net, op: Op, output: Box) -> float:
     """Products, or what takes as long, for one element of the output."""
     source = net.tensor(op.inputs[0])
     match op.attributes:
@@ -241,12 +241,12 @@ def _products(net: Net, op: Op) -> int:
             return prod(net.tensor(op.inputs[1]).shape[1:3])
         case AveragePool(window=window) | MaxPool(window=window):
             return prod(window)
-        case Matmul():
+        case Matmul() | TopK():
             return source.shape[-1]
         case Mean():
             return source.elements // net.tensor(op.output).elements
-        case TopK():
-            return source.shape[-1]
+        case Softmax() | Norm():
+            return source.shape[-1] / output.shape[-1]
         case ArgMax(axis=axis):
             return source.shape[axis]
     return 0

@@ -108,7 +108,7 @@ _CORTEX_M33 = CoreType(
     unicorn=11,
 )
 
-_RISC_V_KINDS = {"softmax": 1.22, "add": 1.2, "dense": 1.09, "depthwise_conv2d": 0.94}
+_RISC_V_KINDS = {"softmax": 1.22, "norm": 1.33, "add": 1.2, "dense": 1.09, "depthwise_conv2d": 0.94}
 """Between those of zig's code and of GCC's."""
 
 CORES: Mapping[str, CoreType] = {

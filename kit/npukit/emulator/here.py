@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from npukit.board.board import Board
+if TYPE_CHECKING:
+    from npukit.board.board import Board
 
 
 def is_here(name: str, board: Board) -> bool:

@@ -101,7 +101,7 @@ def test_figures_are_the_board_s(board: Board, tmp_path: Path) -> None:
     entries = platform(board, tmp_path, (0,))
     assert board.noc is not None
     for name, value in board.noc.model_dump().items():
-        if name not in ("base", "window", "flags", "chip_links_per_border"):
+        if name not in ("base", "window", "flags", "chip_links_per_border", "shared"):
             assert entries["mesh"].attributes[camel(name)] == value
     assert entries["noc0"].attributes["flags"] == board.noc.flags
     for name, value in board.accelerator[0].figures.items():

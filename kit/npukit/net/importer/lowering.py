@@ -20,7 +20,7 @@ from npukit.errors import NpukitError
 from npukit.net.c_code.function import MATH
 from npukit.net.c_code.rows import WHOLE_OUTPUT, rows_of_code
 from npukit.net.importer import loops
-from npukit.net.importer.arrangements import Arrangement
+from npukit.net.importer.arrangements import AS_WRITTEN, Arrangement
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.loops import Code, Kernel, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
@@ -69,7 +69,7 @@ def _noted(kernel: Kernel | None, function: Any) -> Code:
     """The code of a kernel as tuning found it best; noted for tuning if it is data."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
-    code = _divisible(function, _printed(scheduled(function, tuning.arrangement(key))))
+    code = _arranged(function, tuning.arrangement(key))
     if kernel:
         tuning.kernels[key] = replace(kernel, name=name_of(opened(function)))
         tuning.code[key] = code.body
@@ -79,8 +79,13 @@ def _noted(kernel: Kernel | None, function: Any) -> Code:
 def code_again(kernel: Kernel, arrangement: Arrangement) -> Code:
     """The code of a kernel with its loops arranged otherwise."""
     with _faults_told():
-        function = function_of(kernel)
-        return _divisible(function, _printed(scheduled(function, arrangement)))
+        return _arranged(function_of(kernel), arrangement)
+
+
+def _arranged(function: Any, arrangement: Arrangement) -> Code:
+    """The code with its loops arranged. What tuning has measured stays as it is."""
+    code = _printed(scheduled(function, arrangement))
+    return _divisible(function, code) if arrangement == AS_WRITTEN else code
 
 
 def _divisible(function: Any, code: Code) -> Code:

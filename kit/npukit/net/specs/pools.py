@@ -154,7 +154,7 @@ POOLS = (
         field=_field_of_rows,
         cuttable=cuttable_but(_field_of_rows),
         names=names("SOFTMAX", "QLinearSoftmax Softmax"),
-        core_cycles=(61, 0, 160),
+        core_cycles=(36, 25, 160),
     ),
     OpSpec(
         Norm,
@@ -167,7 +167,7 @@ POOLS = (
         field=_field_of_rows,
         cuttable=cuttable_but(_field_of_rows),
         names=names("", "LayerNormalization"),
-        core_cycles=(37, 0, 260),
+        core_cycles=(30, 7, 260),
     ),
     OpSpec(
         ResizeBilinear,

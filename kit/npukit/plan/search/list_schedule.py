@@ -170,7 +170,7 @@ class ListSchedule:
         last = len(shape) - 1
         grains = (1,) * last + tuple(next((g for g in GRAINS if shape[last] >= g * parts), 1) for parts in split[last:])
         boxes = grid(shape, split, grains)
-        return boxes[volumes(boxes) > 0] if shape else boxes
+        return boxes[volumes(boxes) > 0]
 
     def _cost(self, op: Op, split: Split) -> Cost:
         """The cost of the largest tile; ops that are alike cost the same."""

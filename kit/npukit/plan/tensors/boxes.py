@@ -77,6 +77,8 @@ def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]
 
     The last axis runs fastest, so that tiles that share pixels are neighbours.
     """
+    if not shape:
+        return np.zeros((1, 0, 2), np.int64)
     cuts = [cut(size, count, grain) for size, count, grain in zip(shape, parts, grains, strict=True)]
     index = np.stack(np.meshgrid(*[np.arange(count) for count in parts], indexing="ij"), -1).reshape(-1, len(parts))
     spans = [np.stack([places[index[:, axis]], places[index[:, axis] + 1]], -1) for axis, places in enumerate(cuts)]
