@@ -47,11 +47,11 @@ THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 def fastest_plan(problem: Problem) -> Plan:
     """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
 
-    If nothing fits, the plan that comes closest. On PEs of several chips a search over layouts, which knows no borders
-    of chips, is only for what list scheduling does not fit there.
+    If nothing fits, the plan that comes closest. On many PEs of several chips a search over layouts, which knows no
+    borders of chips, is only for what list scheduling does not fit there.
     """
     scheduled = scheduled_plan(problem) if problem.board.noc and len(problem.order) > 1 else None
-    if scheduled and len(problem.order) > problem.board.mesh.pes.count:
+    if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
     best = _best_layouts(problem)
     if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) * ALIKE <= latency(scheduled)):
