@@ -11,6 +11,7 @@ and a border carries `--link` bytes a cycle each way.
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def noc_lines(link: int) -> str:
     noc = load_board("pe-mesh").noc
     assert noc is not None
     values = {**noc.model_dump(), "chip_links_per_border": 1, "chip_link_bytes_per_cycle": link}
-    return "\n".join(f"{key} = {value}" for key, value in values.items())
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
 
 
 @dataclass(frozen=True)
