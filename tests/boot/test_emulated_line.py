@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from end_to_end.builds import shared_build
 from helpers import CHECKOUT, models
 from npukit import api
+from npukit.board.board import Uart
 from npukit.cli.main import app
 from npukit.errors import NpukitError
 from npukit.link.emulated_line import EmulatedLine
@@ -140,7 +141,7 @@ def test_the_verb_says_where_the_board_is_until_it_is_stopped(build: Build) -> N
         assert process.stdout is not None
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
         assert (told["board"], told["build_id"]) == ("pe-mesh", build.manifest.build_id)
-        with closing(open_serial(told["port"], 115_200)) as line, Session(line) as session:
+        with closing(open_serial(told["port"], Uart(base=0, baud=115_200))) as line, Session(line) as session:
             assert session.device.model == build.manifest.model
         process.send_signal(signal.SIGINT)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,17 @@ def test_every_verb_helps_with_an_example_of_itself(verb: str) -> None:
 def test_a_usage_error_exits_with_2() -> None:
     assert npukit("boards", "--no-such-option").exit_code == 2
     assert npukit("no-such-verb").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("boards", "--no-such-option"), ("no-such-verb",), ("build",), ("fit", "x", "--pes=z")]
+)
+def test_wrong_usage_is_one_json_value_where_that_is_wanted(words: tuple[str, ...]) -> None:
+    done = npukit(*words, "--json")
+    told = json.loads(done.stdout)["error"]
+    assert (done.exit_code, told["status"]) == (2, 2)
+    assert told["message"] in " ".join(re.sub("[│\n ]+", " ", done.stderr).split())
+    assert told["tries"] in (["npukit --help"], [f"npukit {words[0]} --help"])
 
 
 def test_boards_as_json_are_the_board_files() -> None:
@@ -87,19 +99,6 @@ def test_doctor_fails_where_nothing_can_compile(monkeypatch: pytest.MonkeyPatch,
     done = npukit("doctor")
     assert done.exit_code == 1
     assert "error: npukit cannot work without cross compiler" in done.stderr
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_words_are_completed(shell: str, tmp_path: Path) -> None:
-    """What the shells ask with, and how: the words of a line so far."""
-    asked = {"COMP_WORDS": "npukit build --board stm", "COMP_CWORD": "3", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    asked |= {"_TYPER_COMPLETE_ARGS": asked["COMP_WORDS"], "_NPUKIT_COMPLETE": f"complete_{shell}"}
-    (tmp_path / "npukit").write_text("from npukit.cli.main import run\nrun()\n")
-    environment = {"PYTHONPATH": str(CHECKOUT / "kit"), **asked}
-    command = [sys.executable, str(tmp_path / "npukit")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert "stm32f4-disco" in done.stdout
-    assert "pe-mesh" not in done.stdout
 
 
 def loaded_by(script: str) -> list[str]:

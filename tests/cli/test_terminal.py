@@ -80,12 +80,23 @@ def test_a_table_that_a_terminal_has_room_for_stays_one(
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
+def test_60_columns_cut_no_heading_of_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six narrow columns, each of which could be squeezed a little."""
+    narrow(monkeypatch)
+    headings = ("", ">core awake", ">accelerator", ">waiting", ">port moves data", ">instructions")
+    Terminal().table(headings, [("PE 0", "844", "1,053", "0", "54", "564"), ("PE 1", "396", "882", "562", "58", "242")])
+    shown = capsys.readouterr().out
+    assert all(word in shown for heading in headings for word in heading.lstrip(">").split())
+
+
 def test_ctrl_c_says_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal = Terminal()
+    terminal = Terminal(as_json=True)
     terminal.stage("plan for pe-mesh: best so far 99 cycles")
     with pytest.raises(SystemExit) as stopped, errors_as_lines(terminal, "no folder is written"):
         raise KeyboardInterrupt
     assert stopped.value.code == STOPPED
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "stopped: plan for pe-mesh: best so far 99 cycles; no folder is written"
-    )
+    told, said = capsys.readouterr(), "stopped: plan for pe-mesh: best so far 99 cycles; no folder is written"
+    assert told.err.splitlines()[-1] == said
+    assert json.loads(told.out)["error"] == {"message": said, "facts": [], "tries": [], "status": STOPPED}

@@ -12,16 +12,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import serial
 from serial import rfc2217
+from serial.tools.list_ports_common import ListPortInfo
 
+from npukit.board.board import Uart, load_board
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
 
+UART = Uart(base=0, baud=115_200)
 IMAGE = bytes(i * 5 % 256 for i in range(900))
 
 
@@ -56,7 +58,7 @@ def serve_one(server: socket.socket, program: Path) -> None:
 
 
 def shift(port: str) -> bytes:
-    with Session(open_serial(port, 115_200)) as session:
+    with Session(open_serial(port, UART)) as session:
         session.write_input(0, IMAGE)
         session.write_input(1, b"\1\0")
         session.run()
@@ -73,19 +75,19 @@ def test_over_a_socket(socket_url: str) -> None:
 
 def test_a_port_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NpukitError, match="cannot be opened") as caught:
-        open_serial(str(tmp_path / "ttyACM9"), 115_200)
+        open_serial(str(tmp_path / "ttyACM9"), UART)
     assert caught.value.tries
 
 
 def test_a_url_of_no_known_kind() -> None:
     with pytest.raises(NpukitError, match="carrier-pigeon://roof cannot be opened"):
-        open_serial("carrier-pigeon://roof", 115_200)
+        open_serial("carrier-pigeon://roof", UART)
 
 
 def test_a_device_that_is_pulled_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.link.transports._BROKEN_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        transport = open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", 115_200)
+        transport = open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", UART)
         server.accept()[0].close()
     with pytest.raises(NpukitError, match=r"the link over socket://.* broke"):
         Session(transport).open()
@@ -95,7 +97,7 @@ def test_a_device_that_is_pulled_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_that_is_cut_again_and_again_ends_in_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         hang_up = pool.submit(lambda: [server.accept()[0].close() for _ in range(5)])
-        transport = open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", 115_200)
+        transport = open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", UART)
         with pytest.raises(NpukitError, match=r"did not answer|broke"):
             Session(transport, answer_seconds=1).open()
         hang_up.result()
@@ -135,7 +137,7 @@ def test_a_transfer_goes_on_when_the_line_comes_back(device_program: Path, bytes
                 relay(connection, process, bytes_at_a_time)
 
         threading.Thread(target=serve, daemon=True).start()
-        with Session(open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", 115_200)) as session:
+        with Session(open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", UART)) as session:
             session.write_input(0, IMAGE)
             session.write_input(1, b"\1\0")
             session.run(observe=True)
@@ -201,26 +203,52 @@ def test_a_device_that_says_nothing_takes_no_longer_than_it_may() -> None:
     ours, theirs = os.openpty()
     tty.setraw(theirs)
     with pytest.raises(NpukitError, match="did not answer: nothing came back"):
-        Session(open_serial(os.ttyname(theirs), 115_200), answer_seconds=0.3).open()
+        Session(open_serial(os.ttyname(theirs), UART), answer_seconds=0.3).open()
     os.close(ours)
     os.close(theirs)
 
 
-@pytest.mark.parametrize(
-    ("ports", "reason"), [([], "no board is plugged in"), (["/dev/ttyACM0", "/dev/ttyACM1"], "2 boards are plugged in")]
-)
-def test_which_board_is_meant_is_asked(ports: list[str], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.link.transports.plugged_in", lambda: ports)
-    with pytest.raises(NpukitError, match=reason) as error:
-        open_serial("serial", 115_200)
-    assert [port for port in ports if port in " ".join(error.value.tries)] == ports
+def port(device: str, usb: tuple[int, int] | None, description: str = "n/a") -> ListPortInfo:
+    found = ListPortInfo(device, skip_link_detection=True)
+    found.vid, found.pid = usb or (None, None)
+    found.description = description
+    return found
 
 
-def test_the_only_board_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Serial ports that are not on USB belong to the machine."""
-    ports = [SimpleNamespace(device="/dev/ttyS0", vid=None), SimpleNamespace(device="loop://", vid=0x0483)]
+MICROBIT = port("/dev/ttyACM1", (0x0D28, 0x0204), "BBC micro:bit CMSIS-DAP")
+OWN = port("/dev/ttyS0", None)
+ADAPTER = port("loop://", (0x0403, 0x6001), "FT232R USB UART")
+
+
+def plugged(ports: list[ListPortInfo], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.link.transports.list_ports.comports", lambda: ports)
-    line = open_serial("serial", 115_200)
+
+
+def test_a_board_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serial ports that are not on USB belong to the machine."""
+    plugged([OWN], monkeypatch)
+    with pytest.raises(NpukitError, match="no board is plugged in"):
+        open_serial("serial", UART)
+
+
+def test_of_two_boards_which_is_meant_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugged([OWN, ADAPTER, MICROBIT], monkeypatch)
+    with pytest.raises(NpukitError, match="2 boards are plugged in") as error:
+        open_serial("serial", load_board("pe-mesh").uart)
+    assert error.value.facts == (
+        "/dev/ttyACM1: BBC micro:bit CMSIS-DAP, 0d28:0204, as has microbit",
+        "loop://: FT232R USB UART, 0403:6001",
+    )
+    assert error.value.tries == ("/dev/ttyACM1 instead of serial", "loop:// instead of serial")
+
+
+@pytest.mark.parametrize(
+    ("usb", "ports"), [((), [OWN, ADAPTER]), (("0d28",), [ADAPTER]), (("0403:6001", "1366"), [MICROBIT, ADAPTER])]
+)
+def test_the_board_is_found(usb: tuple[str, ...], ports: list[ListPortInfo], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what leads its UART to the host; else the only one on USB."""
+    plugged(ports, monkeypatch)
+    line = open_serial("serial", UART.model_copy(update={"usb": usb}))
     line.write(b"to itself")
     assert line.read(1) == b"to itself"
     line.close()

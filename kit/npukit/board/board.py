@@ -34,6 +34,7 @@ Count = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 """Bytes, cycles or links, as the firmware's 32 bits hold them."""
 Positive = Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]
 Pin = Annotated[int, Field(ge=0, lt=256)]
+UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}(:[0-9a-f]{4})?$")]
 Side = Annotated[int, Field(gt=0, le=1024)]
 """Columns or rows of a grid: the largest known boards have 48 chips of 8 x 19."""
 
@@ -105,12 +106,16 @@ class Timer(_Part):
 
 
 class Uart(_Part):
-    """The host link. `receive_bytes` are those it holds while they are not read, `pins` those that send and receive."""
+    """The host link. `receive_bytes` are those it holds while they are not read, `pins` those that send and receive.
+
+    `usb`: what leads it to the host, by vendor, or vendor and product.
+    """
 
     base: Address
     baud: Positive
     pins: tuple[Pin, Pin] | None = None
     receive_bytes: Positive = 1
+    usb: tuple[UsbId, ...] = ()
 
 
 class Events(_Part):

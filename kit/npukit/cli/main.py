@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gc
-from typing import Annotated
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from npukit import __version__
+from npukit.cli.terminal import failure
 from npukit.cli.verbs import (
     bench,
     boards,
@@ -29,8 +34,31 @@ from npukit.cli.verbs import (
 from npukit.cli.verbs import run as run_verb
 from npukit.cli.verbs.new import new
 
+
+class _Verbs(TyperGroup):
+    """The verbs; with --json wrong usage, too, is one JSON value."""
+
+    def main(self, args: Sequence[str] | None = None, *settings: Any, **named: Any) -> Any:
+        try:
+            return super().main(args, *settings, **named)
+        except SystemExit as stop:
+            if stop.code == _WRONG_USAGE and "--json" in (sys.argv[1:] if args is None else args):
+                print(json.dumps(_told(stop.__context__), indent=2), flush=True)
+            raise
+
+
+_WRONG_USAGE = 2
+
+
+def _told(wrong: Any) -> dict[str, Any]:
+    """The error of the library that reads the command line, which comes in two versions."""
+    context = getattr(wrong, "ctx", None)
+    return failure(wrong.format_message(), _WRONG_USAGE, tries=[f"{context.command_path} --help"] if context else [])
+
+
 app = typer.Typer(
     name="npukit",
+    cls=_Verbs,
     help="From a trained network to verified firmware for a mesh of small cores.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

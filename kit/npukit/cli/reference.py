@@ -18,10 +18,11 @@ Made by `python -m npukit.cli.reference > docs/commands.md` from the commands' o
 
 Every verb exits with 0 when done, 1 when something given is wrong or failed, 2 for wrong usage, 3
 when a network does not fit or does not match, 130 when Ctrl-C broke it off, and says what is left
-then. With `--json` it prints one JSON value on stdout and everything else on stderr; a failure is
-the value `{"error": {"message", "facts", "tries", "status"}}`. Progress goes to stderr, as single
-lines where that is no terminal; `NO_COLOR` is respected. `npukit --install-completion` has bash,
-zsh or fish complete verbs, options and boards.
+then. With `--json` it prints one JSON value on stdout and everything else on stderr; a failure,
+wrong usage and Ctrl-C included, is the value `{"error": {"message", "facts", "tries", "status"}}`.
+Progress goes to stderr, as single lines where that is no terminal; `NO_COLOR` is respected.
+`npukit --install-completion` has bash, zsh or fish complete verbs, options and boards; in zsh the
+first Tab only loads that.
 """
 
 

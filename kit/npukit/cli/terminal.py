@@ -19,6 +19,9 @@ PIPE_WIDTH = 240
 FEW = 3
 """Columns from which on a table is not squeezed into a narrow terminal."""
 
+STOPPED = 130
+"""The exit status behind Ctrl-C, as shells have it."""
+
 TRACEBACKS_FROM = 2
 """The number of -v from which on tracebacks are shown."""
 
@@ -43,8 +46,7 @@ class Terminal:
         """An error on stderr; with --json also as the one value, unless a result says what is wrong."""
         self.finish()
         if not self._told:
-            told = {"message": error.message, "facts": error.facts, "tries": error.tries, "status": error.exit_status}
-            self.result({"error": told})
+            self.result(failure(error.message, error.exit_status, error.facts, error.tries))
         console = _console(stderr=True)
         if self.verbosity >= TRACEBACKS_FROM:
             console.print_exception()
@@ -73,8 +75,7 @@ class Terminal:
         console = _console(stderr=False)
         headings, *rows = _with_values([headings, *rows])
         table = _table(headings, rows)
-        wide = console.options.update(max_width=PIPE_WIDTH)
-        if console.measure(table, options=wide).minimum <= console.width or len(headings) < FEW:
+        if len(headings) < FEW or _loses_nothing(table, console):
             console.print(table)
         else:
             _print_records(console, headings, rows)
@@ -102,7 +103,10 @@ class Terminal:
     def stopped(self, left: str) -> None:
         """The user broke the verb off."""
         told = ": ".join(filter(None, ("stopped", self._stages.name)))
-        self.note(f"{told}; {left}" if left else told)
+        told = f"{told}; {left}" if left else told
+        if not self._told:
+            self.result(failure(told, STOPPED))
+        self.note(told)
 
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
         """The items, with a bar of how far they are."""
@@ -117,8 +121,9 @@ class Terminal:
         yield from self._stages.counted(track(items, name, console=console, transient=True), name, console)
 
 
-STOPPED = 130
-"""The exit status behind Ctrl-C, as shells have it."""
+def failure(message: str, status: int, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> dict[str, Any]:
+    """The value that --json asks for where there is no result."""
+    return {"error": {"message": message, "facts": facts, "tries": tries, "status": status}}
 
 
 @contextmanager
@@ -162,11 +167,21 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
+    cut = "fold" if len(headings) < FEW else "ellipsis"
     for heading in headings:
-        table.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left")
+        table.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow=cut)
     for row in rows:
         table.add_row(*(Text(escaped(cell)) for cell in row))
     return table
+
+
+def _loses_nothing(table: Any, console: Any) -> bool:
+    """True if the terminal has room for every word of a table, perhaps in several lines."""
+    if console.measure(table, options=console.options.update(max_width=PIPE_WIDTH)).maximum <= console.width:
+        return True
+    with console.capture() as shown:
+        console.print(table)
+    return "\N{HORIZONTAL ELLIPSIS}" not in shown.get()
 
 
 def _print_records(console: Any, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

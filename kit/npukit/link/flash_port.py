@@ -62,7 +62,7 @@ def open_board(
     """
     name, _, file = port.partition(":")
     if name != EMULATOR:
-        with closing(open_serial(port, build.board.uart.baud)) as serial:
+        with closing(open_serial(port, build.board.uart)) as serial:
             yield serial
         return
     with emulated_board(

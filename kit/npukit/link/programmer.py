@@ -68,7 +68,7 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
         progress.stage(f"write {image.name} with {command[0]}")
         _run(command, images)
         progress.stage(f"shake hands at {port}")
-        with closing(open_serial(port, build.board.uart.baud)) as line:
+        with closing(open_serial(port, build.board.uart)) as line:
             Session(line, build_id=build.build_id).open()
     return Programmed(build.board.name, command, image, build.build_id, dry_run)
 

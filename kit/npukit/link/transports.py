@@ -7,7 +7,9 @@ from time import monotonic, sleep
 
 import serial
 from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
+from npukit.board.board import Uart, known_boards
 from npukit.errors import NpukitError
 
 _POLL_SECONDS = 0.02
@@ -25,31 +27,47 @@ PLUGGED_IN = "serial"
 """The name of the one board that is plugged in, wherever that is."""
 
 
-def plugged_in() -> list[str]:
+def plugged_in() -> list[ListPortInfo]:
     """The serial ports of this machine that are on USB, as those of boards are."""
-    return sorted(port.device for port in list_ports.comports() if port.vid is not None)
+    return sorted(port for port in list_ports.comports() if port.vid is not None)
 
 
-def _the_one_plugged_in() -> str:
+def _the_one_plugged_in(uart: Uart) -> str:
+    """The only port on USB of what leads this UART to the host; else the only port on USB."""
     ports = plugged_in()
+    ports = [port for port in ports if _id(port).startswith(uart.usb)] or ports
     if not ports:
         raise NpukitError(
             "no board is plugged in: this machine has no serial port on USB",
             tries=["plug the board in", "the port's name, if it has one: /dev/ttyS0, COM3, socket://host:port"],
         )
     if len(ports) > 1:
-        raise NpukitError(f"{len(ports)} boards are plugged in", tries=[f"{port} instead of serial" for port in ports])
-    return ports[0]
+        raise NpukitError(
+            f"{len(ports)} boards are plugged in",
+            facts=list(map(_told, ports)),
+            tries=[f"{port.device} instead of serial" for port in ports],
+        )
+    return ports[0].device
 
 
-def open_serial(port: str, baud: int) -> SerialTransport:
+def _id(port: ListPortInfo) -> str:
+    return f"{port.vid:04x}:{port.pid:04x}"
+
+
+def _told(port: ListPortInfo) -> str:
+    """The port with what says its USB descriptor, and the boards that npukit knows by it."""
+    boards = ", ".join(board.name for board in known_boards() if _id(port).startswith(board.uart.usb))
+    return f"{port.device}: {port.description}, {_id(port)}{f', as has {boards}' if boards else ''}"
+
+
+def open_serial(port: str, uart: Uart) -> SerialTransport:
     """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`.
 
-    `serial` is the only one that has a board.
+    `serial` is the one that leads to this UART of a board.
     """
-    port = _the_one_plugged_in() if port == PLUGGED_IN else port
+    port = _the_one_plugged_in(uart) if port == PLUGGED_IN else port
     try:
-        return SerialTransport(port, baud)
+        return SerialTransport(port, uart.baud)
     except _TROUBLE as error:
         raise NpukitError(
             f"port {port} cannot be opened: {error}",

@@ -132,7 +132,7 @@ def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transp
     if name != "emulator" and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
-        return open_serial(name, build.board.uart.baud)
+        return open_serial(name, build.board.uart)
     _refuse_what_only_others_run(build, name)
     if name == "qemu":
         return QemuMachine(build.board, build.images()[0].elf)
