@@ -1,6 +1,6 @@
 """The power figures of the pe-mesh boards: fitted to published measurements, tried on others; energy of networks.
 
-    python benchmarks/energy.py [MODEL...] [--pes N]
+    python benchmarks/energy.py [MODEL...] [--pes N] [--objective energy] [--fps N]
 
 The measurements are those of SpiNNaker2, a chip of 152 PEs of this kind, from Scholze et al., IEEE Open Journal of
 Circuits and Systems 2026 (arXiv 2607.24396). Five of its seven figures of power give the model's five numbers; the
@@ -8,6 +8,9 @@ model then says the other two. What it assumes beyond them is that work at 0.5 V
 less falls than by the square of the voltage, as memories and the network-on-chip keep theirs. Of the exponents 0, 1 and
 2 this is the one that fits, so the two figures are no independent proof of it. Two more figures, millijoules of single
 layers, are not used: the shapes of those layers are not published where we could read them.
+
+Of what messages move nothing is published of that chip. The figures of SRAM, links and DRAM are of other silicon, for
+the order of size, so that a frame's traffic may take nothing or twice as much.
 """
 
 from __future__ import annotations
@@ -32,6 +35,17 @@ ASLEEP_W = {HIGH: 0.5647, LOW: 0.2354}
 COREMARK_W = {HIGH: 1.2479, LOW: 0.4246}
 PRODUCTS = {HIGH: (4.563e12 / 2, 2.219), LOW: (2.281e12 / 2, 0.825)}
 """Products a second in all PEs, and watts."""
+
+
+TRAFFIC = {"pj_per_sram_byte": 20 / 8 / 2, "pj_per_byte_hop": 8 * 2 * 0.8 * 0.08, "pj_per_dram_byte": 230 * 1.1 / 6.4}
+"""SRAM: 64 bits of 32 KB take 20 pJ in 45 nm (Horowitz, ISSCC 2014), in 22 nm half of that. A hop: wires of 0.8 mm, the
+side of a PE of a chip of 102 mm2, at 0.08 pJ a bit and mm, twice what low-swing ones take in 45 nm (Park, DATE 2013),
+and as much for a router. DRAM: a Micron LPDDR3 draws 230 mA to read 6.4 GB/s, LPDDR4 has 1.1 V."""
+GAP9 = {"ad01_int8": "5.25", "kws_ref_model": "18.6", "pretrainedResnet_quant": "27.7", "vww_96_int8": "40.8"}
+"""The least energy of a frame that MLPerf Tiny v1.3 has: microjoules of a whole chip, at 0.65 V."""
+DRAM_IDLE_UW = 16 * 450
+"""32 Gbit, the two packages of a chip: 2 Gbit of LPDDR4 take 0.15 mW in standby, which is a third of what is usual
+(ISSCC 2017, 23.4)."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,8 @@ def trials(model: Model) -> Sequence[tuple[str, float, float]]:
 def board_file(model: Model) -> str:
     """The table that the board files hold."""
     lines = ["[energy]", f"pe_off_uw = {1e6 * model.off:.0f}", f"uncertainty_percent = {worst_percent(model):.0f}"]
+    lines += [f"{name} = {value:.2g}" for name, value in TRAFFIC.items()]
+    lines += [f"dram_idle_uw = {DRAM_IDLE_UW}", "traffic_uncertainty_percent = 100"]
     for level in (HIGH, LOW):
         lines += [
             "[[energy.level]]",
@@ -100,23 +116,30 @@ def worst_percent(model: Model) -> float:
     return max(15.0, *(100 * abs(said / found - 1) for _, found, said in trials(model)))
 
 
+def row(model: Path, options: api.Options) -> str:
+    """A network's figures at each voltage, as measured, beside those of a chip on the bench."""
+    with tempfile.TemporaryDirectory() as scratch:
+        built = api.build(model, output=Path(scratch) / "build", options=options)
+        energies, pes = api.bench(built, frames=1).energy, built.manifest.summary["pes_used"]
+    cells = [cell for each in energies for cell in (each.amount, f"{each.milliseconds:.3g}")]
+    return f"| {' | '.join((model.stem, str(pes), *cells, GAP9.get(model.stem, '')))} |"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--pes", type=int, default=16)
+    parser.add_argument("--objective", default="latency")
+    parser.add_argument("--fps", type=float)
     arguments = parser.parse_args()
     model = fitted()
     for name, found, said in trials(model):
         print(f"{name}: measured {found:.3f} W, the model says {said:.3f} W, {said / found - 1:+.1%}")
     print(board_file(model))
-    with tempfile.TemporaryDirectory() as scratch:
-        for each in arguments.models:
-            built = api.build(each, output=Path(scratch) / each.stem, options=api.Options(pes=arguments.pes))
-            energies = api.bench(built, frames=1).energy
-            print(
-                f"{each.stem} on {arguments.pes} PEs:",
-                "; ".join(f"{one}, {one.milliseconds:.4g} ms" for one in energies),
-            )
+    print("\n| network | PEs | at 0.8 V | ms | at 0.5 V | ms | GAP9, uJ |\n|---|--:|--:|--:|--:|--:|--:|")
+    options = api.Options(pes=arguments.pes, objective=arguments.objective, frames_per_second=arguments.fps)
+    for each in arguments.models:
+        print(row(each, options), flush=True)
     return 0
 
 

@@ -142,7 +142,6 @@ def _side_by_side(told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def _told(compiled: Compiled) -> dict[str, Any]:
     """The JSON of `fit` for a plan."""
-    from npukit.measure.energy import predicted_energies
     from npukit.pipeline import summary
     from npukit.plan.predict.memory_breakdown import kinds_of
     from npukit.plan.predict.utilisation import load_of
@@ -150,10 +149,7 @@ def _told(compiled: Compiled) -> dict[str, Any]:
     load = load_of(compiled.net, compiled.board, compiled.plan)
     fullest = min(compiled.plan.pes, key=lambda pe: pe.memory.free)
     told = {"pe": fullest.pe, **asdict(kinds_of(compiled.plan, fullest))}
-    found = summary(compiled, compiled.plan)
-    interval = found["predicted"]["interval_cycles"]
-    energies = predicted_energies(compiled.board, compiled.net, compiled.plan, interval)
-    return {**found, "load": asdict(load), "fullest": told, "energy": [asdict(each) for each in energies]}
+    return {**summary(compiled, compiled.plan), "load": asdict(load), "fullest": told}
 
 
 def fit(
@@ -311,7 +307,8 @@ def bench(
     with open_target(built, on) as target:
         one_chip = plan.frames_of_all == plan.frames
         seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None
-        measured = measure(target, net, plan, cases, clock, frames, shown, seen)
+        rate = built.manifest.options["frames_per_second"]
+        measured = measure(target, net, plan, cases, clock, frames, shown, seen, rate)
     keep_bench(built, measured, shown)
     return measured
 

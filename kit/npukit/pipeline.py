@@ -45,12 +45,15 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
+from npukit.plan.least_energy import ENERGY, least_energy
+from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_rate import refuse_missed_rate
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
@@ -209,18 +212,40 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
 @uncollected()
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     """The prepared network's plan on the board, if it reaches the rate that is asked for."""
-    compiled = _planned(board, prepared, options, progress)
+    if options.objective == ENERGY and not options.plan:
+        compiled = _least_energy(board, prepared, options, progress)
+    else:
+        compiled = _planned(board, prepared, options, progress, Work())
     if options.frames_per_second:
         refuse_missed_rate(compiled.net, board, compiled.plan, options.frames_per_second)
     return compiled
 
 
-def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
+def _least_energy(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
+    """The plan that takes least energy, of those for latency and for throughput; its options are those that made it."""
+    work, most = Work(), len(pes_to_use(board, options.pes))
+    refusals = list[NpukitError]()
+
+    def plans(pes: int) -> Iterator[Compiled]:
+        for objective in ("latency",) if prepared.net.states or board.noc is None else ("latency", "throughput"):
+            try:
+                asked = replace(options, objective=objective, pes=pes)
+                yield _planned(board, prepared, asked, progress, work)
+            except DoesNotFit as error:
+                refusals.append(error)
+
+    try:
+        best, told = least_energy(board, most, options.frames_per_second, plans)
+    except DoesNotFit as error:
+        raise refusals[-1] from error
+    return replace(best, prepared=replace(best.prepared, told={**best.prepared.told, "energy_trials": told}))
+
+
+def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress, work: Work) -> Compiled:
     """The best plan of the prepared nets by the objective."""
     progress.stage(f"plan for {board.name}{_if_sequential(prepared.net, options) or _if_long(board, options)}")
     found: list[Compiled] = []
     refused: NpukitError | None = None
-    work = Work()
     for net in prepared.nets:
         try:
             found.append(_planned_net(board, replace(prepared, net=net, shared=None), options, progress, work))
@@ -280,6 +305,7 @@ def _if_long(board: Board, options: Options) -> str:
 
 def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
     """The JSON of `npukit build` and `npukit fit`."""
+    rate = compiled.options.frames_per_second
     return {
         "model": compiled.net.name,
         "board": compiled.board.name,
@@ -298,6 +324,9 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "frame": predicted_frame(compiled.net, compiled.board, plan).to_json(),
         "frames": plan.frames_of_all,
         "chips": len(plan.chips),
+        "dram_bytes": sum(buffer.bytes for buffer in plan.dram),
+        "frames_per_second": rate,
+        "energy": [asdict(each) for each in predicted_energies(compiled.board, compiled.net, plan, rate)],
         **compiled.prepared.told,
     }
 

@@ -38,6 +38,10 @@ UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}(:[0-9a-f]{4})?$")]
 Side = Annotated[int, Field(gt=0, le=1024)]
 """Columns or rows of a grid: the largest known boards have 48 chips of 8 x 19."""
 
+Microwatts = Annotated[float, Field(ge=0, le=1e9)]
+"""Up to a kilowatt: more than any chip takes."""
+Picojoules = Annotated[float, Field(ge=0, le=1e9)]
+
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
 """The path of a file that comes with a tool: it leads nowhere else."""
 
@@ -223,18 +227,25 @@ class EnergyLevel(_Part):
 
     volts: float = Field(gt=0, le=100)
     clock_hz: int = Field(gt=0, le=100_000_000_000)
-    pe_asleep_uw: float = Field(ge=0)
-    pj_per_core_cycle: float = Field(ge=0)
-    pj_per_mac: float = Field(ge=0)
+    pe_asleep_uw: Microwatts
+    pj_per_core_cycle: Picojoules
+    pj_per_mac: Picojoules
 
 
 class Energy(_Part):
-    """The power of a board by supply voltage. `pe_off_uw` is a PE's share of what the rest of its chip takes."""
+    """The power of a board by supply voltage. `pe_off_uw` is a PE's share of what the rest of its chip takes.
 
-    pe_off_uw: float = Field(ge=0)
-    pj_per_byte_hop: float = Field(default=0, ge=0)
-    pj_per_dram_byte: float = Field(default=0, ge=0)
+    `pj_per_mac` and `pj_per_core_cycle` have what array and core read and write in SRAM, `pj_per_sram_byte` is for what
+    messages do. `dram_idle_uw` is what the DRAM of a chip takes that has something in it.
+    """
+
+    pe_off_uw: Microwatts
+    pj_per_sram_byte: Picojoules = 0
+    pj_per_byte_hop: Picojoules = 0
+    pj_per_dram_byte: Picojoules = 0
+    dram_idle_uw: Microwatts = 0
     uncertainty_percent: float = Field(gt=0, le=100)
+    traffic_uncertainty_percent: float = Field(default=0, ge=0, le=1000)
     level: tuple[EnergyLevel, ...] = Field(min_length=1, max_length=16)
 
 

@@ -21,6 +21,7 @@ class Objective(StrEnum):
     LATENCY = "latency"
     THROUGHPUT = "throughput"
     MEMORY = "memory"
+    ENERGY = "energy"
 
 
 class Io(StrEnum):
@@ -74,7 +75,9 @@ OnlyEngine = Annotated[
     str | None,
     typer.Option("--engine", metavar="NAME", help="cpu: no accelerator; one of the board's: all that it takes."),
 ]
-Aim = Annotated[Objective, typer.Option("--objective", help="What to optimise: latency, throughput or memory.")]
+Aim = Annotated[
+    Objective, typer.Option("--objective", help="What to optimise: latency, throughput, memory, or energy (at --fps).")
+]
 Rate = Annotated[
     float | None,
     typer.Option("--fps", min=0.001, metavar="N", help="Frames a second that must be reached; else it is refused."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
@@ -28,8 +29,8 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(_load(summary))
     if "fullest" in summary:
         terminal.print(_fullest(summary["fullest"]))
-    if summary.get("energy"):
-        terminal.print(_energy(summary["energy"]))
+    show_costs(terminal, summary)
+    _show_trials(terminal, summary.get("energy_trials", ()))
     _show_states(terminal, summary)
     _show_quantization(terminal, summary)
     if summary.get("no_renode"):
@@ -79,12 +80,21 @@ def _load(summary: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _energy(told: list[dict[str, Any]]) -> str:
-    """The energy of a frame at each of the board's voltages."""
-    from npukit.measure.energy import FrameEnergy
+def show_costs(terminal: Terminal, summary: dict[str, Any], bench: dict[str, Any] | None = None) -> None:
+    """Time, memory and energy of a frame side by side, measured or predicted, if the board file has `[energy]`."""
+    from npukit.report.costs import costs_of
 
-    energies = " or ".join(str(FrameEnergy(**each)) for each in told)
-    return f"a frame takes about {energies}, predicted by the board file's [energy]"
+    costs = costs_of(summary, bench)
+    if costs:
+        terminal.table(costs.headings, costs.rows)
+
+
+def _show_trials(terminal: Terminal, trials: Sequence[str]) -> None:
+    """Prints the plans of which the one that takes least energy was chosen."""
+    if trials:
+        terminal.print("chosen for least energy, of")
+    for trial in trials:
+        terminal.print(f"  {trial}")
 
 
 def _fullest(told: dict[str, int]) -> str:

@@ -16,18 +16,18 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, sequences
-from npukit.measure.energy import FrameEnergy, frame_energies, frame_work
 from npukit.measure.on_messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
-from npukit.measure.traffic import port_cycles
 from npukit.measure.validate import DEPLOYED, OBSERVED, differing_outputs, read_outputs, run_round, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
+from npukit.plan.predict.energy import FrameEnergy, frame_energies, frame_work
 from npukit.plan.predict.frame_table import FrameTable, frame_table
 from npukit.plan.predict.timeline import CORE, Timeline
+from npukit.plan.predict.traffic import port_cycles
 from npukit.progress import Progress
 
 
@@ -121,6 +121,7 @@ def bench(
     frames: int,
     progress: Progress,
     timeline: Timeline | None = None,
+    frames_per_second: float | None = None,
 ) -> Bench:
     """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer.
 
@@ -128,7 +129,7 @@ def bench(
     With the `timeline` of a frame, layers take what they take there. Outputs that the cases do not expect are an error:
     figures of a frame that computes something else are worth nothing. The frame before those that are measured is of
     other cases, so that none of them finds its own results in memory. Of a network with states they are the frames of
-    the first sequence.
+    the first sequence. The energy is that of a frame at the rate, or without one of frames that follow each other.
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
@@ -151,7 +152,7 @@ def bench(
         layers=_with_messages(layers, timeline),
         pes=pes,
         utilisation=_utilisation(pes, cycles),
-        energy=_energy(target.board, net, plan, measured) if target.counts_cycles else (),
+        energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
         frame=frame_table(timeline) if timeline else None,
     )
@@ -199,9 +200,12 @@ def _check(
         raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=["npukit validate BUILD names the layer"])
 
 
-def _energy(board: Board, net: Net, plan: Plan, measured: _Measured) -> tuple[FrameEnergy, ...]:
+def _energy(
+    board: Board, net: Net, plan: Plan, measured: _Measured, frames_per_second: float | None
+) -> tuple[FrameEnergy, ...]:
     awake = sum(pe.cycles - pe.asleep for pe in measured.slowest.pes.values()) // plan.frames_of_all
-    return tuple(frame_energies(board, frame_work(board, net, plan, measured.interval, awake)))
+    work = frame_work(board, net, plan, measured.interval, awake)
+    return tuple(frame_energies(board, work, frames_per_second))
 
 
 def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from npukit.board.board import Board
-from npukit.measure.traffic import link_bytes
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.traffic import link_bytes
 from npukit.plan.tensors.routes import Link
 
 GAP = 2

@@ -15,12 +15,12 @@ from npukit.board.board import Board
 from npukit.display import milliseconds, of_kilobytes
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench
-from npukit.measure.energy import FrameEnergy
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import RegionUse, regions_of
 from npukit.progress import Progress
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
+from npukit.report.costs import costs_of
 from npukit.report.gantt import gantt
 from npukit.report.layers import adds_up, in_short, layer_rows, time_note
 from npukit.report.mesh import MeshPicture, mesh_picture
@@ -107,6 +107,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         pes_vary=manifest.board.pe_count > 1,
         rows=layer_rows(summary, bench),
         spending=_spending(bench),
+        costs=costs_of(summary, bench if bench and bench["energy"] else None),
         gantt=results.get("gantt"),
         picture=_picture(build, plan, bench),
         memory=bars,
@@ -206,7 +207,6 @@ def _figures(
         figures.append(Figure("PEs used", thousands(summary["pes_used"])))
     if bench and bench["macs_per_cycle"]:
         figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
-    figures += _energy(bench)
     if validation:
         cases, exact = validation["cases"], validation["outputs_equal"] and not validation["mismatches"]
         figures.append(
@@ -233,11 +233,6 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
         Figure(f"cycles a {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
-
-
-def _energy(bench: dict[str, Any] | None) -> list[Figure]:
-    energies = [FrameEnergy(**each) for each in bench.get("energy", ())] if bench else []
-    return [Figure(f"a frame at {each.level}, estimated", each.amount) for each in energies]
 
 
 def _between_frames(told: dict[str, Any], frames: int) -> float:

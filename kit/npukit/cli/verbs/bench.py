@@ -10,7 +10,7 @@ import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import BoardKey, BuildFolder, Inputs, Modified, Network, On, Stream, Tracker, verb
-from npukit.cli.summary import of_frame, show_modified, told_of
+from npukit.cli.summary import of_frame, show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
 from npukit.display import IN_MODEL, in_model, milliseconds
 
@@ -64,6 +64,8 @@ def bench(
     measured = api.bench(built, on=on, frames=frames, inputs=inputs, stream=stream, progress=terminal)
     terminal.result({**measured.to_json(), **told_of(built)})
     _show(terminal, measured, built.manifest.summary["frames"])
+    if measured.energy:
+        show_costs(terminal, built.manifest.summary, measured.to_json())
     if old:
         _show_comparison(terminal, old, measured)
     if not built.modified:
@@ -113,7 +115,6 @@ def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
     if several:
         _show_pes(terminal, measured)
     terminal.print(_summary(measured))
-    _show_energy(terminal, measured)
 
 
 def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
@@ -156,11 +157,6 @@ def _summary(measured: Bench) -> str:
 def _utilisation(measured: Bench) -> str:
     used, count = measured.utilisation, len(measured.pes)
     return "" if used is None or count < 2 else f"; {count} PEs at work {used:.0%} of the time"
-
-
-def _show_energy(terminal: Terminal, measured: Bench) -> None:
-    if measured.energy:
-        terminal.print(f"about {' or '.join(map(str, measured.energy))}, by the board file's [energy]")
 
 
 def _row(layer: LayerCost) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,25 @@ from npukit.net.net import Net
 from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of a frame: those that messages read and write in PEs' memories, over links, from and to DRAM."""
+
+    sram_bytes: float = 0
+    byte_hops: float = 0
+    dram_bytes: float = 0
+
+
+def traffic_of(board: Board, net: Net, plan: Plan) -> Traffic:
+    """The traffic of one of the frames that the plan takes together."""
+    ends = Counter[bool]()
+    for message in plan.messages:
+        for place in (message.source_pe, *(landing.pe for landing in message.landings)):
+            ends[place >= DRAM] += _bytes(net, message)
+    hops = sum(link_bytes(board, net, plan).values())
+    return Traffic(ends[False] / plan.frames, hops / plan.frames, ends[True] / plan.frames)
 
 
 def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:

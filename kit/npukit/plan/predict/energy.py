@@ -1,0 +1,142 @@
+"""Energy of a frame: estimated from cycles, work and traffic by the power figures of the board file's `[energy]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from npukit.board.board import Board, Energy, EnergyLevel
+from npukit.net.cost import macs
+from npukit.net.net import CORE, Net
+from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
+from npukit.plan.predict.traffic import Traffic, traffic_of
+from npukit.plan.tensors.core_cycles import (
+    BEGIN_CYCLES,
+    CHAIN_CYCLES,
+    DOZE_CYCLES,
+    END_CYCLES,
+    SEND_CYCLES,
+    WAKE_CYCLES,
+)
+
+_PICOJOULES = 1e-6
+"""Microjoules in one."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work of a frame on a board: cycles from one frame to the next, those in which cores are awake, products, bytes.
+
+    `drams` are those that hold something of the network.
+    """
+
+    cycles: int
+    pes: int
+    core_cycles: int
+    products: int
+    traffic: Traffic
+    drams: int = 0
+
+
+@dataclass(frozen=True)
+class FrameEnergy:
+    """The energy of a frame at one supply voltage, by what takes it, as certain as the board file says.
+
+    `milliseconds` are the shortest from one frame to the next.
+    """
+
+    volts: float
+    clock_hz: int
+    milliseconds: float
+    microjoules: float
+    margin: float
+    parts: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return f"{self.amount} at {self.level}"
+
+    @property
+    def amount(self) -> str:
+        return f"{self.microjoules:.3g} ± {self.margin:.2g} uJ"
+
+    @property
+    def level(self) -> str:
+        return f"{self.volts:g} V and {self.clock_hz / 1e6:g} MHz"
+
+
+def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int) -> Work:
+    """The work of a frame in a row of such: `cycles` from one to the next, `core_cycles` in which cores are awake."""
+    return Work(
+        cycles=cycles,
+        pes=plan.pes_used,
+        core_cycles=core_cycles,
+        products=sum(macs(net, op) for op in net.ops if op.engine != CORE),
+        traffic=traffic_of(board, net, plan),
+        drams=len(plan.chips) if plan.dram else 0,
+    )
+
+
+def predicted_energies(
+    board: Board, net: Net, plan: Plan, frames_per_second: float | None = None
+) -> Sequence[FrameEnergy]:
+    """The energy of a frame by what the plan says of it, at each voltage that reaches the rate."""
+    if board.energy is None:
+        return ()
+    awake = sum(_awake(pe.steps) for pe in plan.pes) + BEGIN_CYCLES + END_CYCLES
+    work = frame_work(board, net, plan, plan.predicted.interval_cycles, awake // plan.frames)
+    return frame_energies(board, work, frames_per_second)
+
+
+def _awake(steps: Sequence[Step]) -> int:
+    """Cycles in which a core is awake: what it computes itself, and to start and end all else."""
+    spent, engine = 0, ""
+    for step in steps:
+        match step:
+            case Compute(engine=name, cycles=cycles):
+                chained = name != CORE and name == engine
+                spent += 0 if chained else CHAIN_CYCLES
+                spent += cycles if name == CORE else 0
+            case Send():
+                spent += SEND_CYCLES
+            case Wait():
+                spent += DOZE_CYCLES + WAKE_CYCLES
+        engine = step.engine if isinstance(step, Compute) else ""
+    return spent
+
+
+def frame_energies(board: Board, work: Work, frames_per_second: float | None = None) -> Sequence[FrameEnergy]:
+    """The energy at each of the board's voltages that reaches the rate; without one, frames follow each other at once.
+
+    PEs without a part in the plan are off, the others asleep while there is no work.
+    """
+    if board.energy is None:
+        return ()
+    longest = 1 / frames_per_second if frames_per_second else None
+    levels = [level for level in board.energy.level if longest is None or work.cycles / level.clock_hz <= longest]
+    return tuple(_at(board, board.energy, level, work, longest or work.cycles / level.clock_hz) for level in levels)
+
+
+def _at(board: Board, energy: Energy, level: EnergyLevel, work: Work, seconds: float) -> FrameEnergy:
+    asleep_uw = board.pe_count * energy.pe_off_uw + work.pes * level.pe_asleep_uw
+    moved = work.traffic
+    traffic = {
+        "SRAM": moved.sram_bytes * energy.pj_per_sram_byte * _PICOJOULES,
+        "network": moved.byte_hops * energy.pj_per_byte_hop * _PICOJOULES,
+        "DRAM": moved.dram_bytes * energy.pj_per_dram_byte * _PICOJOULES + seconds * work.drams * energy.dram_idle_uw,
+    }
+    parts = {
+        "idle": seconds * asleep_uw,
+        "cores": work.core_cycles * level.pj_per_core_cycle * _PICOJOULES,
+        "accelerators": work.products * level.pj_per_mac * _PICOJOULES,
+        **traffic,
+    }
+    whole, carried = sum(parts.values()), sum(traffic.values())
+    margin = (whole - carried) * energy.uncertainty_percent + carried * energy.traffic_uncertainty_percent
+    return FrameEnergy(
+        volts=level.volts,
+        clock_hz=level.clock_hz,
+        milliseconds=round(1e3 * work.cycles / level.clock_hz, 6),
+        microjoules=round(whole, 6),
+        margin=round(margin / 100, 6),
+        parts={name: round(part, 6) for name, part in parts.items()},
+    )

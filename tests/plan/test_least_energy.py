@@ -1,0 +1,50 @@
+"""`--objective energy`: of plans on few PEs and on many, the one whose frames take least at the rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.errors import DoesNotFit, NpukitError
+
+DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
+
+
+def build(folder: Path, rate: float, objective: str, pes: int) -> tuple[api.Build, float]:
+    """The build, and the least energy of its frames by what `bench` measures."""
+    options = api.Options(objective=objective, pes=pes, frames_per_second=rate)
+    built = api.build(DIGITS, output=folder / f"{objective}-{pes}", options=options)
+    return built, min(each.microjoules for each in api.bench(built, frames=1).energy)
+
+
+def test_the_plan_that_is_chosen_takes_least_as_measured_too(tmp_path: Path) -> None:
+    rate = 100_000
+    chosen, energy = build(tmp_path, rate, "energy", 4)
+    assert (chosen.plan().pes_used, chosen.plan().objective) == (2, "latency"), "one is too slow, four take more"
+    predicted = min(each["microjoules"] for each in chosen.manifest.summary["energy"])
+    assert energy == pytest.approx(predicted, rel=0.1)
+    for objective in ("latency", "throughput"):
+        assert energy < build(tmp_path, rate, objective, 4)[1]
+
+
+def test_a_low_rate_is_for_one_pe_at_the_low_voltage_and_no_rate_for_many() -> None:
+    slow, fast = (
+        api.fit(DIGITS, options=api.Options(objective="energy", pes=4, frames_per_second=rate)) for rate in (30, None)
+    )
+    least = min(slow.energy, key=lambda each: each["microjoules"])
+    assert (slow.pes_used, least["volts"]) == (1, 0.5)
+    assert fast.pes_used == 4
+    assert sum("1 PEs" in trial for trial in slow.energy_trials) == 2
+
+
+def test_a_rate_that_no_plan_reaches_is_refused_by_how_much_is_missing() -> None:
+    with pytest.raises(DoesNotFit, match="not 100,000,000"):
+        api.fit(DIGITS, options=api.Options(objective="energy", pes=2, frames_per_second=1e8))
+
+
+def test_a_board_that_says_nothing_of_its_power_is_refused() -> None:
+    with pytest.raises(NpukitError, match="mps2-an386 does not say what power it takes"):
+        api.fit(DIGITS, board="mps2-an386", options=api.Options(objective="energy"))
