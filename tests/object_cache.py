@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sys
 import tempfile
@@ -83,13 +84,23 @@ def _sharing_zig(kept: Path) -> Callable[[Path, Path, Sequence[str]], Path]:
 
 
 def _without(project: Path, command: Sequence[str]) -> list[str]:
-    """The command as it would be of a project anywhere else."""
-    return [word.replace(str(project), ".") for word in command]
+    """The command as it would be of a project anywhere else; `_read` looks into the folders of its headers."""
+    return [word.replace(str(project), ".") for word in command if not word.startswith("-I")]
 
 
-def _read(source: Path, folders: Iterable[Path]) -> list[Path]:
-    """All files that the compiler may read."""
-    return [source, *(header for folder in folders for header in sorted(folder.glob("*.h")))]
+def _read(source: Path, folders: Sequence[Path]) -> list[Path]:
+    """All files that the compiler may read: whatever is included, under whatever condition, from whichever folder."""
+    found, waiting = dict[Path, None](), [source]
+    while waiting:
+        file = waiting.pop()
+        found[file] = None
+        names = [name.decode() for name in _INCLUDE.findall(file.read_bytes())]
+        paths = (folder / name for name in names for folder in (file.parent, *folders))
+        waiting += (path for path in dict.fromkeys(paths) if path not in found and path.is_file())
+    return list(found)
+
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]', re.MULTILINE)
 
 
 def _keep(kept: Path, told: Iterable[str], read: Iterable[Path], output: Path, make: Callable[[], object]) -> None:

@@ -1,9 +1,10 @@
 """What the planner's tuned constants are worth: plans with other values, compared by their predicted cycles.
 
     python benchmarks/large/planner_constants.py SEARCH MODEL... [--board NAME] [--constants NAME ...]
-        [--preprocess layout=NHWC]
+        [--pes COUNT] [--preprocess layout=NHWC]
 
-SEARCH is one of `SEARCHES`: `batches` or `low-memory` for throughput, `frame` or `wide-frame` for latency. Each of its
+SEARCH is one of `SEARCHES`: `batches` or `low-memory` for throughput; `frame`, `list-schedule` or
+`wide-frame` for latency. Each of its
 constants is set to each of its other values in turn, with all else as it is, and each model is planned. A line says by
 how much the predicted interval is longer than with the constant as it stands, model by model, and how many times as
 many seconds of the processor the planner took for all of them.
@@ -16,12 +17,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from time import process_time
 from typing import Any
 from unittest import mock
 
 from npukit.board.board import Board, load_board
+from npukit.errors import DoesNotFit
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on, prepare
 from npukit.plan.search import tries
@@ -79,11 +82,28 @@ SEARCHES: Mapping[str, Search] = {
             "search.objectives.PRICES": ((0.0, 0.2, 2.0),),
             "search.objectives.THOROUGH": (Effort(6, 20), Effort(20, 120)),
             "search.objectives.IDLE": (0.0, 2 / 3),
+            "search.objectives.STREAMING_PRICES": ((0.0,), (0.0, 0.06, 0.6)),
+            "search.objectives.FRUGAL": (2, 8),
+            "search.objectives.ALIKE": (0.9, 1.0),
+            "search.objectives.SMALL_MESH": (8, 40),
             "search.neighbours.WEIGHTS": ((1.0,), (1.0, 1.1, 0.9, 1.2, 0.8, 1.5, 0.5, 2.0, 0.3)),
             "search.neighbours.WIDTH": (6, 30),
             "search.neighbours.WALKED": (0, 20_000, 180_000),
             "search.splits.SHORT": (0, 2400),
             "k_split.PRODUCTS": (320, 1280),
+        },
+    ),
+    "list-schedule": Search(
+        "latency",
+        "pe-mesh",
+        {
+            "search.list_schedule.SPLITS": (1, 4),
+            "search.list_schedule.ROOMS": ((3 / 4,), (1 / 2,), (7 / 8, 3 / 4, 5 / 8, 1 / 2, 3 / 8)),
+            "search.list_schedule.ROOT": (0.0, 1 / 4, 3 / 4),
+            "search.list_schedule.PIECE": (0.0, 16.0),
+            "search.list_schedule.LOAD": (0.0, 1 / 64, 1 / 4),
+            "search.list_schedule.BORDER": (0, 400, 40_000),
+            "search.list_schedule.GRAINS": ((16, 8), (16, 1)),
         },
     ),
     "wide-frame": Search(
@@ -113,8 +133,11 @@ def planned(nets: Sequence[Prepared], board: Board, options: Options) -> Planned
     """Every net planned, in this process alone."""
     began, intervals = process_time(), list[float]()
     for net in nets:
-        plan = plan_on(board, net, options, Silent()).plan
-        intervals.append(plan.predicted.latency_cycles / plan.frames_of_all)
+        try:
+            plan = plan_on(board, net, options, Silent()).plan
+            intervals.append(plan.predicted.latency_cycles / plan.frames_of_all)
+        except DoesNotFit:
+            intervals.append(inf)
     return Planned(tuple(intervals), process_time() - began)
 
 
@@ -139,12 +162,13 @@ def main() -> None:
     parser.add_argument("search", choices=SEARCHES)
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board")
+    parser.add_argument("--pes", type=int)
     parser.add_argument("--constants", nargs="*")
     parser.add_argument("--preprocess", action="append", default=[])
     given = parser.parse_args()
     search = SEARCHES[given.search]
     board = load_board(given.board or search.board)
-    options = Options(objective=search.objective, preprocess=tuple(given.preprocess), io="int8")
+    options = Options(objective=search.objective, preprocess=tuple(given.preprocess), io="int8", pes=given.pes)
     nets = [prepare(model, board, options, Silent()) for model in given.models]
     with mock.patch.object(tries, "in_order", map):
         usual = planned(nets, board, options)
@@ -158,7 +182,8 @@ def main() -> None:
 
 
 def row(name: str, value: Any, usual: Planned, found: Planned) -> str:
-    longer = (f"{now / before - 1:+.1%}" for now, before in zip(found.intervals, usual.intervals, strict=True))
+    pairs = zip(found.intervals, usual.intervals, strict=True)
+    longer = ("does not fit" if now == inf else f"{now / before - 1:+.1%}" for now, before in pairs)
     return f"| `{name}` | {value} | " + " | ".join(longer) + f" | x {found.seconds / usual.seconds:.2f} |"
 
 

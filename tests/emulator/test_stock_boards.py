@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,18 @@ def test_a_board_that_people_own_is_exact_and_as_fast_as_predicted(board: str, t
     assert found.clock_hz == built.board.core.clock_hz
 
 
+ONE_OF_EACH = {
+    board.core.type.title: board.name for board in map(load_board, reversed(OWNED)) if board.name != "microbit"
+}
+"""A board of each kind of core that people own: with one core, and more than the 16 KB of the micro:bit."""
+NETWORKS = [*product(ONE_OF_EACH.values(), ["kws_ref_model", "ad01_int8", "pretrainedResnet_quant"])]
+NETWORKS += product(["nrf52840-dk", "pico2-rv"], ["vww_96_int8"])
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8", "vww_96_int8", "pretrainedResnet_quant"])
-@pytest.mark.parametrize("board", [board for board in OWNED if "dual" not in board and board != "microbit"])
+@pytest.mark.parametrize(("board", "name"), NETWORKS)
 def test_networks_of_mlperf_tiny_are_exact_where_they_fit(board: str, name: str, tmp_path: Path) -> None:
-    """All but the micro:bit, which has 16 KB; those with one core."""
+    """On a board of each kind of core; the largest, visual wake words, on one of Arm and one of RISC-V."""
     try:
         built = shared_build(models() / f"{name}.tflite", tmp_path / "build", board, toolchain="zig")
     except DoesNotFit as error:

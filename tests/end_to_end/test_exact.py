@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,27 +38,33 @@ SMALL = [
 ]
 
 
-CASES = [pytest.param(2, id="two cases"), pytest.param(None, id="all cases", marks=pytest.mark.exhaustive)]
+QUICK, ALL = "two cases", "all cases"
 
 
-def check(name: str, place: str, cases: int | None, folder: Path) -> None:
+def with_cases(places: Sequence[tuple[str, str]], quick: int) -> list[Any]:
+    """Each with two cases; on the mesh and on one of its PEs with all cases too, which elsewhere take minutes."""
+    two = [(*each, QUICK) for each in places]
+    return first_of([*two, *((*each, ALL) for each in places if each[1] in ("mesh", "one PE"))], quick)
+
+
+def check(name: str, place: str, cases: str, folder: Path) -> None:
     board, options = PLACES[place]
     if place == "QEMU" and not shutil.which("qemu-system-arm"):
         pytest.skip("qemu-system-arm is not here")
     shared_build(models() / f"{name}.tflite", folder, board, **options)
-    found = api.validate(folder, inputs=models() / f"{name}.npz", expect="out0_tflm", cases=cases)
+    found = api.validate(
+        folder, inputs=models() / f"{name}.npz", expect="out0_tflm", cases=2 if cases == QUICK else None
+    )
     assert found.passed, found.mismatches
 
 
-@pytest.mark.parametrize("cases", CASES)
-@pytest.mark.parametrize(("name", "place"), first_of(SMALL, 8))
-def test_small_models_equal_tflite_micro(name: str, place: str, cases: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "place", "cases"), with_cases(SMALL, 8))
+def test_small_models_equal_tflite_micro(name: str, place: str, cases: str, tmp_path: Path) -> None:
     check(name, place, cases, tmp_path / "out")
 
 
-@pytest.mark.parametrize("cases", CASES)
-@pytest.mark.parametrize(("name", "place"), first_of(LARGE, 2))
-def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, cases: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "place", "cases"), with_cases(LARGE, 2))
+def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, cases: str, tmp_path: Path) -> None:
     check(name, place, cases, tmp_path / "out")
 
 
