@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
@@ -61,3 +63,29 @@ def test_a_layer_that_is_not_there(samples: Path) -> None:
 def test_a_model_that_is_not_quantised_here() -> None:
     with pytest.raises(NpukitError, match="--keep-float is for a model that is quantised here"):
         load_model(DIGITS / "digits_int8.tflite", keep_float=["conv2d_0"])
+
+
+@pytest.fixture
+def wide_channels(tmp_path: Path) -> dict[str, Any]:
+    """A dense layer whose channels differ a thousandfold, a sum with its input, a norm, one more layer; samples."""
+    random, width = np.random.default_rng(0), 32
+    sizes = 10 ** random.uniform(-2, 1, width)
+    ends = {"w": random.normal(size=(width, width)) * sizes, "b": random.normal(size=width) * sizes}
+    ends |= {"g": 1 / sizes, "z": random.normal(size=width), "v": random.normal(size=(width, width))}
+    spelled = (("MatMul", "x w", "p"), ("Add", "p b", "d"), ("Add", "x d", "s"))
+    spelled += (("LayerNormalization", "s g z", "n"), ("MatMul", "n v", "y"))
+    nodes = [helper.make_node(kind, inputs.split(), [output]) for kind, inputs, output in spelled]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, width]) for name in "xy")
+    constants = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in ends.items()]
+    graph = helper.make_graph(nodes, "wide", [x], [y], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    np.savez(tmp_path / "c.npz", in0=0.01 * random.normal(size=(8, 1, 8, width)).astype(np.float32))
+    return {"path": tmp_path / "m.onnx", "calibration": tmp_path / "c.npz"}
+
+
+def test_a_dense_layer_that_only_float_reads_has_a_range_for_each_channel(wide_channels: dict[str, Any]) -> None:
+    whole = errors(load_model(**wide_channels))
+    kept = load_model(**wide_channels, keep_float=["x", "add_0", "norm_0"])
+    assert kept.net.tensor(kept.net.inputs[0]).dtype == "float32"
+    assert errors(kept)["dense_1"] > whole["dense_1"] + 10
+    assert errors(kept)["dense_0"] > 30

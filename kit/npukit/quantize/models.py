@@ -35,6 +35,7 @@ from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
 from npukit.quantize.scales import Quantizer, in_turn, quantised
+from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_in_float, spread
 from npukit.quantize.states import Names, choose_tied, with_held, with_named_states
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
@@ -176,27 +177,35 @@ def quantize_module(
     order = points.in_order()
     run = runner(points.module, [*order, outputs(points.module)[0]])
     chosen = choose_tied(points, dict(zip(order, _ranges(run, data, cut), strict=False)), states)
-    network = partial(_network, points, chosen, name, order, patterns)
-    net, layers = network()
+    net, layers = _network(points, chosen, name, order, patterns)
     if keep_float:
-        net, layers = network(_named(layers, keep_float, name))
+        kept = _named(points, layers, keep_float, name)
+        factors, divided = spread(channel_peaks(run, order, read_in_float(points, kept), data))
+        net, layers = _network(points, {**chosen, **divided}, name, order, patterns, kept, factors)
     inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
     return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))
 
 
 def _network(
-    points: Points, chosen: Any, name: str, order: Sequence[Any], patterns: Patterns, kept: Collection[Any] = ()
+    points: Points,
+    chosen: Any,
+    name: str,
+    order: Sequence[Any],
+    patterns: Patterns,
+    kept: Collection[Any] = (),
+    factors: Factors = NO_FACTORS,
 ) -> tuple[Net, dict[Any, Layer]]:
     """The network, and its layers by the float variables that they stand for."""
-    written = rewrite(points, chosen, kept)
-    in_float = frozenset(written.integers[each] for each in kept)
+    written = rewrite(points, chosen, kept, factors)
+    in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
     net, views = net_and_views(written.module, name, kept=in_float, matched=matched(written.module, patterns))
-    return net, _layers(net, written, views, order)
+    return net, _layers(net, written, views, order, factors)
 
 
-def _named(layers: dict[Any, Layer], names: Sequence[str], model: str) -> list[Any]:
-    """The variables of the layers of these names."""
+def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model: str) -> list[Any]:
+    """The variables of the layers and inputs of these names."""
     known = {layer.name: variable for variable, layer in layers.items()}
+    known |= {each.name: each for each in parameters(points.module) if each in points.quantised}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise NpukitError(f"{model} has no layer {unknown[0]!r}", tries=["its layers are: " + ", ".join(known)])
@@ -208,12 +217,12 @@ def _ranges(run: Any, data: Calibration, cut: float) -> list[Range]:
     return percentiles(map(run, data.cases()), whole, cut) if cut else whole
 
 
-def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any]) -> dict[Any, Layer]:
+def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], factors: Factors) -> dict[Any, Layer]:
     """The results of the net's ops by the float variables that they stand for."""
     made = {op.output for op in net.ops}
     found = {variable: views[written.integers[variable]] for variable in order}
     return {
-        variable: Layer(view.name, tuple(int(axis) for axis in np.argsort(view.order)))
+        variable: Layer(view.name, tuple(int(axis) for axis in np.argsort(view.order)), factors.get(variable))
         for variable, view in found.items()
         if view.name in made
     }

