@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -36,6 +37,19 @@ def test_an_item_sees_what_this_process_knows_when_it_comes(cores: int) -> None:
         known.append(each[1])
     assert cores > 1 or known == list(range(6))
     assert known == sorted(known)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="warns of no threads")
+@pytest.mark.filterwarnings("error")
+def test_copies_beside_threads_are_made_without_a_warning() -> None:
+    stop = threading.Event()
+    beside = threading.Thread(target=stop.wait)
+    beside.start()
+    try:
+        assert apart(lambda: 7, "seven", memory=1 << 30) == 7
+    finally:
+        stop.set()
+        beside.join()
 
 
 def test_a_fault_is_that_of_the_work_with_all_it_says(cores: int) -> None:

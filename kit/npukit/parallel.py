@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
@@ -94,7 +95,10 @@ class _Job(Generic[Result]):
         context = multiprocessing.get_context("fork")
         self.outcome, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=_do, args=(work, item, theirs), daemon=True)
-        self._process.start()
+        with warnings.catch_warnings():
+            # Python 3.12 and later warn of any thread: those here are libraries' own, idle, and of no use to the copy.
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            self._process.start()
         theirs.close()
 
     def is_done(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -264,8 +265,11 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
         return Compiled(prepared, board, planned, options)
     advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
 
+    begun = monotonic() - work.seconds
+
     def tell(text: str) -> None:
-        progress.stage(f"plan for {board.name}: {text}, {work.done / work.most:.0%} of the longest search")
+        work.seconds = monotonic() - begun
+        progress.stage(f"plan for {board.name}: {text}{work.left}")
 
     problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, work=work, max_pes=options.pes)
     planned = plan_with_kernels(problem, options.objective, advised)

@@ -24,12 +24,17 @@ class Stages:
     def begin(self, name: str, console: Any) -> None:
         if self._alive and self._continues(name):
             self.name = name
-            self._alive.update(_shown(name))
             return
         self.finish()
         self._console, self.name, self._begun = console, name, monotonic()
-        self._alive = console.status(_shown(name))
+        self._alive = console.status(self)
         self._alive.start()
+
+    def __rich__(self) -> Any:
+        """The stage that runs, and for how long it has."""
+        from rich.text import Text
+
+        return Text(f"{self.name}  {monotonic() - self._begun:.0f} s", style="dim")
 
     def tell(self, name: str, *, each: bool) -> None:
         """A line for what begins; of stages that are one only for the first, unless each is wanted."""
@@ -46,6 +51,11 @@ class Stages:
         yield from items
         self._print_line()
 
+    @property
+    def done(self) -> str:
+        """The stage without its expectations, which stand behind a semicolon."""
+        return self.name.partition("; ")[0]
+
     def finish(self) -> None:
         """The stage that runs becomes a line; nothing if none does."""
         if self._alive:
@@ -56,10 +66,4 @@ class Stages:
     def _print_line(self) -> None:
         seconds = monotonic() - self._begun
         took = f"  {seconds:.1f} s" if seconds >= _SHORTEST_SECONDS else ""
-        self._console.print(f"{self.name}{took}", style="dim", markup=False, highlight=False, soft_wrap=True)
-
-
-def _shown(name: str) -> Any:
-    from rich.text import Text
-
-    return Text(name, style="dim", overflow="ellipsis", no_wrap=True)
+        self._console.print(f"{self.done}{took}", style="dim", markup=False, highlight=False, soft_wrap=True)

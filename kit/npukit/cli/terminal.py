@@ -102,7 +102,7 @@ class Terminal:
 
     def stopped(self, left: str) -> None:
         """The user broke the verb off."""
-        told = ": ".join(filter(None, ("stopped", self._stages.name)))
+        told = ": ".join(filter(None, ("stopped", self._stages.done)))
         told = f"{told}; {left}" if left else told
         if not self._told:
             self.result(failure(told, STOPPED))

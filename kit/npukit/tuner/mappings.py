@@ -50,7 +50,8 @@ class MappingSearch:
     def _improved(self) -> bool:
         """True if any of the next neighbours of the best is better still."""
         start = self._ranked()[0]
-        self._progress.stage(f"simulate mappings; the best of {len(self._found):,} takes {self._found[start]:,} cycles")
+        best, left = f"the best of {len(self._found):,} takes {self._found[start]:,}", self._deadline - monotonic()
+        self._progress.stage(f"simulate mappings; {best} cycles; at most {max(left, 0):.0f} s more")
         for count, candidate in enumerate(self._unseen(start)):
             self._take(candidate)
             better = candidate.cycles < self._found[start]

@@ -79,19 +79,21 @@ class Tuner:
             )
         self._path, self._database = database, load_database(database)
         self._measurer, self._build_again, self._progress = measurer, build_again, progress
+        self._deadline = 0.0
         self._trials: dict[bytes, Trial] = {}
         self._searches: LoopSearches | None = None
 
     def run(self, budget_seconds: float) -> Tuned:
         """Try what has not been tried, until the time is over; leave the build as fast as is known."""
         started = monotonic()
+        self._deadline = started + budget_seconds
         self._progress.stage("measure the build as it is")
         (baseline,) = self._measured([self._build])
         if not baseline.exact:
             raise DoesNotFit(f"{self._build.folder} does not compute what it should", tries=["npukit validate BUILD"])
         trials, best = 0, baseline.cost
-        proposals = self._proposals(started + budget_seconds, baseline)
-        while monotonic() - started < budget_seconds:
+        proposals = self._proposals(self._deadline, baseline)
+        while monotonic() < self._deadline:
             batch = list(islice(proposals, self._measurer.boards))
             if not batch:
                 break
@@ -134,7 +136,8 @@ class Tuner:
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
         """Each with what it came to; choices that make no build together, each by itself."""
         what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
-        self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}")
+        left = max(self._deadline - monotonic(), 0)
+        self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}; the last begins in {left:.0f} s")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
             places = (Path(scratch) / str(index) for index in count())
             tried = [each for choices in batch for each in self._builds(choices, places)]

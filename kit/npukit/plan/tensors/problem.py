@@ -36,10 +36,20 @@ class Work:
 
     done: int = 0
     most: int = MOST
+    seconds: float = 0.0
+    """Seconds that they have taken here, to tell what is left."""
 
     @property
     def is_spent(self) -> bool:
         return self.done >= self.most
+
+    @property
+    def left(self) -> str:
+        """A remark on the time that the longest search would still take, once enough is done to know."""
+        seconds = self.seconds * (self.most - self.done) / max(self.done, 1)
+        if self.done < self.most // 100:
+            return ""
+        return f"; at most {seconds / 60:.0f} min more" if seconds > 90 else f"; at most {seconds:.0f} s more"
 
 
 @dataclass(frozen=True, eq=False)
