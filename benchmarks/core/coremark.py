@@ -19,7 +19,7 @@ from npukit.project.images.image import Image
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.core.cores import PEERS
 
-PUBLISHED = {"cortex-m0plus": 2.46, "cortex-m3": 3.34, "cortex-m4f": 3.42, "cortex-m7": 5.01, "cortex-m55": 4.2}
+PUBLISHED = {"cortex-m0plus": 2.46, "cortex-m3": 3.34, "cortex-m4f": 3.42, "cortex-m7": 5.01}
 """By Arm, with its own compilers."""
 BOARDS = {"cortex-m3": "mps2-an385"}
 SECONDS = 60

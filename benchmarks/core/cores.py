@@ -35,8 +35,9 @@ class Peer:
     """TensorFlow Lite Micro at 90b983c2 on a core: instructions of `Invoke()` on each model's first case.
 
     With CMSIS-NN at 4ab83cc3 on Arm's cores, Helium's kernels on the Cortex-M55; with its reference kernels on RISC-V,
-    for which it has no others. GCC 12.2, upstream's flags for the core, kernels -O2: on RISC-V -O3 takes a fifth to a
-    third more. Counted by SysTick or `minstret` under QEMU -icount; all outputs were those of the model's .npz file.
+    for which it has no others. GCC 12.2, upstream's flags for the core, kernels -O2: on RISC-V -O3 takes a fifth to
+    36 % more, and for `ad` as many. Counted by SysTick or `minstret` under QEMU -icount; all outputs were
+    those of the model's .npz file.
     """
 
     board: str

@@ -33,6 +33,17 @@ def test_qemu_faults_where_silicon_does_and_finds_nothing(tmp_path: Path, seed: 
     assert ran.validation.passed, ran.validation.mismatches
 
 
+@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="qemu-system-arm is not here")
+@pytest.mark.parametrize(("seed", "compiler"), first_of([(5, "zig"), (6, "gcc")]))
+def test_vectors_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) -> None:
+    """On QEMU, as the built-in emulator's processor has none of Helium."""
+    ran = run_on_emulator(mixed_net(seed), tmp_path, compiler, board="mps3-an547")
+    assert ran.validation.passed, ran.validation.mismatches
+    notes = " ".join(ran.planned.kernels.values())
+    assert "Helium products" in notes
+    assert "Helium depthwise" in notes
+
+
 def test_the_stack_analysis_agrees_with_the_generator(tmp_path: Path) -> None:
     """The one reads the image's instructions, the other counted as it wrote them, and measured on an emulated core."""
     net = mixed_net(0)

@@ -141,6 +141,7 @@ CONTRADICTIONS = {
     "PE 9 is of 2 kinds": ("[core]", HALF + HALF.replace("1, [8, 15]", "9") + "[core]"),
     "a kind of PE carries abacus": ("[core]", HALF.replace("[]", '["abacus"]') + "[core]"),
     "a Cortex-M4F has events of its own": ("[timer]", "[events]\nbase = 0xE600_0000\n\n[timer]"),
+    "none of a Cortex-M55's vectors": ('cpu = "cortex-m4f"', 'cpu = "cortex-m55"'),
     "timer and noc have their registers at one address": ("base = 0xE100_0000", "base = 0xE200_0000"),
 }
 

@@ -128,7 +128,7 @@ def choose_core_kernels(
     net: Net, objective: str, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F
 ) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
-    ops, reasons = _chosen(net, objective, preference) if core.assembly == "all" else ({}, _without_dsp(net, core))
+    ops, reasons = _chosen(net, objective, preference, core) if core.has_dsp else ({}, _without_dsp(net, core))
     moves = {} if core.assembly == "none" else dict(_moves(net, core))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
@@ -140,9 +140,11 @@ def choose_core_kernels(
     return CoreKernels(ops, moves, notes | known, sum(code.values()))
 
 
-def _chosen(net: Net, objective: str, preference: CostPreference) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
+def _chosen(
+    net: Net, objective: str, preference: CostPreference, core: CoreType
+) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
     """The kernels of ops that want their tensors in layouts, and of the others why they have none."""
-    found = core_nodes(net)
+    found = core_nodes(net, core)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
     memory_relaxed = preference.memory_relaxed and goal == "latency"
@@ -175,7 +177,7 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
 def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | Rows]]:
     """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
-        rows = rows_of(net, op) if core.assembly == "all" else None
+        rows = rows_of(net, op) if core.has_dsp else None
         if op.engine == CORE and (made := moves_of(net, op) or rows):
             yield op.name, made
 

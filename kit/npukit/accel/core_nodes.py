@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
+from npukit.accel.cortex_m.kernels.helium import takes_pixels
 from npukit.accel.cortex_m.layer import INT8, Layer, pixels, refusal, shape_of
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, DepthwiseConv2d, Reshape
 from npukit.net.value_ranges import value_ranges
@@ -28,17 +30,17 @@ class CoreNodes:
     homes: Mapping[str, str]
 
 
-def core_nodes(net: Net) -> CoreNodes:
+def core_nodes(net: Net, core: CoreType = CORTEX_M4F) -> CoreNodes:
     """The nodes of a net, in the order of its ops.
 
     A padded convolution of a dense tensor begins with a copy; so does a depthwise one of what is not made in planes.
     """
-    return _Builder(net).built()
+    return _Builder(net, helium=core.assembly == "helium").built()
 
 
 class _Builder:
-    def __init__(self, net: Net) -> None:
-        self._net = net
+    def __init__(self, net: Net, *, helium: bool) -> None:
+        self._net, self._helium = net, helium
         self._homes = _homes(net)
         self._ranges = value_ranges(net)
         self._reasons = {op.name: refusal(net, op) for op in net.ops if _wanted(op)}
@@ -59,7 +61,7 @@ class _Builder:
         return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons, self._homes)
 
     def _layer(self, op: Op) -> Layer:
-        return Layer(self._net, op, self._ranges.get(op.inputs[0]))
+        return Layer(self._net, op, self._ranges.get(op.inputs[0]), self._helium)
 
     def _add_op(self, op: Op) -> None:
         layer = self._layers.get(op.name)
@@ -76,8 +78,12 @@ class _Builder:
     def _wants_copy(self, layer: Layer) -> bool:
         """True if its input comes without the border or the planes it wants, and a copy would have them."""
         home = self._homes[layer.op.inputs[0]]
-        if not isinstance(layer.attributes, DepthwiseConv2d):
-            return isinstance(layer.attributes, Conv2d) and any(layer.window.padding) and home in self._dense
+        if not isinstance(layer.attributes, DepthwiseConv2d) or takes_pixels(layer):
+            return (
+                isinstance(layer.attributes, Conv2d | DepthwiseConv2d)
+                and any(layer.window.padding)
+                and home in self._dense
+            )
         makers = [each for each in self._net.ops if home in each.outputs and self._filters(each)]
         readers = (each for each in self._net.ops if home in self._homes_read(each))
         alone = all(isinstance(each.attributes, DepthwiseConv2d) and each.name in self._layers for each in readers)

@@ -31,6 +31,8 @@ def contradictions(board: Board) -> Iterator[str]:
         yield f"{board.pe_count} PEs need a [noc]"
     if "emulator" in board.runs_on and not board.noc and not board.emulator:
         yield "runs_on names the emulator, which needs an [emulator] with the registers"
+    if "emulator" in board.runs_on and board.core.type.assembly == "helium":
+        yield f"runs_on names the emulator, which has none of a {board.core.type.title}'s vectors: QEMU has them"
     if board.noc and board.mesh.chips.count > 1 and not _bytes_over_a_border(board):
         fields = "chip_links_per_border, chip_link_bytes_per_cycle"
         yield f"{board.mesh.chips.count} chips, but no byte a cycle crosses a border: {fields}"

@@ -40,9 +40,9 @@ RISC_V = Architecture(
 )
 
 
-Assembly = Literal["none", "moves", "all"]
+Assembly = Literal["none", "moves", "dsp", "helium"]
 """The generated assembly that a core can run: none; routines that move and map bytes, which want Thumb-2; kernels of
-layers as well, which want the DSP instructions."""
+layers as well, which want the DSP instructions; those with vectors, too."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,10 @@ class CoreType:
     c_cycles: float = 1
     c_kinds: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def has_dsp(self) -> bool:
+        return self.assembly in ("dsp", "helium")
+
     def c_factor(self, kind: str) -> float:
         """Cycles of a kernel in C for an op of that kind, as a multiple of a Cortex-M4's."""
         return self.c_kinds.get(kind, self.c_cycles)
@@ -83,7 +87,7 @@ CORTEX_M4F = CoreType(
     gcc="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16",
     # `cortex_m4` alone means a core without FPU.
     zig="-target thumb-freestanding-eabihf -mcpu=cortex_m4+vfp4d16sp",
-    assembly="all",
+    assembly="dsp",
     exception_bytes=_WITH_FPU,
     unicorn=9,
 )
@@ -103,7 +107,7 @@ _CORTEX_M33 = CoreType(
     architecture=CORTEX_M,
     gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
     zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
-    assembly="all",
+    assembly="dsp",
     exception_bytes=_WITH_FPU,
     unicorn=11,
 )
@@ -159,13 +163,13 @@ CORES: Mapping[str, CoreType] = {
         architecture=CORTEX_M,
         gcc="-mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
         zig="-target thumb-freestanding-eabihf -mcpu=cortex_m7-fp64+fp_armv8d16sp",
-        assembly="all",
+        assembly="dsp",
         exception_bytes=_WITH_FPU,
         unicorn=10,
     ),
     "cortex-m33": _CORTEX_M33,
-    # Its code is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
-    "cortex-m55": replace(_CORTEX_M33, title="Cortex-M55"),
+    # Its C is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
+    "cortex-m55": replace(_CORTEX_M33, title="Cortex-M55", assembly="helium"),
     "rv32imc": CoreType(
         title="RV32IMC",
         architecture=RISC_V,

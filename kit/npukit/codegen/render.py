@@ -169,6 +169,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "role": role,
         "kernels": kernels,
         "calls_math": any(math_functions(kernel.body) for kernel in kernels),
+        "uses_helium": any("vldrb" in routine.assembly for routine in role.first.routines),
         "calls_products": any("products(" in kernel.body for kernel in kernels),
         "has_bool": any("bool " in f"{kernel.signature} {kernel.body}" for kernel in kernels),
         "members": list(_members(role, places_of(role))),

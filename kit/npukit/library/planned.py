@@ -26,7 +26,7 @@ PORTABLE_TRY = "npukit export BUILD --portable"
 
 def planned_for_library(build: Build, portable: bool) -> tuple[Net, Plan, Engines]:
     """The net without the link's ops, its plan on one PE, and the engines whose answers that counts on."""
-    portable = portable or build.board.core.type.assembly != "all"
+    portable = portable or build.board.core.type.assembly != "dsp"
     return _portable(build) if portable else _as_built(build)
 
 

@@ -21,11 +21,15 @@ INT8: Pair = (-128, 127)
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """An op that has kernels; a reshape to the same shape is a copy. `input_range` is what its input can hold."""
+    """An op that has kernels; a reshape to the same shape is a copy. `input_range` is what its input can hold.
+
+    `helium` says that the core has vector instructions.
+    """
 
     net: Net
     op: Op
     input_range: Range | None = None
+    helium: bool = False
 
     @property
     def name(self) -> str:

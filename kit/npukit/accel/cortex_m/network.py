@@ -50,7 +50,8 @@ class Node:
     @property
     def padding(self) -> Padding:
         """The border of zero points that a kernel wants around its input."""
-        return self.layer.window.padding if self.layer and self.is_a(Conv2d) else NO_PADDING
+        wanted = self.is_a(Conv2d) or (self.is_a(DepthwiseConv2d) and self.layer is not None and self.layer.helium)
+        return self.layer.window.padding if self.layer and wanted else NO_PADDING
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,24 @@ from npukit.project.images.walk import InstructionSet, State, Walk
 
 
 def _decode(code: bytes, address: int) -> Iterator[capstone.CsInsn]:
-    yield from _MACHINE.disasm(code, address)
+    """Instructions up to the first that is none; what capstone does not know of Helium is a NOP of its length."""
+    at = 0
+    while at < len(code):
+        before = at
+        for instruction in _MACHINE.disasm(code[at:], address + at):
+            yield instruction
+            at += instruction.size
+        if _is_helium(code[at : at + 4]):
+            yield next(_MACHINE.disasm(_NOP, address + at))
+            at += len(_NOP)
+        elif at == before:
+            return
+
+
+def _is_helium(code: bytes) -> bool:
+    """True of those that generated kernels have: VMOV of two sums into a vector, VCTP."""
+    word = int.from_bytes(code[:2], "little") << 16 | int.from_bytes(code[2:], "little")
+    return word & 0xFFA01FC0 == 0xEC000F00 or word & 0xFFC0F801 == 0xF000E801
 
 
 def _after(walk: Walk, instruction: capstone.CsInsn, state: State) -> State:
@@ -211,6 +228,7 @@ def _text(instruction: capstone.CsInsn) -> str:
     return f"{instruction.insn_name()} {instruction.op_str}".strip()
 
 
+_NOP = bytes.fromhex("aff30080")
 _WRITTEN: dict[bytes, tuple[int, ...]] = {}
 """The registers written, by an instruction's encoding."""
 

@@ -1,7 +1,7 @@
 """Bytes and cycles of the Thumb-2 instructions the generator emits.
 
 Cycles are those of the Cortex-M4 Technical Reference Manual without wait states. A load that follows a load costs one
-cycle instead of two, unless it takes its address from the load before it.
+cycle instead of two, unless it takes its address from the load before it. Helium's instructions are two beats long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import cache, cached_property
 
 _LOADS = frozenset({"ldr", "ldrb", "ldrh", "ldrsb", "ldrsh"})
 _STORES = frozenset({"str", "strb", "strh"})
-_BRANCHES = frozenset({"b", "bne", "bls"})
+_BRANCHES = frozenset({"b", "bne", "bls", "bgt"})
+_VECTOR_LOADS = ("vldr", "vstr")
 _NUMBERS = {"sp": 13, "lr": 14, "pc": 15}
 _LOW = 8
 
@@ -31,6 +32,15 @@ class Instruction:
     @cached_property
     def branches(self) -> bool:
         return self.mnemonic in _BRANCHES
+
+    @cached_property
+    def is_helium(self) -> bool:
+        """True of an instruction on vectors."""
+        return self.mnemonic[0] == "v" and not self.registers_are_listed
+
+    @property
+    def registers_are_listed(self) -> bool:
+        return self.operands[-1:] != () and self.operands[-1].startswith("{")
 
     @property
     def registers_listed(self) -> int:
@@ -54,7 +64,9 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
     name = instruction.mnemonic
     if instruction.loads:
         return 1 if before is not None and before.loads and before.operands[0] != instruction.address_register else 2
-    if name in ("ldmia", "ldmdb", "stmia", "stmdb", "push", "pop"):
+    if instruction.is_helium:
+        return _vector_cycles(name, before)
+    if instruction.registers_are_listed:
         return 1 + instruction.registers_listed + ("pc" in instruction.operands[-1])
     if name in ("ldrd", "strd"):
         return 3
@@ -62,6 +74,16 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
         indexed = re.match(r"\[\w+, *r", instruction.operands[1]) is not None
         return 2 if indexed and not (before is not None and before.loads) else 1
     return {"sdiv": 6, "udiv": 6, "mla": 2, "mls": 2, "bx": 2}.get(name, 1)
+
+
+def _vector_cycles(name: str, before: Instruction | None) -> int:
+    """Two beats of 64 bits, one of which overlaps with the vector instruction before it if only one of them loads."""
+    overlaps = (
+        before is not None
+        and before.is_helium
+        and name.startswith(_VECTOR_LOADS) != before.mnemonic.startswith(_VECTOR_LOADS)
+    )
+    return 1 if overlaps else 2
 
 
 @cache

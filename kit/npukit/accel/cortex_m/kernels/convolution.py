@@ -97,7 +97,7 @@ def _flattened(walk: Walk) -> Walk:
     return replace(walk, lines=1, pixels=walk.lines * walk.pixels)
 
 
-def _runs(layer: Layer, source: Layout) -> Iterator[Run]:
+def runs(layer: Layer, source: Layout) -> Iterator[Run]:
     """The bytes a window covers, joined where they lie together."""
     (rows, columns), channels = layer.window.kernel, layer.input_shape[2]
     across = source.column_stride * layer.window.dilation[1]
@@ -121,7 +121,7 @@ def _attempt(
     fast = fast_requantization(layer.requantization, layer.output_zero, exponents, unsigned=unsigned)
     scaled = packing is Packing.PAIR_WORDS and density is Density.HALFWORDS
     gather = Gather(
-        tuple(_runs(layer, source)),
+        tuple(runs(layer, source)),
         walk.input_step,
         scaled,
         4 if density is Density.HALFWORDS else 8,

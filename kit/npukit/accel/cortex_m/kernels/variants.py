@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels import helium
 from npukit.accel.cortex_m.kernels.add import add
 from npukit.accel.cortex_m.kernels.border import copy_with_border
 from npukit.accel.cortex_m.kernels.convolution import convolution
@@ -24,6 +25,8 @@ def kernels(
     layer: Layer, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
 ) -> Iterator[Kernel | Refusal]:
     """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
+    if layer.helium:
+        yield from _vectors(layer, sources[0], target, byte_worth)
     match layer.attributes:
         case Conv2d():
             yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
@@ -39,3 +42,11 @@ def kernels(
         case Reshape():
             yield copy_with_border(layer.name, sources[0], target, layer.input_zero)
             yield copy_to_planes(layer.name, sources[0], target, layer.input_zero)
+
+
+def _vectors(layer: Layer, source: Layout, target: Layout, byte_worth: float) -> Iterator[Kernel | Refusal]:
+    match layer.attributes:
+        case Conv2d() | Dense():
+            yield helium.products(layer, source, target, byte_worth)
+        case DepthwiseConv2d():
+            yield helium.depthwise(layer, source, target)

@@ -1,0 +1,177 @@
+"""Helium's kernels: convolutions, depthwise ones and dense layers on pixels, whatever their shifts and zero points.
+
+The zero point of the input is in the bias, so that a border of zero points adds nothing; weights that are added to fill
+a vector are zero, so that any input may lie under them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from npukit.accel.cortex_m.code import helium_depthwise, helium_products
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, Assembly
+from npukit.accel.cortex_m.code.convolution_code import Walk
+from npukit.accel.cortex_m.code.gather import Run
+from npukit.accel.cortex_m.code.helium import CHUNK, LANES, PUSHED_BYTES
+from npukit.accel.cortex_m.code.helium_depthwise import CHANNEL_ORDER, MOST_TAPS, DepthwisePlan
+from npukit.accel.cortex_m.code.helium_products import ProductsPlan, unrollings
+from npukit.accel.cortex_m.code.requantize import clamp_refusal
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
+from npukit.accel.cortex_m.kernels.convolution import runs, walk_over
+from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.net.ops import Dense
+
+_ONE_PIXEL = Walk(1, 1, 0, 0, 0, 0)
+_IMMEDIATE = 4095
+_LEAST_WEIGHT = -127
+
+
+def products(layer: Layer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+    """A convolution or a dense layer."""
+    variant = "Helium products"
+    reason = _layouts_refusal(layer, source, target)
+    if reason:
+        return Refusal(variant, reason)
+    windows = [Run(0, layer.filter.weights[0].size, 0)] if _is_dense(layer) else [*runs(layer, source)]
+    chunks = tuple(run.start + at for run in windows for at in range(0, run.length, CHUNK))
+    walk = (None if _is_dense(layer) else walk_over(layer, source, target)) or _ONE_PIXEL
+    steps = [*np.abs(np.diff(chunks)).tolist(), walk.input_step, walk.output_step]
+    if max(steps) > _IMMEDIATE:
+        return Refusal(variant, f"steps of {max(steps)} bytes are too long for an immediate")
+    origin = 0 if _is_dense(layer) else layer.window_origin(source)
+    plans = [
+        ProductsPlan(walk, chunks, layer.output_shape[2], *_rounding(layer), origin, target.origin, unrolled)
+        for unrolled in unrollings(chunks)
+    ]
+    body = min((helium_products.emit(plan) for plan in plans), key=lambda each: each.cost(byte_worth))
+    stream = _block_stream(layer, list(_chunked(layer, windows)))
+    return _kernel(layer, variant, source, target, body, np.append(_limits(layer), stream))
+
+
+def depthwise(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
+    """A depthwise convolution."""
+    variant = "Helium depthwise"
+    reason = _layouts_refusal(layer, source, target) or clamp_refusal(layer.clamp) or _taps_refusal(layer)
+    if reason:
+        return Refusal(variant, reason)
+    height, width, channels = layer.output_shape
+    (down, across), (wide, near) = layer.window.strides, layer.window.dilation
+    steps = (across * source.column_stride, target.column_stride, down * source.row_stride, target.row_stride)
+    taps = product(*map(range, layer.window.kernel))
+    plan = DepthwisePlan(
+        Walk(height, width, *steps),
+        tuple(y * wide * source.row_stride + x * near * source.column_stride for y, x in taps),
+        channels,
+        *_rounding(layer),
+        layer.window_origin(source),
+        target.origin,
+    )
+    constants = np.append(_limits(layer)[-1:], _channel_stream(layer))
+    return _kernel(layer, variant, source, target, helium_depthwise.emit(plan), constants)
+
+
+def takes_pixels(layer: Layer) -> bool:
+    """True of a depthwise convolution that there is a kernel for, once its input has a border."""
+    return layer.helium and not (clamp_refusal(layer.clamp) or _taps_refusal(layer))
+
+
+def _layouts_refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
+    if source.order is not Order.PIXELS or target.order is not Order.PIXELS:
+        return "planes are not pixels"
+    if _is_dense(layer):
+        return None if source.plain and target.plain else "the elements do not lie together in the order of the model"
+    return layer.border_refusal(source)
+
+
+def _taps_refusal(layer: Layer) -> str | None:
+    if layer.window.taps > MOST_TAPS:
+        return f"a window of {layer.window.taps} taps wants more pointers than there are registers"
+    if layer.filter.weights.min() < _LEAST_WEIGHT:
+        return "two products with the weight -128 do not fit 16 bits"
+    return None
+
+
+def _is_dense(layer: Layer) -> bool:
+    return isinstance(layer.attributes, Dense)
+
+
+def _rounding(layer: Layer) -> tuple[bool, bool]:
+    """True if a channel is shifted to the left; True if halves of negative numbers can be seen in the output."""
+    shifts = layer.requantization.shifts
+    return bool((shifts > 0).any()), bool((shifts < 0).any()) and layer.clamp[0] < layer.output_zero
+
+
+def _kernel(
+    layer: Layer, variant: str, source: Layout, target: Layout, body: Assembly, constants: np.ndarray
+) -> Kernel:
+    return Kernel(
+        symbol=layer.name,
+        variant=variant,
+        condition="any shifts",
+        body=body,
+        constants=(Constant(f"{layer.name}_stream", constants),),
+        inputs=(source,),
+        output=target,
+        stack_bytes=PUSHED_BYTES + (helium_depthwise if "depthwise" in variant else helium_products).FRAME_BYTES,
+        reads_beyond=CHUNK - 1,
+    )
+
+
+def _limits(layer: Layer) -> np.ndarray:
+    return np.array([*layer.clamp, layer.output_zero], np.int32)
+
+
+def _chunked(layer: Layer, windows: list[Run]) -> Iterator[np.ndarray]:
+    """The weights of all output channels for each 16 inputs."""
+    weights = layer.filter.weights.reshape(layer.output_shape[2], -1)
+    for run in windows:
+        for at in range(0, run.length, CHUNK):
+            some = weights[:, run.position + at : run.position + min(at + CHUNK, run.length)]
+            yield np.pad(some, ((0, 0), (0, CHUNK - some.shape[1])))
+
+
+def _block_stream(layer: Layer, chunks: list[np.ndarray]) -> np.ndarray:
+    """The constants in the order of reading: for each four channels biases, weights, then the factors of their sums."""
+    sums = layer.filter.weights.reshape(layer.output_shape[2], -1).astype(np.int64).sum(1)
+    biases, factors = _biases(layer, sums), _factors(layer)
+    parts = []
+    for first in range(0, layer.output_shape[2], LANES):
+        few = slice(first, first + LANES)
+        weights = [_filled(chunk[few], LANES).ravel().view(np.int32) for chunk in chunks]
+        parts += [_filled(biases[few], LANES), *weights, *(_filled(each[few], LANES) for each in factors)]
+    return np.concatenate(parts)
+
+
+def _channel_stream(layer: Layer) -> np.ndarray:
+    """The constants in the order of reading: for each 16 channels biases, the weights of each tap, then the factors of
+    each vector of sums."""
+    taps = layer.filter.weights.reshape(-1, layer.output_shape[2])
+    biases, factors = _biases(layer, taps.astype(np.int64).sum(0)), _factors(layer)
+    order, parts = np.array(CHANNEL_ORDER), []
+    for first in range(0, layer.output_shape[2], CHUNK):
+        few = slice(first, first + CHUNK)
+        parts += [_filled(biases[few], CHUNK)[order]]
+        parts += [_filled(tap[few], CHUNK).view(np.int32) for tap in taps]
+        scaled = np.stack([_filled(each[few], CHUNK)[order].reshape(-1, LANES) for each in factors], 1)
+        parts += [scaled.ravel()]
+    return np.concatenate(parts)
+
+
+def _biases(layer: Layer, weights: np.ndarray) -> np.ndarray:
+    return (layer.filter.bias.astype(np.int64) - layer.input_zero * weights).astype(np.int32)
+
+
+def _factors(layer: Layer) -> list[np.ndarray]:
+    shifts = np.asarray(layer.requantization.shifts, np.int32)
+    left = [np.maximum(shifts, 0)] if _rounding(layer)[0] else []
+    return [np.asarray(layer.requantization.multipliers, np.int64).astype(np.int32), np.minimum(shifts, 0), *left]
+
+
+def _filled(values: np.ndarray, count: int) -> np.ndarray:
+    """Values, and zeros for channels that are not there."""
+    missing = count - len(values)
+    return np.ascontiguousarray(np.pad(values, ((0, missing), *((0, 0) for _ in values.shape[1:]))))
