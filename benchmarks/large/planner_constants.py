@@ -3,8 +3,8 @@
     python benchmarks/large/planner_constants.py SEARCH MODEL... [--board NAME] [--constants NAME ...]
         [--pes COUNT] [--preprocess layout=NHWC]
 
-SEARCH is one of `SEARCHES`: `batches` or `low-memory` for throughput; `frame`, `list-schedule` or
-`wide-frame` for latency. Each of its
+SEARCH is one of `SEARCHES`: `batches`, `small-batches` or `low-memory` for throughput; `frame`,
+`list-schedule` or `wide-frame` for latency. Each of its
 constants is set to each of its other values in turn, with all else as it is, and each model is planned. A line says by
 how much the predicted interval is longer than with the constant as it stands, model by model, and how many times as
 many seconds of the processor the planner took for all of them.
@@ -60,6 +60,20 @@ SEARCHES: Mapping[str, Search] = {
             "batch_search.data_parallel.FORESEEN": (0.0, 0.05),
             "batch_search.group_trials.WELL_USED": (0.85, 0.97),
             "batch_search.group_trials.MOST_MICRO_BATCHES": (1, 2, 8),
+            "batch_search.group_trials.NEARLY_FITS": (0, 24 << 10),
+            "batch_search.group_trials.SECOND_MICRO_BATCH": (0, 24 << 10),
+            "batch_search.group_trials.EACH_MICRO_BATCH": (0.1, 1.0),
+        },
+    ),
+    "small-batches": Search(
+        "throughput",
+        "pe-mesh",
+        {
+            "batch_search.throughput.ROUNDS": (1, 6),
+            "batch_search.throughput.INTERLEAVED": ((1,), (1, 2), (1, 2, 3, 4, 6, 8)),
+            "batch_search.throughput.MICRO_BATCHES": ((), (2,), (2, 4, 8)),
+            "batch_search.throughput.WORTH": (0.9, 1.0),
+            "batch_search.throughput.PRICES": ((0.0,), (0.0, 0.06, 0.6)),
         },
     ),
     "low-memory": Search(
@@ -89,6 +103,8 @@ SEARCHES: Mapping[str, Search] = {
             "search.neighbours.WEIGHTS": ((1.0,), (1.0, 1.1, 0.9, 1.2, 0.8, 1.5, 0.5, 2.0, 0.3)),
             "search.neighbours.WIDTH": (6, 30),
             "search.neighbours.WALKED": (0, 20_000, 180_000),
+            "search.neighbours.NEAREST": (4, 64),
+            "predict.memory.PACKINGS": (1, 200),
             "search.splits.SHORT": (0, 2400),
             "k_split.PRODUCTS": (320, 1280),
         },

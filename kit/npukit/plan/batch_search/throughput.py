@@ -1,4 +1,7 @@
-"""The most frames a cycle: groups of PEs of every size, constants kept or streamed, compared by simulation."""
+"""The most frames a cycle: groups of PEs of every size, constants kept or streamed, compared by simulation.
+
+`benchmarks/large/planner_constants.py small-batches` measures what the constants are worth.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ An op is tried in splits of each size, on the PEs that hold its inputs and on th
 for its constants. So layers that read the same tensor lie side by side, alike layers lie on other PEs as soon as the
 first ones are full, and nothing crosses the border of a chip that need not. It takes a single pass over the ops, where
 `layout_search.py` weighs layouts of all tensors against each other and places every op from the first PE on.
+`benchmarks/large/planner_constants.py list-schedule` measures what the constants are worth.
 """
 
 from __future__ import annotations

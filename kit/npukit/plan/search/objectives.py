@@ -28,6 +28,7 @@ PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles a byte of constants costs: raised until the plan fits."""
 
 STREAMING_PRICES = (0.0, 0.06)
+"""Prices tried where constants are streamed: 0.06 makes a held-out network of inverted bottlenecks 4.9 % faster."""
 
 FRUGAL = 4
 """The part of a PE's memory that a tile's inputs and output may take where nothing fits, however slow that is."""
@@ -40,6 +41,8 @@ IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
 SMALL_MESH = 20
+"""PEs on which there is time to walk to neighbours of a frame and to emit batches whole."""
+
 THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 """Efforts for meshes of up to SMALL_MESH PEs, and of more."""
 
