@@ -33,7 +33,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("docs/tuning", "docs/troubleshooting", "docs/platforms", "examples/digits/README"),
     ),
     "Boards": (
-        *("docs/boards", "docs/flash", "docs/farm", "docs/emulators", "docs/renode", "docs/protocol"),
+        *("docs/boards", "docs/flash", "docs/farm", "docs/emulators", "docs/renode", "docs/protocol", "docs/spec"),
         *("boards/pe-mesh", "SECURITY"),
     ),
     "Extend": (

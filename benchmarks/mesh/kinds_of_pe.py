@@ -66,6 +66,8 @@ BOARDS = {
     "RISC-V, 16 PEs": ("pe-mesh-rv", 16),
     "half with array": (HALF, 16),
     "two accelerators": (TWO, 16),
+    "spinnaker2, 16 PEs": ("spinnaker2", 16),
+    "spinnaker2, all PEs": ("spinnaker2", 148),
 }
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "build_networks",
     "emulate",
     "export",
+    "export_spec",
     "farm_bench",
     "fit",
     "fit_networks",
@@ -429,6 +430,16 @@ def export(
 
     (progress or Silent()).stage("export")
     return write(load(folder), Path(output), portable, Path(labels) if labels else None, force=force)
+
+
+def export_spec(folder: Folder, output: Path | str, *, force: bool = False) -> tuple[str, ...]:
+    """Write the memory image of each PE and a `spec.json` that says what is sent and read (`docs/spec.md`).
+
+    What is sent are the build's golden inputs. The files that were written.
+    """
+    from npukit.library.write import export_spec as write
+
+    return write(load(folder), Path(output), force=force)
 
 
 def tune(

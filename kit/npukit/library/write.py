@@ -11,6 +11,7 @@ from typing import Any
 from npukit.errors import NpukitError
 from npukit.library.archive import archive
 from npukit.library.sources import AUTHOR, PROPERTIES, library
+from npukit.library.spec import SPEC, spec_files
 from npukit.project.build_folder import Build
 from npukit.writing import told_if_unwritable, write_file
 
@@ -47,6 +48,16 @@ def export(build: Build, output: Path, portable: bool, labels: Path | None = Non
 
 
 _TRIES = ("another folder with -o", "remove {}")
+
+
+def export_spec(build: Build, output: Path, *, force: bool = False) -> tuple[str, ...]:
+    """Memory images and their `spec.json`, into a folder that is new, empty, or with `force` such an export."""
+    if output.exists() and any(output.iterdir()) and not (force and (output / SPEC).is_file()):
+        raise NpukitError(f"{output} is there already", tries=[way.format(output) for way in _TRIES])
+    files = spec_files(build)
+    with told_if_unwritable(output):
+        _write_folder(output, files)
+    return tuple(sorted(files))
 
 
 def _is_replaceable(output: Path, force: bool) -> bool:

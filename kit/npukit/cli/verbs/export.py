@@ -25,6 +25,9 @@ def export(
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="FILE", help="Names of the output's values, one a line.")
     ] = None,
+    spec: Annotated[
+        bool, typer.Option("--spec", help="Instead: each PE's memory, and a spec.json of what is sent and read.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a library that npukit wrote there before.")] = False,
 ) -> None:
     """Write the network of a build as C sources to drop into one's own firmware, with the drivers of its accelerators.
@@ -34,6 +37,11 @@ def export(
     """
     from npukit import api
 
+    if spec:
+        files = api.export_spec(build, output, force=force)
+        terminal.result({"output": str(output), "kind": "spec", "files": files})
+        terminal.print(f"spec.json and {len(files) - 1} memory images: {output}")
+        return
     exported = api.export(build, output, portable=portable, labels=labels, force=force, progress=terminal)
     terminal.result(exported.to_json())
     terminal.print(
