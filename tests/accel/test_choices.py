@@ -106,6 +106,30 @@ def test_tuning_finds_the_fastest_where_the_cost_does_not_know(tmp_path: Path, m
     assert again.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
+TWO_LEVELS = """
+    abilities = Abilities(memories={"near": 1024, "far": 2048})
+
+    def cost(self, net, op, output):
+        plain = super().cost(net, op, output)
+        saved = {"near": 9, "far": 4}[op.places[0][0]] if op.places else 0
+        return replace(plain, cycles=plain.cycles - saved)
+
+    def lower(self, tile):
+        assert [name for name, _ in tile.op.places] == tile.op.choice.split()[2:]
+        return super().lower(tile)
+"""
+
+
+def test_a_build_with_constants_on_two_levels_of_memory_runs(tmp_path: Path) -> None:
+    """Each level takes what saves most until it is full; the emulated board computes the same."""
+    choices = "[Choice('8 pixels'), Choice('8 pixels near', {'near': 700}), Choice('8 pixels far', {'far': 700})]"
+    levels = board(tmp_path, choices, TWO_LEVELS.strip())
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", levels, pes=1, engine="systolic8x8")
+    kept = {place for op in built.net().ops for place in op.places}
+    assert kept == {("near", 0), ("far", 0), ("far", 704)}
+    assert api.validate(built.folder, cases=2).passed
+
+
 @pytest.mark.parametrize(
     ("choices", "change", "says"),
     [
