@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,7 @@ CONTRADICTIONS = {
 def test_numbers_that_contradict_each_other_are_named_and_do_not_fit(tmp_path: Path, fault: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(PE_MESH.replace(*CONTRADICTIONS[fault]))
-    with pytest.raises(DoesNotFit, match=fault) as found:
+    with pytest.raises(DoesNotFit, match=rf"mine\.toml, line \d+ contradicts itself: .*{fault}") as found:
         load_board(str(path))
     assert found.value.exit_status == 3
 
@@ -186,6 +187,23 @@ ABSURD = {
 def test_absurd_figures_end_at_once(tmp_path: Path, fault: str) -> None:
     assert ABSURD[fault][0] in PE_MESH
     assert fault in wrong(tmp_path, PE_MESH.replace(*ABSURD[fault], 1))
+
+
+@pytest.mark.parametrize("given", ["-1", "true", "nan", "1" + "0" * 30, '"x"', "[]", "1.5", "2020-01-01"])
+def test_whatever_a_field_is_it_is_read_or_refused_with_its_line(tmp_path: Path, given: str) -> None:
+    path, lines = tmp_path / "mine.toml", PE_MESH.splitlines()
+    fields = [(number, line.split(" = ")[0]) for number, line in enumerate(lines) if " = " in line and line[0] != "#"]
+    refusals = list[str]()
+    for number, field in fields:
+        path.write_text("\n".join([*lines[:number], f"{field} = {given}", *lines[number + 1 :]]))
+        with suppress(NpukitError):
+            load_board(str(path))
+            continue
+        with pytest.raises(NpukitError) as found:
+            load_board(str(path))
+        refusals.append(found.value.message)
+    assert refusals
+    assert all("mine.toml, line " in message for message in refusals)
 
 
 def test_two_accelerators_of_one_name(tmp_path: Path) -> None:

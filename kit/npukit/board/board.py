@@ -30,17 +30,17 @@ Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
 
 
-Count = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+Count = Annotated[int, Field(strict=True, ge=0, le=0xFFFF_FFFF)]
 """Bytes, cycles or links, as the firmware's 32 bits hold them."""
-Positive = Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]
-Pin = Annotated[int, Field(ge=0, lt=256)]
+Positive = Annotated[int, Field(strict=True, gt=0, le=0xFFFF_FFFF)]
+Pin = Annotated[int, Field(strict=True, ge=0, lt=256)]
 UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}(:[0-9a-f]{4})?$")]
-Side = Annotated[int, Field(gt=0, le=1024)]
+Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 """Columns or rows of a grid: the largest known boards have 48 chips of 8 x 19."""
 
-Microwatts = Annotated[float, Field(ge=0, le=1e9)]
+Microwatts = Annotated[float, Field(strict=True, ge=0, le=1e9)]
 """Up to a kilowatt: more than any chip takes."""
-Picojoules = Annotated[float, Field(ge=0, le=1e9)]
+Picojoules = Annotated[float, Field(strict=True, ge=0, le=1e9)]
 
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
 """The path of a file that comes with a tool: it leads nowhere else."""
@@ -54,7 +54,7 @@ class Core(_Part):
     """The processor of every PE."""
 
     cpu: str
-    clock_hz: int = Field(gt=0, le=100_000_000_000)
+    clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)
 
     @field_validator("cpu")
     @classmethod
@@ -72,7 +72,7 @@ class Memory(_Part):
     """One memory region as the core sees it, and what the linker may put there."""
 
     name: Word
-    origin: int = Field(ge=0, le=0xFFFF_FFFF)
+    origin: int = Field(strict=True, ge=0, le=0xFFFF_FFFF)
     size: Positive
     holds: tuple[Holds, ...]
 
@@ -136,7 +136,7 @@ class Noc(_Part):
     """
 
     base: Address
-    flags: int = Field(gt=0, le=256)
+    flags: int = Field(strict=True, gt=0, le=256)
     shared: bool = False
     window: Address = 0
     port_bytes_per_cycle: Positive
@@ -200,7 +200,7 @@ class AcceleratorSlot(_Part):
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     base: Address | None = None
     plugin: Path | None = Field(default=None, exclude=True)
-    figures: dict[Word, int] = {}
+    figures: dict[Word, Annotated[int, Field(strict=True)]] = {}
 
     @field_validator("plugin")
     @classmethod
@@ -225,8 +225,8 @@ class Kind(_Part):
 class EnergyLevel(_Part):
     """A supply voltage with its clock: the power of a PE asleep beyond one that is off, and what work adds to it."""
 
-    volts: float = Field(gt=0, le=100)
-    clock_hz: int = Field(gt=0, le=100_000_000_000)
+    volts: float = Field(strict=True, gt=0, le=100)
+    clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)
     pe_asleep_uw: Microwatts
     pj_per_core_cycle: Picojoules
     pj_per_mac: Picojoules
@@ -244,8 +244,8 @@ class Energy(_Part):
     pj_per_byte_hop: Picojoules = 0
     pj_per_dram_byte: Picojoules = 0
     dram_idle_uw: Microwatts = 0
-    uncertainty_percent: float = Field(gt=0, le=100)
-    traffic_uncertainty_percent: float = Field(default=0, ge=0, le=1000)
+    uncertainty_percent: float = Field(strict=True, gt=0, le=100)
+    traffic_uncertainty_percent: float = Field(strict=True, default=0, ge=0, le=1000)
     level: tuple[EnergyLevel, ...] = Field(min_length=1, max_length=16)
 
 
@@ -304,18 +304,11 @@ class Board(_Part):
         return {key: value for key, value in tables.items() if key != "hal_file"}
 
     @model_validator(mode="after")
-    def _every_kind_has_one_home(self) -> Board:
-        for kind in ("code", "constants", "activations", "stack"):
-            homes = [m.name for m in self.memory if kind in m.holds]
-            if len(homes) != 1:
-                raise ValueError(f"{kind} must have exactly one memory to live in, not {homes or 'none'}")
-        return self
-
-    @model_validator(mode="after")
     def _numbers_agree(self) -> Board:
         fault = next(contradictions(self), None)
         if fault:
-            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": fault})
+            where, told = fault
+            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": told, "where": where})
         return self
 
     @property
@@ -392,7 +385,9 @@ def load_board(name: str) -> Board:
         raise NpukitError(f"board file {path} is not TOML: {error}") from error
     except ValidationError as error:
         if error.errors()[0]["type"] == CONTRADICTION:
-            message = f"board file {path} contradicts itself: {error.errors()[0]['msg']}"
+            fault = error.errors()[0]
+            place = _place(path, fault.get("ctx", {})["where"])
+            message = f"board file {place} contradicts itself: {fault['msg']}"
             raise DoesNotFit(message, tries=["docs/boards.md", "npukit boards"]) from error
         place = _place(path, error.errors()[0]["loc"])
         raise NpukitError(f"board file {place} is wrong: {_first_fault(error)}") from error

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+Address = Annotated[int, Field(strict=True, ge=0, le=0xFFFF_FFFF)]
 Offset = Annotated[int, Field(ge=0, lt=0x1000)]
 """A register's distance from its device's base address."""
 Bits = tuple[Offset, Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]]
