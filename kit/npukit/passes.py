@@ -19,6 +19,7 @@ from npukit.net.passes.at_link import with_ends_at_link
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.products import with_transposing_products
 from npukit.net.passes.repeats import with_repeats_as_resizing
+from npukit.net.passes.requantised import with_requantising_tables
 from npukit.net.passes.states import with_states_in_place
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
@@ -65,6 +66,7 @@ PLACING = (
     Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),
     Pass("subgraphs", lambda net, wanted: with_subgraphs_of(net, wanted.engines, wanted.only)),
     Pass("patterns", lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only)),
+    Pass("tables", lambda net, wanted: with_requantising_tables(net)),
     Pass("choices", lambda net, wanted: with_choices(net, wanted.engines, wanted.chosen)),
     Pass("strict", lambda net, wanted: _strict(net) if wanted.strict else net),
     Pass("overlap", lambda net, wanted: in_overlapping_order(net, wanted.engines)),
