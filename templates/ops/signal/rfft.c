@@ -10,36 +10,42 @@ for (int32_t row = 0; row < rows; ++row) {
     int32_t span = 1;
     for (int32_t step = 0; step < p4_size; ++step) {
         const int32_t radix = p4[step], stride = points / (span * radix);
+        const int32_t legs = radix == 2 ? radix : 4;
+        const int32_t turns = radix == 2 ? points / radix : points / 4;
         const wide share = largest / radix;
-        for (int32_t first = 0; first < points; first += span * radix) {
-            for (int32_t at = 0; at < span; ++at) {
-                number real[4], imaginary[4];
-                for (int32_t leg = 0; leg < radix; ++leg) {
-                    const int32_t here = 2 * (first + leg * span + at), factor = 2 * leg * at * stride;
-                    real[leg] = (number)((values[here] * share + half) >> bits);
-                    imaginary[leg] = (number)((values[here + 1] * share + half) >> bits);
-                    if (leg > 0) {
-                        const wide a = real[leg], b = imaginary[leg], c = p2[factor], d = p2[factor + 1];
-                        real[leg] = (number)((a * c - b * d + half) >> bits);
-                        imaginary[leg] = (number)((a * d + b * c + half) >> bits);
-                    }
+        int32_t first = 0, at = 0;
+        for (int32_t turn = 0; turn < turns; ++turn) {
+            number real[4], imaginary[4];
+            for (int32_t leg = 0; leg < legs; ++leg) {
+                const int32_t here = 2 * (first + leg * span + at), factor = 2 * leg * at * stride;
+                real[leg] = (number)((values[here] * share + half) >> bits);
+                imaginary[leg] = (number)((values[here + 1] * share + half) >> bits);
+                if (leg > 0) {
+                    const wide a = real[leg], b = imaginary[leg], c = p2[factor], d = p2[factor + 1];
+                    real[leg] = (number)((a * c - b * d + half) >> bits);
+                    imaginary[leg] = (number)((a * d + b * c + half) >> bits);
                 }
-                number *made = &values[2 * (first + at)];
-                if (radix == 2) {
-                    made[0] = (number)(real[0] + real[1]);
-                    made[1] = (number)(imaginary[0] + imaginary[1]);
-                    made[2 * span] = (number)(real[0] - real[1]);
-                    made[2 * span + 1] = (number)(imaginary[0] - imaginary[1]);
-                } else {
-                    made[0] = (number)(real[0] + real[2] + real[1] + real[3]);
-                    made[1] = (number)(imaginary[0] + imaginary[2] + imaginary[1] + imaginary[3]);
-                    made[2 * span] = (number)(real[0] - real[2] + imaginary[1] - imaginary[3]);
-                    made[2 * span + 1] = (number)(imaginary[0] - imaginary[2] - real[1] + real[3]);
-                    made[4 * span] = (number)(real[0] + real[2] - real[1] - real[3]);
-                    made[4 * span + 1] = (number)(imaginary[0] + imaginary[2] - imaginary[1] - imaginary[3]);
-                    made[6 * span] = (number)(real[0] - real[2] - imaginary[1] + imaginary[3]);
-                    made[6 * span + 1] = (number)(imaginary[0] - imaginary[2] + real[1] - real[3]);
-                }
+            }
+            number *made = &values[2 * (first + at)];
+            if (radix == 2) {
+                made[0] = (number)(real[0] + real[1]);
+                made[1] = (number)(imaginary[0] + imaginary[1]);
+                made[2 * span] = (number)(real[0] - real[1]);
+                made[2 * span + 1] = (number)(imaginary[0] - imaginary[1]);
+            } else {
+                made[0] = (number)(real[0] + real[2] + real[1] + real[3]);
+                made[1] = (number)(imaginary[0] + imaginary[2] + imaginary[1] + imaginary[3]);
+                made[2 * span] = (number)(real[0] - real[2] + imaginary[1] - imaginary[3]);
+                made[2 * span + 1] = (number)(imaginary[0] - imaginary[2] - real[1] + real[3]);
+                made[4 * span] = (number)(real[0] + real[2] - real[1] - real[3]);
+                made[4 * span + 1] = (number)(imaginary[0] + imaginary[2] - imaginary[1] - imaginary[3]);
+                made[6 * span] = (number)(real[0] - real[2] - imaginary[1] + imaginary[3]);
+                made[6 * span + 1] = (number)(imaginary[0] - imaginary[2] + real[1] - real[3]);
+            }
+            at += 1;
+            if (at == span) {
+                at = 0;
+                first += span * radix;
             }
         }
         span *= radix;

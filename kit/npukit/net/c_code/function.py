@@ -43,7 +43,10 @@ _WORDS_OF_C = frozenset(_UNUSED.split())
 LONGEST = 1 << 20
 """Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
-_LOOP = re.compile(r"for \((?:\w+ \w+ = ([^;]+))?; \w+(?: \+ \d+)? <(=?) ([^;]+); (?:\+\+\w+|\w+ \+= (\d+))\)")
+_LOOP = re.compile(
+    r"for \((?:\w+ \w+ = (?P<first>[^;]+))?; (?P<name>\w+)(?: \+ \d+)? <(?P<even>=?) (?P<last>[^;]+);"
+    r" (?:\+\+\w+|\w+ \+= (?P<step>\d+))\)"
+)
 _NAMED = re.compile(r"const int32_t (\w+) = ([^;,]+);")
 _OPERATION = re.compile(r"[-+*/%<>?]|\[")
 
@@ -106,7 +109,7 @@ def _cost(line: str) -> int:
 
 def _lines(code: str) -> Iterator[tuple[int, str]]:
     """Each line, with the number of times that it is run at most; once, of a loop whose bounds are not known."""
-    depths, known = [1], dict[str, Interval]()
+    depths, known, rests = [1], dict[str, Interval](), dict[tuple[str, str], int]()
     for line in map(str.strip, code.splitlines()):
         if line.startswith("}"):
             depths = depths[:-1] or [1]
@@ -116,14 +119,18 @@ def _lines(code: str) -> Iterator[tuple[int, str]]:
             known |= {named[1]: number(value, 1)} if value is not None else {}
         if line.endswith("{"):
             loop = _LOOP.match(line)
-            depths.append(depths[-1] * (_turns(loop, known) if loop else 1))
+            depths.append(depths[-1] * (_turns(loop, known, rests) if loop else 1))
 
 
-def _turns(loop: re.Match[str], known: Known) -> int:
-    first, last = _most(loop[1] or "0", known), _most(loop[3], known)
+def _turns(loop: re.Match[str], known: Known, rests: dict[tuple[str, str], int]) -> int:
+    """The turns of a loop. One that goes on where another of the same end left off has what did not fill its steps."""
+    first, last, step = _most(loop["first"] or "0", known), _most(loop["last"], known), int(loop["step"] or 1)
     if first is None or last is None:
         return 1
-    return -(-max(last + len(loop[2]) - first, 0) // int(loop[4] or 1))
+    turns = -(-max(last + len(loop["even"]) - first, 0) // step)
+    rest = rests.get((loop["name"], loop["last"]), turns) if loop["first"] is None else turns
+    rests[loop["name"], loop["last"]] = step - 1
+    return min(turns, rest)
 
 
 def _most(text: str, known: Known) -> int | None:
