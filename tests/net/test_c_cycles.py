@@ -23,6 +23,7 @@ def in_loop(header: str, before: str = "") -> str:
         ("int32_t i = 0; i < 10; i += 4", "", 3),
         ("; i + 3 < size; i += 4", "const int32_t size = part == 0 ? 28 : 20;\n", 7),
         ("; i < 30; ++i", "for (; i + 3 < 30; i += 4) {\n}\n", 3),
+        ("uint32_t i = p0[3]; i > 0; i >>= 2", "", 16),
         ("int32_t i = 0; i < p0[3]; ++i", "", 1),
         ("int32_t i = 0; i < least; ++i", "const int32_t least = p0[3];\n", 1),
     ],

@@ -47,6 +47,9 @@ _LOOP = re.compile(
     r"for \((?:\w+ \w+ = (?P<first>[^;]+))?; (?P<name>\w+)(?: \+ \d+)? <(?P<even>=?) (?P<last>[^;]+);"
     r" (?:\+\+\w+|\w+ \+= (?P<step>\d+))\)"
 )
+_SHIFTS = re.compile(r"for \([^;]*; \w+ > 0; \w+ >>= (\d+)\)")
+_SHIFTED_BITS = 32
+"""Bits that a loop shifts out: all of a word, or half of those of a long one."""
 _NAMED = re.compile(r"const int32_t (\w+) = ([^;,]+);")
 _OPERATION = re.compile(r"[-+*/%<>?]|\[")
 
@@ -118,8 +121,9 @@ def _lines(code: str) -> Iterator[tuple[int, str]]:
             value = _most(named[2], known)
             known |= {named[1]: number(value, 1)} if value is not None else {}
         if line.endswith("{"):
-            loop = _LOOP.match(line)
-            depths.append(depths[-1] * (_turns(loop, known, rests) if loop else 1))
+            loop, shifts = _LOOP.match(line), _SHIFTS.match(line)
+            turns = _turns(loop, known, rests) if loop else _SHIFTED_BITS // max(int(shifts[1]), 1) if shifts else 1
+            depths.append(depths[-1] * turns)
 
 
 def _turns(loop: re.Match[str], known: Known, rests: dict[tuple[str, str], int]) -> int:
