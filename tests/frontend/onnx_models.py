@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from onnx import TensorProto, helper, numpy_helper
 
 from oracles.onnx_runtime import Session
@@ -22,6 +23,7 @@ class Graph:
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
+    opset: int = 17
 
     def constant(self, name: str, value: np.ndarray | float) -> str:
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
@@ -31,14 +33,14 @@ class Graph:
         self.nodes.append(helper.make_node(kind, list(inputs), [output], name=f"{kind}_{output}", **attributes))
         return output
 
-    def dequantized(self, name: str, scale: Any, zero: Any, dtype: str = "int8", axis: int = 1) -> str:
+    def dequantized(self, name: str, scale: Any, zero: Any, dtype: DTypeLike = "int8", axis: int = 1) -> str:
         ends = self._ends(f"{name}_in", scale, zero, dtype)
         return self.node("DequantizeLinear", [name, *ends], f"{name}_real", axis=axis)
 
     def quantized(self, name: str, scale: Any, zero: Any, output: str, dtype: str = "int8") -> str:
         return self.node("QuantizeLinear", [name, *self._ends(f"{output}_out", scale, zero, dtype)], output)
 
-    def _ends(self, name: str, scale: Any, zero: Any, dtype: str) -> list[str]:
+    def _ends(self, name: str, scale: Any, zero: Any, dtype: DTypeLike) -> list[str]:
         scales = np.asarray(scale, np.float32)
         zeros = np.broadcast_to(np.asarray(zero, dtype), scales.shape)
         return [self.constant(f"{name}_scale", scales), self.constant(f"{name}_zero", zeros)]
@@ -49,7 +51,7 @@ class Graph:
         ends = [helper.make_tensor_value_info(name, TYPES[dtype], shape) for name, shape in inputs.items()]
         result = [helper.make_tensor_value_info(output, TYPES[result_dtype or dtype], None)]
         graph = helper.make_graph(self.nodes, "graph", ends, result, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
         return onnx.shape_inference.infer_shapes(model)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx_models import Graph, saved
 
+from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
@@ -152,6 +154,27 @@ def test_matmul_and_softmax(tmp_path: Path) -> None:
     graph.node("MatMul", [graph.dequantized("x", 0.03, 1), graph.dequantized("w", 0.01, 0)], "product")
     graph.quantized("product", 0.3, 7, "y")
     compared(graph, "y", tmp_path, x=int8(11, 20, 12))
+
+
+def of_four_bits(dtype: type, zero: int) -> Graph:
+    graph = Graph(opset=21)
+    graph.constant("w", (int8(10, 12, 9) // 16 + zero).astype(dtype))
+    real = [graph.dequantized("x", 0.03, 1), graph.dequantized("w", 0.1, zero, dtype)]
+    graph.node("MatMul", real, "product")
+    graph.quantized("product", 0.3, 7, "y")
+    return graph
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [(ml_dtypes.int4, 0), (ml_dtypes.uint4, 8)])
+def test_weights_of_four_bits(dtype: type, zero: int, tmp_path: Path) -> None:
+    compared(of_four_bits(dtype, zero), "y", tmp_path, x=int8(11, 20, 12))
+
+
+def test_four_bits_that_more_than_weights_have_are_refused(tmp_path: Path) -> None:
+    graph = of_four_bits(ml_dtypes.int4, 0)
+    graph.node("QuantizeLinear", ["product", "w_in_scale", "w_in_zero"], "z")
+    with pytest.raises(NpukitError, match=r"QuantizeLinear .* reads 'w_in_zero', which has 4 bits a number"):
+        load_net_from_model(saved(graph.model({"x": (20, 12)}, "y"), tmp_path))
 
 
 def test_softmax(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     _check_structure(model, path.name)
     check_inferred(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
+    _widen(model, path.name)
     _fix(model, input_shapes, path.name)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     model = rewritten(folded(model, shapes, path.name), path.name)
@@ -107,6 +108,21 @@ def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
     variadic = wanted and wanted[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
     if variadic and not all(node.input[len(wanted) - 1 :]):
         raise NpukitError(f"{place} lacks one of its inputs")
+
+
+def _widen(model: onnx.ModelProto, name: str) -> None:
+    """Constants of 4 bits become those of 8 that mean the same to a DequantizeLinear, which alone may read them."""
+    wider: Mapping[int, type] = {onnx.TensorProto.INT4: np.int8, onnx.TensorProto.UINT4: np.uint8}
+    narrow = {tensor.name: tensor for tensor in constants_of(model.graph) if tensor.data_type in wider}
+    for node in model.graph.node:
+        if node.op_type != "DequantizeLinear" and (given := narrow.keys() & set(node.input)):
+            raise NpukitError(
+                f"{name}: {node.op_type} ({node.name or 'unnamed'}) reads {min(given)!r}, which has 4 bits a number",
+                tries=["4 bits for weights alone: activations of 8 or 16"],
+            )
+    for tensor in narrow.values():
+        wide = numpy_helper.to_array(tensor).astype(wider[tensor.data_type])
+        tensor.CopyFrom(numpy_helper.from_array(wide, tensor.name))
 
 
 def _inputs(model: onnx.ModelProto) -> list[Any]:
