@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import Part, Strides, each_row, from_first, unrolled
 from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm
 
-_AT_ONCE = 4
+_LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
+"""Numbers of a word, and the registers for as many words as are loaded at once."""
 
 
 def norm(rows: int, part: Part, strides: Strides, attributes: Norm, zero: int) -> Assembly:
@@ -16,7 +20,10 @@ def norm(rows: int, part: Part, strides: Strides, attributes: Norm, zero: int) -
     asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")
     with each_row(asm, rows, part, strides):
-        _emit_sums(asm, length)
+        if attributes.centred:
+            _emit_sums(asm, length)
+        else:
+            _emit_squares(asm, length, zero)
         _emit_spread(asm, length, attributes, zero)
         _emit_inverse_root(asm)
         asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
@@ -37,17 +44,31 @@ def _emit_sums(asm: Assembly, length: int) -> None:
     asm.comment("r7 the row's sum, r6 that of its squares")
     asm.emit("mov r6, #0", "mov r7, #0")
     asm.constant("r11", 0x00010001)
-    unrolled(asm, length, _AT_ONCE, lambda first, count: _emit_summands(asm, first, count), end="lr", back=True)
+    pair = ("sxtb16 {0}, {1}", "smlad r7, {0}, r11, r7", "smlad r6, {0}, {0}, r6")
+    _emit_each_four(asm, length, pair, ("add r7, r7, r4", "smlabb r6, r4, r4, r6"))
 
 
-def _emit_summands(asm: Assembly, first: int, count: int) -> None:
-    if count == _AT_ONCE:
-        asm.emit(f"ldr r4, [r0, #{first}]", "sxtb16 r5, r4", "sxtb16 r4, r4, ror #8")
-        asm.emit(*(f"smlad r7, {pair}, r11, r7" for pair in ("r5", "r4")))
-        asm.emit(*(f"smlad r6, {pair}, {pair}, r6" for pair in ("r5", "r4")))
-        return
-    for place in range(first, first + count):
-        asm.emit(f"ldrsb r4, [r0, #{place}]", "add r7, r7, r4", "smlabb r6, r4, r4, r6")
+def _emit_squares(asm: Assembly, length: int, zero: int) -> None:
+    """r6 the sum of the squares of the row's distances from the zero point; r0 stays."""
+    asm.comment("r6 the sum of the squares of distances from the zero point, r11 that taken off both of a pair")
+    asm.emit("mov r6, #0")
+    asm.constant("r11", (-zero & 0xFFFF) * 0x00010001)
+    pair = ("sxtab16 {0}, r11, {1}", "smlad r6, {0}, {0}, r6")
+    _emit_each_four(asm, length, pair, ("add r4, r4, r11", "smlabb r6, r4, r4, r6"))
+
+
+def _emit_each_four(asm: Assembly, length: int, pair: Sequence[str], single: Sequence[str]) -> None:
+    """The same for each pair of a row's numbers, two pairs from a word, and for those of no word, in r4."""
+
+    def emit(first: int, count: int) -> None:
+        words = _WORDS[: count // _LANES]
+        asm.emit(*(f"ldr {word}, [r0, #{first + _LANES * i}]" for i, word in enumerate(words)))
+        for word, turn in product(words, ("", ", ror #8")):
+            asm.emit(*(text.format("r10", word + turn) for text in pair))
+        for place in range(first + _LANES * len(words), first + count):
+            asm.emit(f"ldrsb r4, [r0, #{place}]", *single)
+
+    unrolled(asm, length, _LANES * len(_WORDS), emit, end="lr", back=True)
 
 
 def _emit_spread(asm: Assembly, length: int, attributes: Norm, zero: int) -> None:
@@ -55,11 +76,6 @@ def _emit_spread(asm: Assembly, length: int, attributes: Norm, zero: int) -> Non
     asm.comment("r5:r4 how far the row spreads")
     asm.constant("r10", length)
     if not attributes.centred:
-        asm.comment("squares of distances from the zero point: less 2 z sum, plus n z z")
-        asm.constant("r4", -2 * zero)
-        asm.emit("mul r4, r4, r7", "add r6, r6, r4")
-        asm.constant("r4", length * zero * zero)
-        asm.emit("add r6, r6, r4")
         asm.constant("r7", length * zero)
     asm.emit("umull r4, r5, r6, r10")
     if attributes.centred:
