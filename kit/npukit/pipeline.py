@@ -284,10 +284,12 @@ def _or_in_sums(compiled: Compiled, work: Work) -> Compiled:
     if not wanted:
         return compiled
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
+    problem = Problem(Graph(cut.net), board, cut.engines, work=work, max_pes=len(pes))
     try:
-        planned = plan_around(
-            Problem(Graph(cut.net), board, cut.engines, work=work, max_pes=len(pes)), spread(cut.net, wanted, pes)
-        )
+        if len(pes) > SMALL_MESH:
+            planned = plan_with_kernels(problem, options.objective)
+        else:
+            planned = plan_around(problem, spread(cut.net, wanted, pes))
     except DoesNotFit:
         return compiled
     return better(compiled, Compiled(cut, board, planned, options), "sums whole or in parts")

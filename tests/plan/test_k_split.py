@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npukit.accel.engines import plugins_of, with_core
+from npukit.accel.engines import assign_engines, plugins_of, with_core, with_patterns_of
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.net.ops import Sums
 from npukit.net.passes.sums import cut_in_sums
 from npukit.net.reference.interpreter import run_reference
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.k_split import worth_trying
+from npukit.plan.k_split import cut_as_wanted, worth_trying
 from npukit.plan.planner import plan_with_pins
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
@@ -95,7 +95,27 @@ def test_what_has_enough_results_for_all_pes_is_left_whole() -> None:
     assert worth_trying(net, 9) == {first: 2}
     assert worth_trying(net, 20) == {first: 5}
     assert second not in worth_trying(net, 20)
-    assert worth_trying(net, 152) == {}
+    assert worth_trying(net, 152) == {first: 6}
+
+
+def test_on_a_large_mesh_what_weighs_little_is_left_whole() -> None:
+    b = Builder("light")
+    image = b.conv(b.input(1, 64, 64, 64), 64, 3)
+    assert worth_trying(b.net(b.dense(b.input(1, 2048), 128), image), 152) == {}
+
+
+def test_on_a_large_mesh_a_layer_that_is_one_with_what_follows_is_cut_too() -> None:
+    b = Builder("residual")
+    net = b.net(b.add(b.dense(b.input(1, 2048), 128), b.input(1, 128)))
+    placed = with_core(plugins_of(BOARD))
+    fused = with_patterns_of(assign_engines(net, placed), placed)
+    (op,) = fused.ops
+    layer = op.parts[0].name
+    assert layer != op.name
+    assert worth_trying(fused, 152) == {layer: 3}
+    cut = cut_as_wanted(fused, placed, {layer: 3})
+    assert sorted(op.kind for op in cut.ops) == ["add", "sums", "sums", "sums", "total"]
+    assert [each.kind for each in cut.ops if each.engine == CORE] == ["total"]
 
 
 def test_a_file_says_it(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> 
             return (_array(prefix, "weights", in_lanes(net, op, chosen, core), f"weights of some inputs {IN_LANES}"),)
         case Total():
             named = zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True)
-            return tuple(_array(prefix, role, net.constants[name], "of each channel") for role, name in named)
+            channels = slice(output.start[-1], output.stop[-1])
+            return tuple(_array(prefix, role, net.constants[name][channels], "of each channel") for role, name in named)
         case Dequantize():
             scale = np.array([quantization(net, op.inputs[0]).scale], np.float32)
             return (_array(prefix, "scale", scale, "of the quantised numbers"),)

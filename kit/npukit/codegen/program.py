@@ -82,8 +82,9 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
-    table = None
-    if is_table(len(pe.steps), len(plan.pes)) and len({part.engine.name for part in parts if part.chained}) < 2:
+    table, is_root = None, pe is plan.pes[0]
+    is_long = is_table(len(pe.steps), len(plan.pes), root=is_root)
+    if is_long and len({part.engine.name for part in parts if part.chained}) < 2:
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
         table = Long.of(runs, list(_likes(plan, pe, runs)), descriptors)
         steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
@@ -94,7 +95,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         records, spans = tuple(_records(runs, descriptors)), tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
-        is_root=pe is plan.pes[0],
+        is_root=is_root,
         arena=arena,
         parts=tuple(parts),
         layers=tuple(arena.operand(each.output) for each in pe.tiles),

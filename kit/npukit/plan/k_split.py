@@ -7,10 +7,11 @@ otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from npukit.accel.interface import Accelerator
+from npukit.net.cost import macs, total_macs
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, Sums
 from npukit.net.passes.sums import cut_in_sums, name_of_part
@@ -22,20 +23,27 @@ from npukit.plan.tensors.boxes import grid, to_boxes
 PRODUCTS = 640
 """The least products of one sum in each part."""
 
+WEIGHS = 1 / 20
+"""The part of what a frame's products take on a large mesh, shared by all PEs, that those of a layer must take on its
+own: of MobileNets and ResNets the last layer takes less than a hundredth, of a language model each takes a half."""
+
 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
     """Ops that so many PEs might compute faster with their sums in parts, and in how many.
 
-    None on a large mesh, whose search takes minutes: there one layer of few results is little of the frame.
+    On a large mesh, whose search takes long, only what weighs; the layer may be one with what follows there.
     """
-    if pes > SMALL_MESH:
-        return {}
-    found = {op.name: _parts(net, op, pes) for op in net.ops if _has_sums(net, op)}
-    return {name: parts for name, parts in found.items() if parts > 1}
+    large = pes > SMALL_MESH
+    ops = [(op, op.parts[0] if large else op) for op in net.ops]
+    found = {each.name: _parts(net, each, pes) for op, each in ops if _has_sums(net, op, each)}
+    least = WEIGHS * total_macs(net) / pes
+    weighing = {op.name for _, op in ops if not large or macs(net, op) / _blocks(net, op) > least}
+    return {name: parts for name, parts in found.items() if parts > 1 and name in weighing}
 
 
 def cut_as_wanted(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Net:
     """The net with the sums of these ops in so many parts each, each part on the engine of its op if that takes it."""
+    net = net.with_ops(tuple(each for op in net.ops for each in _one_by_one(net, op, engines, wanted)))
     for name, parts in wanted.items():
         net = cut_in_sums(net, name, parts)
     return net.with_ops(tuple(_willing(net, op, engines) for op in net.ops))
@@ -56,19 +64,34 @@ def spread(net: Net, wanted: Mapping[str, int], order: Sequence[int]) -> Assignm
     return found
 
 
+def _one_by_one(net: Net, op: Op, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Iterator[Op]:
+    """The parts of an op that is one with a layer whose sums are wanted in parts, on its engine if that takes them."""
+    if op.parts == (op,) or op.parts[0].name not in wanted:
+        yield op
+        return
+    for part in op.parts:
+        reason = engines[op.engine].refusal(net, part)
+        yield part.placed(CORE, reason) if reason else part.placed(op.engine)
+
+
 def _willing(net: Net, op: Op, engines: Mapping[str, Accelerator]) -> Op:
     reason = engines[op.engine].refusal(net, op) if isinstance(op.attributes, Sums) else None
     return op.placed(CORE, reason) if reason else op
 
 
-def _has_sums(net: Net, op: Op) -> bool:
-    """True if an op's sums could be in parts: of one group, and not fused with another op."""
-    if op.engine == CORE or not isinstance(op.attributes, Conv2d | Dense):
+def _has_sums(net: Net, op: Op, layer: Op) -> bool:
+    """True if the sums of a layer, an op or the first of its parts, could be in parts: of one group."""
+    if op.engine == CORE or not isinstance(layer.attributes, Conv2d | Dense):
         return False
-    return net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1]
+    return net.tensor(layer.inputs[1]).shape[-1] == net.tensor(layer.inputs[0]).shape[-1]
 
 
 def _parts(net: Net, op: Op, pes: int) -> int:
-    shape, weights = net.tensor(op.output).shape, net.tensor(op.inputs[1]).shape
-    blocks = prod(shape[:-1]) * -(-shape[-1] // WIDE_GRAIN)
-    return min(pes // blocks, prod(weights[1:]) // PRODUCTS, weights[-1])
+    weights = net.tensor(op.inputs[1]).shape
+    return min(pes // _blocks(net, op), prod(weights[1:]) // PRODUCTS, weights[-1])
+
+
+def _blocks(net: Net, op: Op) -> int:
+    """The tiles of as few results as the MAC array makes at once."""
+    shape = net.tensor(op.outputs[0]).shape
+    return prod(shape[:-1]) * -(-shape[-1:][0] // WIDE_GRAIN) if shape else 1

@@ -7,7 +7,16 @@ from math import prod
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, operand_axes
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
-from npukit.net.specs.fields import AxisRule, InputRule, broadcast_rule, cuttable_but, last_axis, of_window, same_axes
+from npukit.net.specs.fields import (
+    AxisRule,
+    InputRule,
+    broadcast_rule,
+    cuttable_but,
+    elementwise,
+    last_axis,
+    of_window,
+    same_axes,
+)
 from npukit.net.specs.shapes import Shape, images, together, windows
 from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
 from npukit.net.tensor import transposed, untransposed
@@ -261,6 +270,8 @@ FILTERS = (
         ),
         operands=(4, MANY),
         scales=Scales.FREE,
+        field=elementwise,
+        cuttable=cuttable_but(elementwise),
         core_cycles=(30, 2.4, 40),
     ),
     OpSpec(

@@ -262,9 +262,10 @@ def is_worker(tensors: int, kernels: int, pes: int) -> bool:
     return pes > 1 and not tensors and not kernels
 
 
-def is_table(steps: int, pes: int) -> bool:
-    """True if a program of so many steps is a table: sooner where there are many that differ."""
-    return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES else LONG_PROGRAM) and pes > 1
+def is_table(steps: int, pes: int, *, root: bool) -> bool:
+    """True if a program of so many steps is a table: sooner where there are many that differ. The root's is but one,
+    and all wait for the inputs that it sends."""
+    return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES and not root else LONG_PROGRAM) and pes > 1
 
 
 def rows_of_signal(pes: int) -> int:

@@ -117,8 +117,9 @@ class _Simulation:
     def __init__(self, net: Net, board: Board, plan: Plan, frames: int, recorder: Recorder | None = None) -> None:
         self._frames, self._recorder = frames, recorder
         self._network = Network(board) if board.noc else None
-        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), len(plan.pes))) for pe in plan.pes}
         self._root = plan.pes[0].pe
+        pes = len(plan.pes)
+        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes, root=pe.pe == self._root)) for pe in plan.pes}
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = count()
         self._packets = packets_of(net, plan)
