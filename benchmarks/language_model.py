@@ -46,13 +46,17 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--chips", type=int, nargs="+", default=[4, 8])
     parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--shared", type=int, default=1, help="heads that ask the same keys and values")
+    parser.add_argument("--wide", type=int, help="numbers of a feed-forward layer; without it four times the width")
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--link", type=int, default=2)
     parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
     given = parser.parse_args()
     print(f"| {' | '.join((*HEADER, 'peak MB', 'commit'))} |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for chips in given.chips:
-        sizes = Sizes(given.width, 8, 4 * given.width, given.blocks, given.tokens)
+        wide = given.wide or 4 * given.width
+        sizes = Sizes(given.width, given.heads, wide, given.blocks, given.tokens, given.shared)
         with TemporaryDirectory() as folder:
             case = Case(Path(folder), sizes, chips, given.link)
             told = columns(case, None, *case.planned()) if given.plan_only else columns(case, *case.measured())
@@ -106,9 +110,7 @@ class Case:
 
 
 def columns(case: Case, emulated: int | None, pes: int, predicted: int, seconds: float) -> Iterator[str]:
-    sizes = case.sizes
-    weights = sizes.blocks * (4 * sizes.width**2 + 3 * sizes.width * sizes.wide)
-    yield from (str(pes), f"{weights:,}", f"{predicted:,}")
+    yield from (str(pes), f"{case.sizes.weights:,}", f"{predicted:,}")
     cycles = predicted if emulated is None else emulated
     yield from ("-", "-") if emulated is None else (f"{emulated:,}", f"{predicted / emulated - 1:+.1%}")
     yield from (f"{cycles / CLOCK_MHZ:.0f}", f"{seconds:.0f}")

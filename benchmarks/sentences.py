@@ -40,7 +40,7 @@ from npukit.quantize.scales import quantised
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 WIDTH, HEADS, BLOCKS, EPSILON = 384, 12, 6, 1e-12
 UNSEEN = -8.0
-CALIBRATED, TESTED, AT_ONCE = 32, 100, 20
+CALIBRATED, TESTED, AT_ONCE = 64, 100, 20
 STREAMS = {
     "int8": (),
     "float": (

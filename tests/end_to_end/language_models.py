@@ -20,17 +20,30 @@ UNSEEN = -16.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers a token, heads, numbers of the feed-forward layer, blocks, tokens that attention sees."""
+    """Numbers a token, heads, numbers of the feed-forward layer, blocks, tokens that attention sees.
+
+    `shared` heads ask the same keys and values: grouped-query attention, where they are more than one.
+    """
 
     width: int
     heads: int
     wide: int
     blocks: int
     tokens: int
+    shared: int = 1
 
     @property
     def head(self) -> int:
         return self.width // self.heads
+
+    @property
+    def groups(self) -> int:
+        return self.heads // self.shared
+
+    @property
+    def weights(self) -> int:
+        """All weights of the blocks' dense layers."""
+        return self.blocks * self.width * (2 * self.width + 2 * self.groups * self.head + 3 * self.wide)
 
 
 @dataclass
@@ -67,8 +80,8 @@ class Network:
     def slice(self, x: str, begin: int, end: int, axis: int) -> str:
         return self.node("Slice", x, *(self.constant([value], "int64") for value in (begin, end, axis)))
 
-    def heads(self, x: str) -> str:
-        shape = [1, self.sizes.heads, 1, self.sizes.head]
+    def heads(self, x: str, shared: int) -> str:
+        shape = [1, self.sizes.groups, shared, self.sizes.head]
         return self.node("Reshape", x, self.constant(shape, "int64"))
 
     def rotated(self, x: str) -> str:
@@ -85,8 +98,11 @@ class Network:
 
     def attention(self, x: str, block: int, mask: str) -> str:
         sizes = self.sizes
-        query, key, value = (self.heads(self.dense(x, sizes.width, sizes.width)) for _ in range(3))
-        shape = [1, sizes.heads, sizes.tokens, sizes.head]
+        query, key, value = (
+            self.heads(self.dense(x, sizes.width, sizes.groups * count * sizes.head), count)
+            for count in (sizes.shared, 1, 1)
+        )
+        shape = [1, sizes.groups, sizes.tokens, sizes.head]
         keys = self.kept(f"keys{block}", self.rotated(key), shape)
         values = self.kept(f"values{block}", value, shape)
         scores = self.node("MatMul", self.rotated(query), self.node("Transpose", keys, perm=[0, 1, 3, 2]))

@@ -9,7 +9,7 @@ from end_to_end.language_models import Sizes, save_model, save_samples
 from npukit import api
 from npukit.data import data_folder
 
-SIZES = Sizes(width=32, heads=2, wide=128, blocks=1, tokens=16)
+SIZES = Sizes(width=32, heads=4, wide=128, blocks=1, tokens=16, shared=2)
 PES = 4
 """PEs of each of two chips."""
 

@@ -35,7 +35,7 @@ from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
 from npukit.quantize.scales import Quantizer, in_turn, quantised
-from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_in_float, spread
+from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Names, choose_tied, with_held, with_named_states
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
@@ -180,7 +180,8 @@ def quantize_module(
     net, layers = _network(points, chosen, name, order, patterns)
     if keep_float:
         kept = _named(points, layers, keep_float, name)
-        factors, divided = spread(channel_peaks(run, order, read_in_float(points, kept), data))
+        read, shared = read_in_float(points, kept), read_by_dense(points, kept)
+        factors, divided = spread(channel_peaks(run, order, [*read, *shared], data), shared)
         net, layers = _network(points, {**chosen, **divided}, name, order, patterns, kept, factors)
     inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
     return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))

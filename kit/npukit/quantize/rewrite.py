@@ -38,8 +38,9 @@ def rewrite(
 ) -> QdqModule:
     """The points' module in QDQ form; what `kept` names is computed in float, and passed on in float among them.
 
-    Results of linear ops are divided by the `factors` of their channels before they are quantised, and multiplied by
-    them once they are read.
+    Results are divided by the `factors` of their channels before they are quantised: dense layers' through their
+    weights, and multiplied by them once they are read; those in float where they are quantised, and the weights of
+    what reads them are multiplied.
     """
     inside = {points.inside(variable): each for variable, each in factors.items()}
     return _Rewriting(points, chosen, frozenset(kept), factors, {**factors, **inside}).done()
@@ -100,15 +101,19 @@ class _Rewriting:
     def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
         self.real[variable] = self.read[variable] = emitted
         if variable in self.points.quantised:
-            integers = builder.emit(quantize(emitted, self.chosen[variable], "int8"), variable.name)
+            divided = self._times(builder, emitted, variable, -1) if variable in self.kept else emitted
+            integers = builder.emit(quantize(divided, self.chosen[variable], "int8"), variable.name)
             self.integers[variable] = integers
-            self.read[variable] = builder.emit(dequantize(integers, self.chosen[variable], "int8"))
-        if variable in self.factors:
-            self.read[variable] = builder.emit(operators.multiply(self.read[variable], self._by(variable)))
+            read = builder.emit(dequantize(integers, self.chosen[variable], "int8"))
+            self.read[variable] = read if variable in self.kept else self._times(builder, read, variable, 1)
 
-    def _by(self, variable: Any) -> Any:
-        """The factors of a variable's channels, as what it is multiplied by."""
-        return relax.const(self.factors[variable].astype(np.float32))
+    def _times(self, builder: relax.BlockBuilder, value: Any, variable: Any, power: int) -> Any:
+        """The value times the factors of a variable's channels, or divided by them."""
+        if variable not in self.factors:
+            return value
+        return builder.emit(
+            operators.multiply(value, relax.const((self.factors[variable] ** power).astype(np.float32)))
+        )
 
     def _with_integer_constants(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         if foldable(call):
@@ -125,6 +130,8 @@ class _Rewriting:
 
     def _weights(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         weights = constant(call.args[1]) / self.divided.get(variable, np.float32(1))
+        if call.args[0] in self.kept and call.args[0] in self.factors:
+            weights = weights * self.factors[call.args[0]][:, np.newaxis]
         axis = weight_axis(call, weights.ndim)
         data = self.chosen[self.points.origin(call.args[0])]
         least = least_scales(self._bias(variable), weights.shape[axis], data)

@@ -1,4 +1,7 @@
-"""Dense layers whose channels differ widely: each channel has a range of its own where only float reads the result."""
+"""Channels that differ widely, between dense layers and what is computed in float: each has a range of its own.
+
+What is float anyway multiplies or divides by factors of the channels, the other side has them in its weights.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +24,48 @@ LEAST = 2.0**-8
 """The least factor of a channel, of the largest one's."""
 
 Factors = Mapping[Any, np.ndarray]
-"""The factors of the channels of dense layers' results, at most 1: divided by them, all have the same range."""
-
+"""The factors of the channels of some results, at most 1: these are divided by them before they are quantised."""
 NO_FACTORS: Factors = MappingProxyType({})
 
 
 def read_in_float(points: Points, kept: Collection[Any]) -> list[Any]:
     """The dense layers' results that only ops in float read."""
-    in_float = {part for variable in kept for part in points.parts(variable)}
-    others = [points.values[variable] for variable in points.values if variable not in in_float]
-    inside = {points.inside(variable) for variable in points.quantised}
-    taken = {*outputs(points.module), *(read for value in others for read in variables(value) if read not in inside)}
+    taken = {*outputs(points.module), *(read for value in _integer_ops(points, kept) for read in variables(value))}
+    taken -= {points.inside(variable) for variable in points.quantised}
     return [each for each in points.in_order() if each not in taken | {*kept} and _is_dense(points, each)]
+
+
+def read_by_dense(points: Points, kept: Collection[Any]) -> list[Any]:
+    """Results computed in float that dense layers read, and nothing else that is not in float."""
+    readers = _integer_ops(points, kept)
+    dense = {value.args[0] for value in readers if _is_foldable(value)}
+    others = {read for value in readers if not _is_foldable(value) for read in variables(value)}
+    return [each for each in kept if each in dense - others - {*outputs(points.module)}]
+
+
+def _integer_ops(points: Points, kept: Collection[Any]) -> list[Any]:
+    """All values but those that the kept results are computed by."""
+    in_float = {part for variable in kept for part in points.parts(variable)}
+    return [value for variable, value in points.values.items() if variable not in in_float]
+
+
+def _is_foldable(value: Any) -> bool:
+    return callee(value) == "matmul" and foldable(value)
 
 
 def _is_dense(points: Points, variable: Any) -> bool:
     inside = points.inside(variable)
-    value = points.values.get(variable if inside is None else inside)
-    return callee(value) == "matmul" and foldable(value)
+    return _is_foldable(points.values.get(variable if inside is None else inside))
 
 
-def spread(peaks: Mapping[Any, np.ndarray]) -> tuple[Factors, dict[Any, Quantization]]:
-    """The factors, and what results are quantised with once divided, by the largest magnitudes of their channels."""
+def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, Quantization]]:
+    """The factors, and what results are quantised with once divided, by the largest magnitudes of their channels.
+
+    Those of `shared` are left half of their differences, as the weights that take the factors in get the other half.
+    """
     largest = {variable: max(float(peak.max()), LEAST) for variable, peak in peaks.items()}
     factors = {variable: np.maximum(peak / largest[variable], LEAST) for variable, peak in peaks.items()}
+    factors |= {variable: np.sqrt(factors[variable]) for variable in shared}
     ranges = {variable: Range(-end, end).steady for variable, end in largest.items()}
     return factors, {variable: of_activation(around) for variable, around in ranges.items()}
 
