@@ -137,6 +137,7 @@ def test_a_tracker_that_is_not_there_is_an_error_at_once(digits: Build) -> None:
     ):
         pass
     assert "pip install 'npukit[farm]'" in caught.value.tries[0]
+    assert caught.value.tries[0].endswith("--port 1 --port-end 2")
 
 
 def test_it_says_who_may_do_what(digits: Build) -> None:

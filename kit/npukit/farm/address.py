@@ -37,5 +37,7 @@ class Address:
                 f"no tracker answers at {self}: {error}",
                 tries=[
                     f"pip install 'npukit[farm]'; python -m tvm.exec.rpc_tracker --host {self.host} --port {self.port}"
+                    # TVM's own last port lies below many.
+                    f" --port-end {self.port + 1}"
                 ],
             ) from error
