@@ -26,6 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             "docs/models",
             "docs/preprocessing",
             "docs/states",
+            "docs/language-models",
             "docs/compatibility",
             "docs/mesh",
             "docs/mapping",

@@ -146,7 +146,7 @@ InFloat = Annotated[
 ]
 KeepFloat = Annotated[
     list[str] | None,
-    typer.Option("--keep-float", metavar="LAYER", help="With --calibration: a layer to compute in float; repeatable."),
+    typer.Option("--keep-float", metavar="LAYER", help="With --calibration: a layer or input kept float; repeatable."),
 ]
 Tracker = Annotated[
     str | None, typer.Option("--tracker", metavar="HOST:PORT", help="On all free boards of this TVM tracker.")
