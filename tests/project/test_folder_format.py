@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.builds import DIGITS, shared_build
 from npukit.errors import NpukitError
 from npukit.project.build_folder import MANIFEST, load_build
 from npukit.project.manifest import FORMAT
@@ -20,3 +21,16 @@ def test_it_is_told_by_its_format(told: dict[str, int], whose: str, tmp_path: Pa
     with pytest.raises(NpukitError, match=f"was built by {whose}") as error:
         load_build(tmp_path)
     assert error.value.tries[0] == f"build again: npukit build MODEL -o {tmp_path}"
+
+
+SUMMARY = {
+    3: """model board fits pes_used pes_allowed undivided inputs outputs states ops memory regions clock_hz predicted
+    frame frames chips dram_bytes frames_per_second energy dead_channels no_renode"""
+}
+"""What the summary of a build has, by format."""
+
+
+def test_what_a_folder_says_belongs_to_its_format(tmp_path: Path) -> None:
+    """Another key is another format: a folder of the one before must not fail in a verb that reads the key."""
+    summary = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out").manifest.summary
+    assert " ".join(summary).split() == SUMMARY[FORMAT].split()

@@ -21,8 +21,8 @@ from npukit.project.images.regions import with_digests
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
-FORMAT = 2
-"""The format of build folders; 1 had none in its manifest, and no titles of layers."""
+FORMAT = 3
+"""The format of build folders; 1 had none in its manifest, and no titles of layers, 2 no energy of its frames."""
 
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
