@@ -73,7 +73,7 @@ from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Coresident
 from npukit.project.folder_files import file_digest
 from npukit.project.images.regions import with_digests
-from npukit.project.manifest import CoresidentRecord, Manifest, image_record
+from npukit.project.manifest import PLANNED_FOR, CoresidentRecord, Manifest, image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import Loaded, Own, load_model
@@ -82,7 +82,7 @@ from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
 
 BUILD_ID_BYTES = 16
-TOLD = ("dead_channels", "quantization", "accuracy")
+TOLD = ("dead_channels", "quantization", "accuracy", PLANNED_FOR)
 """Keys of the summary that come from the model, and stay when a build is made again from its net."""
 
 
@@ -142,13 +142,14 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
 
 def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:
     """The build's own network, or one that differs from it in code of TVM's alone, planned as advised."""
-    options, plugins, told = Options.from_json(build.manifest.options), plugins_of(build.board), build.manifest.summary
+    options, planned_for = Options.from_json(build.manifest.options), build.manifest.planned_for
+    plugins, told = plugins_of(build.board), build.manifest.summary
     kept = {key: value for key, value in told.items() if key in TOLD}
     engines, loops = with_core(plugins, build.board.core.type), load_kernels(build.folder)
     prepared = Prepared(net, plugins, engines, build.manifest.model_sha256, kept, loops)
     progress.stage(f"plan for {build.board.name}")
-    problem = Problem(Graph(net), build.board, engines, max_pes=options.pes)
-    planned = plan_with_kernels(problem, options.objective, advice)
+    problem = Problem(Graph(net), build.board, engines, max_pes=planned_for.pes)
+    planned = plan_with_kernels(problem, planned_for.objective, advice)
     with new_build_folder(output) as folder:
         compiled = Compiled(prepared, build.board, planned, options, preference=advice.preference)
         fill_folder(folder, compiled, find_toolchain(options.toolchain, build.board.core.type), progress)
@@ -223,7 +224,7 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
 
 
 def _least_energy(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The plan that takes least energy, of those for latency and for throughput; its options are those that made it."""
+    """The plan that takes least energy, of those for latency and for throughput."""
     work, most = Work(), len(pes_to_use(board, options.pes))
     refusals = list[NpukitError]()
 
@@ -239,7 +240,9 @@ def _least_energy(board: Board, prepared: Prepared, options: Options, progress: 
         best, told = least_energy(board, most, options.frames_per_second, plans)
     except DoesNotFit as error:
         raise refusals[-1] from error
-    return replace(best, prepared=replace(best.prepared, told={**best.prepared.told, "energy_trials": told}))
+    made_by = {"objective": best.options.objective, "pes": best.options.pes}
+    prepared = replace(best.prepared, told={**best.prepared.told, "energy_trials": told, PLANNED_FOR: made_by})
+    return replace(best, prepared=prepared, options=options)
 
 
 def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress, work: Work) -> Compiled:

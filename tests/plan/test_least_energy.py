@@ -24,6 +24,9 @@ def test_the_plan_that_is_chosen_takes_least_as_measured_too(tmp_path: Path) -> 
     rate = 100_000
     chosen, energy = build(tmp_path, rate, "energy", 4)
     assert (chosen.plan().pes_used, chosen.plan().objective) == (2, "latency"), "one is too slow, four take more"
+    told = chosen.manifest
+    assert (told.options["objective"], told.options["pes"]) == ("energy", 4), "as asked"
+    assert (told.planned_for.objective, told.planned_for.pes) == ("latency", 2), "as found"
     predicted = min(each["microjoules"] for each in chosen.manifest.summary["energy"])
     assert energy == pytest.approx(predicted, rel=0.1)
     for objective in ("latency", "throughput"):

@@ -41,7 +41,7 @@ def run_trial(build: Build, on: str | None) -> Trial:
         if not validate(target, net, plan, cases, Silent()).passed:
             return NOT_EXACT
         measured = bench(target, net, plan, cases, build.board.core.clock_hz, 1, Silent())
-    throughput = build.manifest.options.get("objective") == "throughput"
+    throughput = build.manifest.planned_for.objective == "throughput"
     cycles = measured.interval_cycles if throughput else measured.latency_cycles
     unit = "instructions" if cycles is None else "cycles"
     return Trial(unit, measured.instructions if cycles is None else cycles, _layers(measured), exact=True)

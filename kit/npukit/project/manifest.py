@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
 from typing_extensions import TypedDict
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 FORMAT = 3
 """The format of build folders; 1 had none in its manifest, and no titles of layers, 2 no energy of its frames."""
+
+PLANNED_FOR = "planned_for"
+"""The key in a summary of what the plan was searched for, where another than its options say."""
 
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -141,6 +144,11 @@ class _MemoryRow(TypedDict):
     free: int
 
 
+class _PlannedFor(TypedDict):
+    objective: str
+    pes: int | None
+
+
 class _Summary(TypedDict):
     """The part of the summary of `npukit build` that other verbs read."""
 
@@ -152,6 +160,7 @@ class _Summary(TypedDict):
     predicted: dict[str, int | float | None]
     frames: Annotated[int, Field(gt=0)]
     chips: int
+    planned_for: NotRequired[_PlannedFor]
 
 
 _SUMMARY = TypeAdapter(_Summary)
@@ -211,6 +220,11 @@ class Manifest(BaseModel):
         if max(self.chips) >= self.board.mesh.chips.count:
             raise ValueError(f"it runs on chips of a board that has {self.board.mesh.chips.count}")
         return self
+
+    @property
+    def planned_for(self) -> Options:
+        """The options of the search that found the plan: the build's, or those of the one that took least energy."""
+        return Options.from_json(self.options | self.summary.get(PLANNED_FOR, {}))
 
     def loaded(self, folder: Path) -> Iterator[Image]:
         """The images in a build folder, with all that is loaded beside them."""

@@ -58,7 +58,7 @@ def search_space(build: Build, kernels: Mapping[str, Kernel]) -> list[Parameter]
     """The choices of a build with these kernels of TVM's; none if there is nothing to choose."""
     net = build.net()
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
-    if build.manifest.options.get("objective") != "memory":
+    if build.manifest.planned_for.objective != "memory":
         kernels_of_core = list(_core_kernels(net, build.board, build.manifest.summary))
         whole = _whole(net, build, layouts=len(kernels_of_core) > 1)
         found += [*_of_plugins(net, build.board), *kernels_of_core, *whole]
@@ -95,8 +95,8 @@ def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
 
 def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
     """Layouts between kernels, if it is all on one core; the mapping of a frame, if several PEs share it."""
-    plan, options = build.plan(), build.manifest.options
-    key = network_key(net, build.board, options.get("objective", "latency"), options.get("pes"))
+    plan, options = build.plan(), build.manifest.planned_for
+    key = network_key(net, build.board, options.objective, options.pes)
     what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
     if layouts and len(plan.pes) == 1 and all(op.engine == CORE for op in net.ops):
         yield Parameter(key, what.replace(" 1 PEs", " one PE"), MEMORY_SAVING, (MEMORY_RELAXED,))
@@ -108,7 +108,7 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
 
 def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
-    order = pes_to_use(build.board, build.manifest.options.get("pes"))
+    order = pes_to_use(build.board, build.manifest.planned_for.pes)
     kernels = core_kernels_alone(net, core=build.board.core.type)
     engines, plan = {**plugins_of(build.board), Cpu.name: Cpu(kernels, build.board.core.type)}, build.plan()
     unlimited = Work(most=sys.maxsize)  # it is the user who says how long a tuner searches
