@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--shared", type=int, default=1, help="heads that ask the same keys and values")
     parser.add_argument("--wide", type=int, help="numbers of a feed-forward layer; without it four times the width")
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--link", type=int, default=2)
+    parser.add_argument("--link", type=float, default=2)
     parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
     given = parser.parse_args()
     print(f"| {' | '.join((*HEADER, 'peak MB', 'commit'))} |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
@@ -63,7 +63,7 @@ def main() -> None:
             print(f"| {given.blocks} | {chips} | {' | '.join(told)} | {commit()} |", flush=True)
 
 
-def noc_lines(link: int) -> str:
+def noc_lines(link: float) -> str:
     """The lines of pe-mesh's network-on-chip, but for the links between chips."""
     noc = load_board("pe-mesh").noc
     assert noc is not None
@@ -78,7 +78,7 @@ class Case:
     folder: Path
     sizes: Sizes
     chips: int
-    link: int
+    link: float
 
     def given(self) -> tuple[Path, str, api.Options]:
         """The model, the board and the options, written."""

@@ -22,7 +22,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
     {
         // `deadLinks`: pairs of neighbours, as in "0-1 4-8".
         public Mesh(uint chipColumns, uint chipRows, uint columns, uint rows, uint setupCycles, uint hopCycles, uint chipHopCycles,
-                    uint portBytesPerCycle, uint chipLinkBytesPerCycle, uint dramBytes, uint dramBytesPerCycle, uint dramLatencyCycles,
+                    uint portBytesPerCycle, uint chipLinkBytesPer100Cycles, uint dramBytes, uint dramBytesPerCycle, uint dramLatencyCycles,
                     string deadLinks)
         {
             this.chipColumns = chipColumns;
@@ -30,7 +30,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             this.rows = rows;
             this.hopCycles = hopCycles;
             this.chipHopCycles = chipHopCycles;
-            this.chipLinkBytesPerCycle = chipLinkBytesPerCycle;
+            this.chipLinkBytesPer100Cycles = chipLinkBytesPer100Cycles;
             this.dramBytesPerCycle = dramBytesPerCycle;
             this.dramLatencyCycles = dramLatencyCycles;
             SetupCycles = setupCycles;
@@ -101,12 +101,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             {
                 return 2 * flits;
             }
-            var bytes = flits * FlitBytes;
+            var bytes = 100 * flits * FlitBytes;
             var border = Way(from, to).Any(step => ChipOf(step[0]) != ChipOf(step[1]));
-            ulong pace = border ? Math.Min(chipLinkBytesPerCycle, FlitBytes) : FlitBytes;
+            ulong pace = border ? Math.Min(chipLinkBytesPer100Cycles, 100 * FlitBytes) : 100 * FlitBytes;
             if(IsDram(from) || IsDram(to))
             {
-                pace = Math.Min(pace, dramBytesPerCycle);
+                pace = Math.Min(pace, 100 * dramBytesPerCycle);
             }
             return HeadCycles(from, to) + (bytes + pace - 1) / pace;
         }
@@ -189,7 +189,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return drams[place];
         }
 
-        private readonly uint chipColumns, columns, rows, hopCycles, chipHopCycles, chipLinkBytesPerCycle, dramBytesPerCycle, dramLatencyCycles;
+        private readonly uint chipColumns, columns, rows, hopCycles, chipHopCycles, chipLinkBytesPer100Cycles, dramBytesPerCycle, dramLatencyCycles;
         private readonly HashSet<string> dead;
         private readonly Dictionary<uint, IMeshPe> pes = new Dictionary<uint, IMeshPe>();
         private readonly Dictionary<uint, Dram> drams = new Dictionary<uint, Dram>();

@@ -74,6 +74,7 @@ def test_a_chip_of_public_limits_is_no_stronger_than_the_mesh_but_for_its_dram()
     assert ours.noc is not None
     assert chip.noc is not None
     assert len(chip.mesh.dead_pes) == 4
+    assert chip.noc.border_cycles(5) == 5 * 16 / 2.5
     assert chip.noc.chip_link_bytes_per_cycle * chip.noc.chip_links_per_border < 8
     assert chip.noc.port_bytes_per_cycle == ours.noc.port_bytes_per_cycle
     assert chip.accelerator[0].figures["accumulator_bits"] < ours.accelerator[0].figures["accumulator_bits"]
@@ -176,6 +177,10 @@ ABSURD = {
         "size = 1_000_000_000_000",
     ),
     "noc.hop_cycles: Input should be greater than or equal to 0, not -1": ("\nhop_cycles = ", "\nhop_cycles = -1 # "),
+    "noc.chip_link_bytes_per_cycle: Input should be a multiple of 0.01, not 2.503": (
+        "chip_link_bytes_per_cycle = 4",
+        "chip_link_bytes_per_cycle = 2.503",
+    ),
     "1 chips of 1,047,552 PEs are more than 65,536 PEs": (
         "pes = { columns = 4, rows = 4 }",
         "pes = { columns = 1024, rows = 1023 }",

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from emulator.programs import RESULTS, program, run_to_sleep, running, words
+from npukit.board.board import load_board
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
+from npukit.plan.predict.noc import Network
 from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
 from oracles.mac_array_command import Command, Kind
 
@@ -177,6 +179,13 @@ def test_chip_borders(tmp_path: Path) -> None:
     woken = run({0: [send(0, 16, 64)]}, 32, board)  # three hops, then the border: 4 bytes a cycle
     assert woken[0] == [20 + 4]
     assert woken[16] == [20 + 3 * 4 + 40 + 16]
+
+
+def test_a_border_need_not_carry_whole_bytes_a_cycle(tmp_path: Path) -> None:
+    two = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
+    Path(two).write_text(Path(two).read_text().replace("link_bytes_per_cycle = 4", "link_bytes_per_cycle = 2.5"))
+    assert run({0: [send(0, 16, 64)]}, 32, two)[16] == [20 + 3 * 4 + 40 + 26]
+    assert Network(load_board(two)).carry(0, 0, 0, [16], 4).arrived == {16: 20 + 3 * 4 + 40 + 26}
 
 
 def test_a_border_has_two_links(tmp_path: Path) -> None:

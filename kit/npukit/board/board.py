@@ -33,6 +33,8 @@ RunsOn = Literal["emulator", "renode", "qemu", "serial"]
 Count = Annotated[int, Field(strict=True, ge=0, le=0xFFFF_FFFF)]
 """Bytes, cycles or links, as the firmware's 32 bits hold them."""
 Positive = Annotated[int, Field(strict=True, gt=0, le=0xFFFF_FFFF)]
+Rate = Annotated[float, Field(strict=True, ge=0, le=0xFFFF, multiple_of=0.01)]
+"""Bytes a cycle of what need not carry whole ones: 2.5."""
 Pin = Annotated[int, Field(strict=True, ge=0, lt=256)]
 UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}(:[0-9a-f]{4})?$")]
 Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
@@ -144,10 +146,18 @@ class Noc(_Part):
     hop_cycles: Count = 0
     chip_hop_cycles: Count = 0
     chip_links_per_border: Count = 1
-    chip_link_bytes_per_cycle: Count = 1
+    chip_link_bytes_per_cycle: Rate = 1
     dram_bytes: Count = 0
     dram_bytes_per_cycle: Positive = 1
     dram_latency_cycles: Count = 0
+
+    @property
+    def chip_link_bytes_per_100_cycles(self) -> int:
+        return round(100 * self.chip_link_bytes_per_cycle)
+
+    def border_cycles(self, flits: int) -> int:
+        """The cycles for which a packet takes a chip border's link."""
+        return -(-100 * flits * self.port_bytes_per_cycle // self.chip_link_bytes_per_100_cycles)
 
 
 class Flash(_Part):

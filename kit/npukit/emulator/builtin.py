@@ -311,10 +311,11 @@ def _memories(board: Board) -> tuple[Memory, ...]:
 def _noc_figures(noc: Noc | None) -> dict[str, int]:
     """Zeros where there is none. Where memory is shared there are neither registers nor a DMA."""
     values = noc.model_dump() if noc else dict.fromkeys(Noc.model_fields, 0)
+    del values["chip_link_bytes_per_cycle"]
     if values.pop("shared"):
         values["base"] = 0
     places = {"noc_base": values.pop("base"), "window_base": values.pop("window")}
-    return {**values, **places}
+    return {**values, **places, "chip_link_bytes_per_100_cycles": noc.chip_link_bytes_per_100_cycles if noc else 0}
 
 
 def _check(board: Board) -> None:

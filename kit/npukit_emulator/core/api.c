@@ -80,7 +80,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         NARROW(hop_cycles),
         NARROW(chip_hop_cycles),
         NARROW(chip_links_per_border),
-        NARROW(chip_link_bytes_per_cycle),
+        NARROW(chip_link_bytes_per_100_cycles),
         WIDE(dram_bytes),
         NARROW(dram_bytes_per_cycle),
         NARROW(dram_latency_cycles),

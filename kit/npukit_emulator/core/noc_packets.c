@@ -16,10 +16,10 @@ struct head {
 
 /* ---- how long things are taken ---- */
 
-static uint64_t taken(const struct mesh *mesh, const struct transfer *transfer, uint32_t bytes_per_cycle)
+static uint64_t taken(const struct mesh *mesh, const struct transfer *transfer, uint64_t bytes_per_100_cycles)
 {
-    const uint64_t bytes = transfer->flits * mesh->figures.port_bytes_per_cycle;
-    return (bytes + bytes_per_cycle - 1) / bytes_per_cycle;
+    const uint64_t bytes = 100 * transfer->flits * mesh->figures.port_bytes_per_cycle;
+    return (bytes + bytes_per_100_cycles - 1) / bytes_per_100_cycles;
 }
 
 /* Take a thing for so many cycles, from now or as soon as it is free. Returns when that is. */
@@ -78,7 +78,7 @@ static void reach(struct mesh *mesh, const struct head *head, uint32_t destinati
     const uint32_t place = transfer->destinations[destination].pe;
     uint64_t done = mesh->now + head->pace;
     if (noc_is_dram(place)) {
-        const uint64_t cycles = taken(mesh, transfer, mesh->figures.dram_bytes_per_cycle);
+        const uint64_t cycles = taken(mesh, transfer, 100 * mesh->figures.dram_bytes_per_cycle);
         const uint64_t from = grant_dram(mesh, place, cycles);
         done = from + (cycles > head->pace ? cycles : head->pace);
     } else {
@@ -103,7 +103,8 @@ static void trace_link(struct mesh *mesh, const struct head *head, struct step s
 static uint64_t cross(struct mesh *mesh, const struct head *head, struct step step, struct head *beyond)
 {
     const struct figures *figures = &mesh->figures;
-    const uint32_t width = step.leaves_chip ? figures->chip_link_bytes_per_cycle : figures->port_bytes_per_cycle;
+    const uint64_t width =
+        step.leaves_chip ? figures->chip_link_bytes_per_100_cycles : 100 * figures->port_bytes_per_cycle;
     const uint64_t cycles = taken(mesh, head->transfer, width);
     uint64_t *link = link_of(mesh, head->at, step);
     const uint64_t from = grant(mesh, link, cycles);
@@ -187,7 +188,7 @@ static void copy_in_place(struct mesh *mesh, struct transfer *transfer, uint32_t
     const uint32_t place = transfer->source.pe;
     uint64_t done = mesh->now + 2 * transfer->flits;
     if (noc_is_dram(place)) {
-        const uint64_t cycles = 2 * taken(mesh, transfer, mesh->figures.dram_bytes_per_cycle);
+        const uint64_t cycles = 2 * taken(mesh, transfer, 100 * mesh->figures.dram_bytes_per_cycle);
         done = grant_dram(mesh, place, cycles) + cycles;
     } else {
         port_use(&mesh->pes[place], mesh->now, 2 * transfer->flits);
@@ -203,7 +204,7 @@ static uint64_t leave_source(struct mesh *mesh, struct transfer *transfer, struc
     if (head->count == 0 || !noc_is_dram(place)) {
         return mesh->now;
     }
-    const uint64_t cycles = taken(mesh, transfer, mesh->figures.dram_bytes_per_cycle);
+    const uint64_t cycles = taken(mesh, transfer, 100 * mesh->figures.dram_bytes_per_cycle);
     const uint64_t from = grant_dram(mesh, place, cycles);
     head->pace = cycles > head->pace ? cycles : head->pace;
     transfer->source_done_at = from + cycles > transfer->source_done_at ? from + cycles : transfer->source_done_at;

@@ -111,7 +111,7 @@ def _figures(board: Board) -> list[str]:
     figures = [
         *(mesh.chips.columns, mesh.chips.rows, mesh.pes.columns, mesh.pes.rows),
         *(noc.setup_cycles, noc.hop_cycles, noc.chip_hop_cycles, noc.port_bytes_per_cycle),
-        *(noc.chip_link_bytes_per_cycle, noc.dram_bytes, noc.dram_bytes_per_cycle, noc.dram_latency_cycles),
+        *(noc.chip_link_bytes_per_100_cycles, noc.dram_bytes, noc.dram_bytes_per_cycle, noc.dram_latency_cycles),
         *(board.pe_count, board.memory[0].size, noc.flags),
         *(slot.figures[name] for name in (*array, "parameter_bytes_per_channel")),
     ]

@@ -101,8 +101,9 @@ def test_figures_are_the_board_s(board: Board, tmp_path: Path) -> None:
     entries = platform(board, tmp_path, (0,))
     assert board.noc is not None
     for name, value in board.noc.model_dump().items():
-        if name not in ("base", "window", "flags", "chip_links_per_border", "shared"):
+        if name not in ("base", "window", "flags", "chip_links_per_border", "shared", "chip_link_bytes_per_cycle"):
             assert entries["mesh"].attributes[camel(name)] == value
+    assert entries["mesh"].attributes["chipLinkBytesPer100Cycles"] == board.noc.chip_link_bytes_per_100_cycles
     assert entries["noc0"].attributes["flags"] == board.noc.flags
     for name, value in board.accelerator[0].figures.items():
         assert entries["macArray0"].attributes[camel(name)] == value

@@ -138,7 +138,7 @@ def test_routes_cross_chips_at_the_facing_pe() -> None:
 def test_a_border_is_as_slow_as_its_links() -> None:
     board = chips(2, 1)
     network = Network(board)
-    slow = 8 * NOC.port_bytes_per_cycle // NOC.chip_link_bytes_per_cycle
+    slow = NOC.border_cycles(8)
     for _ in range(NOC.chip_links_per_border):
         assert network.carry(0, 3, 3, [16], 8).arrived == {16: SETUP + NOC.chip_hop_cycles + slow}
     assert network.carry(0, 3, 3, [16], 8).arrived == {16: SETUP + slow + NOC.chip_hop_cycles + slow}

@@ -85,7 +85,7 @@ class Network:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
         tree = self._tree(self._router(source), tuple(destinations))
         heads: list[int] = []
-        left, slow = start + flits, self._slow(flits)
+        left, slow = start + flits, self._noc.border_cycles(flits)
         for wire, before in tree.links:
             taken = slow if wire.border else flits
             passing = wire.grant(start if before == START else heads[before], taken)
@@ -126,7 +126,3 @@ class Network:
 
     def _hop(self, link: Link) -> int:
         return self._noc.chip_hop_cycles if link.border else self._noc.hop_cycles
-
-    def _slow(self, flits: int) -> int:
-        """The cycles for which a chip border's link is taken."""
-        return flits * self._noc.port_bytes_per_cycle // self._noc.chip_link_bytes_per_cycle
