@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +15,14 @@ from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.choose import FIXED
 from npukit.quantize.models import Loaded, Own, load_model
+from npukit.quantize.scales import Quantizer, in_turn
 
 DIGITS = CHECKOUT / "examples/digits"
 
 
-def power_of_two(tensor: Tensor) -> Tensor:
+def power_of_two(tensor: Tensor, values: np.ndarray | None) -> Tensor:
     """The tensor around zero, with one scale that is a power of two."""
+    del values
     given = tensor.quantization
     assert given is not None
     pairs = zip(given.scales, given.zero_points, strict=True)
@@ -28,12 +30,13 @@ def power_of_two(tensor: Tensor) -> Tensor:
     return replace(tensor, quantization=Quantization((2.0 ** ceil(log2(largest / 127)),), (0,)))
 
 
-def loaded(tmp_path: Path, *quantizers: Callable[[Tensor], Tensor]) -> Loaded:
+def loaded(tmp_path: Path, *quantizers: Quantizer, keep_float: tuple[str, ...] = ()) -> Loaded:
     digits = np.load(DIGITS / "digits.npz")
     np.savez(tmp_path / "samples.npz", in0=digits["float0"][:100], labels=digits["labels"][:100])
 
     samples = tmp_path / "samples.npz"
-    return load_model(DIGITS / "digits_float.onnx", calibration=samples, own=Own(quantizers=quantizers))
+    own = Own(quantizers=quantizers)
+    return load_model(DIGITS / "digits_float.onnx", calibration=samples, keep_float=keep_float, own=own)
 
 
 def test_all_scales_are_its(tmp_path: Path) -> None:
@@ -50,6 +53,41 @@ def test_all_scales_are_its(tmp_path: Path) -> None:
     assert 20 < mean < before
 
 
-def test_one_that_changes_the_type_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NpukitError, match=r"the quantizer changes .* in more than its scales"):
-        loaded(tmp_path, lambda tensor: replace(tensor, dtype="int16"))
+def four_bits(tensor: Tensor, values: np.ndarray | None) -> Tensor:
+    """Weights from -7 to 7, with one scale for all."""
+    if values is None:
+        return tensor
+    return replace(tensor, dtype="int4", quantization=Quantization((float(np.abs(values).max()) / 7,), (0,)))
+
+
+def test_weights_of_four_bits_with_one_scale(tmp_path: Path) -> None:
+    net = loaded(tmp_path, four_bits).net
+    weights = [net.constants[op.inputs[1]] for op in net.ops if op.kind in ("conv2d", "depthwise_conv2d", "dense")]
+    assert len(weights) > 3
+    assert all(each.dtype == np.int8 and np.abs(each).max() == 7 for each in weights)
+    assert all(len(set(net.tensors[op.inputs[1]].quantization.scales)) == 1 for op in net.ops if op.kind == "conv2d")  # type: ignore[union-attr]
+
+
+def test_scales_of_what_is_read_in_float_are_its_too(tmp_path: Path) -> None:
+    found = loaded(tmp_path, power_of_two, keep_float=("softmax_0",))
+    given = {each.quantization for each in found.net.tensors.values()} - {None, *FIXED.values()}
+    assert all(log2(scale).is_integer() for each in given if each for scale in each.scales)
+
+
+@pytest.mark.parametrize(
+    ("changed", "refused"),
+    [
+        ({"dtype": "int16"}, "makes int16, not int8, of"),
+        ({"dtype": "int4"}, "makes int4, not int8, of"),
+        ({"name": "mine"}, "changes more than the type, the scales and the zero points of"),
+        ({"quantization": None}, "gives None for a Quantization of"),
+        ({"quantization": Quantization((1.0, 2.0), (0, 0), 0)}, "gives 2 scales and 2 zero points, not"),
+        ({"quantization": Quantization((0.0,), (0,))}, "gives the scale 0.0 of"),
+        ({"quantization": Quantization((float("nan"),), (0,))}, "gives the scale nan of"),
+        ({"quantization": Quantization((1.0,), (128,))}, "gives a zero point that no int8 has of"),
+    ],
+)
+def test_what_no_activation_can_have_is_refused(changed: dict[str, Any], refused: str) -> None:
+    quantizer = in_turn([lambda tensor, values: replace(tensor, **changed)])
+    with pytest.raises(NpukitError, match=f"the quantizer {refused}.* x"):
+        quantizer(Tensor("x", (2, 4), "int8", Quantization((0.5,), (3,))), None)

@@ -60,9 +60,9 @@ class Checked:
             )
         return OwnPasses(*(made and partial(self._run, made, place) for place, made in vars(own).items()))
 
-    def _run(self, made: Callable[[Any], Any], place: str, given: Any) -> Any:
+    def _run(self, made: Callable[..., Any], place: str, given: Any, *more: Any) -> Any:
         try:
-            passed = made(given)
+            passed = made(given, *more)
         except Exception as error:
             what = f"the plug-in {self.name} fails in its pass `{place}`: {raised(error, self._code)}"
             raise NpukitError(what, tries=["--engine cpu"]) from error

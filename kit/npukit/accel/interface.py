@@ -220,13 +220,14 @@ class OwnPasses:
 
     `relax`: of the model as a Relax module, as imported. One that comes back in QDQ form has been quantised by it.
     `quantizer`: of each int8 tensor of a float model that npukit quantises, with the scales and zero points that
-    npukit would choose, to be changed to those that the hardware can have.
+    npukit would choose, to be changed to those that the hardware can have; and of a constant's real values, or None.
+    Constants may become int4: integers from -8 to 7.
     `net`: of the integer network, before its ops get engines.
     `tir`: of the loops that TVM makes of what has no integer op, as a module, before TVM lowers them.
     """
 
     relax: Callable[[Any], Any] | None = None
-    quantizer: Callable[[Tensor], Tensor] | None = None
+    quantizer: Callable[[Tensor, np.ndarray | None], Tensor] | None = None
     net: Callable[[Net], Net] | None = None
     tir: Callable[[Any], Any] | None = None
 

@@ -37,12 +37,13 @@ def choose(
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
             chosen[variable] = (
-                FIXED.get(name) or _of_parts(points, variable, chosen) or _of_range(points, variable, ranges[variable])
+                FIXED.get(name) or _of_parts(points, variable, chosen) or of_range(points, variable, ranges[variable])
             )
     return chosen | _parts_as_wholes(points, chosen)
 
 
-def _of_range(points: Points, variable: Any, around: Range) -> Quantization:
+def of_range(points: Points, variable: Any, around: Range) -> Quantization:
+    """The quantisation of values around zero, with scales that the quantizer allows."""
     return held(points.quantizer, variable.name, shape_of(variable), of_activation(around))
 
 

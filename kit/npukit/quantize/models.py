@@ -28,6 +28,7 @@ from npukit.net.net import Net
 from npukit.net.passes.states import Pair, with_states
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
 from npukit.quantize.canonical import canonical
+from npukit.quantize.choose import of_range
 from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import Range, extremes, percentiles, runner
 from npukit.quantize.patterns import Patterns, matched
@@ -181,7 +182,8 @@ def quantize_module(
     if keep_float:
         kept = _named(points, layers, keep_float, name)
         read, shared = read_in_float(points, kept), read_by_dense(points, kept)
-        factors, divided = spread(channel_peaks(run, order, [*read, *shared], data), shared)
+        factors, ranges = spread(channel_peaks(run, order, [*read, *shared], data), shared)
+        divided = {each: of_range(points, each, around) for each, around in ranges.items()}
         net, layers = _network(points, {**chosen, **divided}, name, order, patterns, kept, factors)
     inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
     return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))

@@ -16,7 +16,7 @@ from npukit.net.tensor import Quantization
 from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.points import Points
-from npukit.quantize.scales import held, least_scales, of_constant, of_weights, quantised
+from npukit.quantize.scales import integers, least_scales, of_constant, of_weights
 from npukit.quantize.spread import NO_FACTORS, Factors
 
 operators: Any = relax.op
@@ -120,7 +120,7 @@ class _Rewriting:
             return _with_arguments(call, [call.args[0], self._weights(builder, variable, call)])
         if self.points.inside(variable) is not None or self.points.core(variable) is not variable:
             return self._with_divided_bias(variable, call)
-        return _with_arguments(call, [self._integer(builder, argument) for argument in call.args])
+        return _with_arguments(call, [self._integer(builder, variable, argument) for argument in call.args])
 
     def _with_divided_bias(self, variable: Any, call: Any) -> Any:
         if variable not in self.factors:
@@ -135,24 +135,24 @@ class _Rewriting:
         axis = weight_axis(call, weights.ndim)
         data = self.chosen[self.points.origin(call.args[0])]
         least = least_scales(self._bias(variable), weights.shape[axis], data)
-        return self._constant(builder, weights, of_weights(weights, axis, least))
+        return self._constant(builder, f"{variable.name}_weights", weights, of_weights(weights, axis, least))
 
-    def _integer(self, builder: relax.BlockBuilder, argument: Any) -> Any:
+    def _integer(self, builder: relax.BlockBuilder, variable: Any, argument: Any) -> Any:
         """A float operand that is constant, in int8; whatever else unchanged."""
         if isinstance(argument, relax.Tuple):
-            return relax.Tuple([self._integer(builder, part) for part in argument.fields])
+            return relax.Tuple([self._integer(builder, variable, part) for part in argument.fields])
         value = constant(argument)
         if value is None or value.dtype != np.float32 or value.size == 1:
             return argument
-        return self._constant(builder, value, of_constant(value))
+        return self._constant(builder, f"{variable.name}_constant", value, of_constant(value))
 
     def _bias(self, product: Any) -> np.ndarray | None:
         bias = self.points.bias(product)
         return None if bias is None else bias / self.divided.get(product, np.float32(1))
 
-    def _constant(self, builder: relax.BlockBuilder, value: np.ndarray, chosen: Quantization) -> Any:
-        quantization = held(self.points.quantizer, "a constant", value.shape, chosen)
-        return builder.emit(dequantize(relax.const(quantised(value, quantization)), quantization, "int8"))
+    def _constant(self, builder: relax.BlockBuilder, name: str, value: np.ndarray, chosen: Quantization) -> Any:
+        made, quantization = integers(self.points.quantizer, name, value, chosen)
+        return builder.emit(dequantize(relax.const(made), quantization, "int8"))
 
 
 def _with_arguments(call: Any, arguments: list[Any]) -> Any:

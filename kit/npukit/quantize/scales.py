@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -17,33 +18,72 @@ LARGEST_BIAS = 1 << 26
 """A bias leaves room for the products in an accelerator's accumulator."""
 SMALLEST_SCALE = 2.0**-60
 
-Quantizer = Callable[[Tensor], Tensor]
-"""Gives a tensor the scales that its hardware can have, instead of those that npukit would choose."""
+INTEGERS = {"int8": (-128, 127), "int4": (-8, 7)}
+"""The least and the largest integer of the types that a quantizer may give; activations are all int8."""
+
+Quantizer = Callable[[Tensor, np.ndarray | None], Tensor]
+"""Gives a tensor the scales and the type that its hardware can have, instead of those that npukit would choose.
+
+It also gets the real values of a constant; of activations None.
+"""
 
 
-def unchanged(tensor: Tensor) -> Tensor:
+def unchanged(tensor: Tensor, values: np.ndarray | None) -> Tensor:
+    del values
     return tensor
 
 
 def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
     """Several quantizers as one, of which each sees what the one before has made."""
 
-    def quantizer(tensor: Tensor) -> Tensor:
+    def quantizer(tensor: Tensor, values: np.ndarray | None) -> Tensor:
         for each in quantizers:
-            made = each(tensor)
-            if made.quantization is None or made != replace(tensor, quantization=made.quantization):
-                raise NpukitError(f"the quantizer changes {tensor.name} in more than its scales and zero points")
+            made = each(tensor, values)
+            wrong = _more_than_allowed(tensor, made) or _impossible(made, values)
+            if wrong:
+                raise NpukitError(f"the quantizer {wrong} of {tensor.name}", tries=["docs/accelerators.md, 2.4"])
             tensor = made
         return tensor
 
     return quantizer if quantizers else unchanged
 
 
+def _more_than_allowed(before: Tensor, made: Tensor) -> str:
+    allowed = replace(before, quantization=made.quantization, dtype=made.dtype)
+    return "" if made == allowed else "changes more than the type, the scales and the zero points"
+
+
+def _impossible(made: Tensor, values: np.ndarray | None) -> str:
+    """The reason why no quantised tensor can be so, if there is one."""
+    types = list(INTEGERS) if values is not None else ["int8"]
+    if made.dtype not in types:
+        return f"makes {made.dtype}, not {' or '.join(types)},"
+    if not isinstance(made.quantization, Quantization):
+        return f"gives {made.quantization!r} for a Quantization"
+    given, (least, largest) = made.quantization, INTEGERS[made.dtype]
+    count = 1 if given.axis is None else made.shape[given.axis]
+    if not len(given.scales) == len(given.zero_points) == count or (values is None and count > 1):
+        return f"gives {len(given.scales)} scales and {len(given.zero_points)} zero points, not {count} each,"
+    if not all(0 < scale < inf for scale in given.scales):
+        return f"gives the scale {next(scale for scale in given.scales if not 0 < scale < inf)}"
+    possible = all(least <= each <= largest for each in given.zero_points)
+    return "" if possible else f"gives a zero point that no {made.dtype} has"
+
+
 def held(quantizer: Quantizer, name: str, shape: Sequence[int], chosen: Quantization) -> Quantization:
-    """The quantisation that the quantizer makes of what is chosen for an int8 tensor."""
-    made = quantizer(Tensor(name, tuple(shape), "int8", chosen)).quantization
+    """The quantisation that the quantizer makes of what is chosen for an activation."""
+    made = quantizer(Tensor(name, tuple(shape), "int8", chosen), None).quantization
     assert made is not None
     return made
+
+
+def integers(
+    quantizer: Quantizer, name: str, values: np.ndarray, chosen: Quantization
+) -> tuple[np.ndarray, Quantization]:
+    """A constant in the integers, and with the quantisation, that the quantizer makes of what is chosen for it."""
+    made = quantizer(Tensor(name, values.shape, "int8", chosen), values)
+    assert made.quantization is not None
+    return quantised(values, made.quantization, made.dtype), made.quantization
 
 
 def of_activation(around: Range) -> Quantization:
@@ -73,11 +113,11 @@ def of_constant(value: np.ndarray) -> Quantization:
     return of_activation(Range(float(value.min()), float(value.max())))
 
 
-def quantised(value: np.ndarray, quantization: Quantization) -> np.ndarray:
-    """Real numbers as int8."""
+def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8") -> np.ndarray:
+    """Real numbers as integers that `dtype` has, in bytes."""
     shape = [1] * value.ndim
     if quantization.axis is not None:
         shape[quantization.axis] = -1
     scales = np.array(quantization.scales).reshape(shape)
     zero_points = np.array(quantization.zero_points).reshape(shape)
-    return np.clip(np.rint(value / scales) + zero_points, -128, 127).astype(np.int8)
+    return np.clip(np.rint(value / scales) + zero_points, *INTEGERS[dtype]).astype(np.int8)

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from npukit.net.importer.expressions import callee
-from npukit.net.tensor import Quantization
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import foldable
 from npukit.quantize.function import outputs, variables
 from npukit.quantize.observe import Range, Run
 from npukit.quantize.points import Points
-from npukit.quantize.scales import of_activation
 
 LEAST = 2.0**-8
 """The least factor of a channel, of the largest one's."""
@@ -58,16 +56,15 @@ def _is_dense(points: Points, variable: Any) -> bool:
     return _is_foldable(points.values.get(variable if inside is None else inside))
 
 
-def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, Quantization]]:
-    """The factors, and what results are quantised with once divided, by the largest magnitudes of their channels.
+def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, Range]]:
+    """The factors, and the ranges of what is quantised once divided, by the largest magnitudes of their channels.
 
     Those of `shared` are left half of their differences, as the weights that take the factors in get the other half.
     """
     largest = {variable: max(float(peak.max()), LEAST) for variable, peak in peaks.items()}
     factors = {variable: np.maximum(peak / largest[variable], LEAST) for variable, peak in peaks.items()}
     factors |= {variable: np.sqrt(factors[variable]) for variable in shared}
-    ranges = {variable: Range(-end, end).steady for variable, end in largest.items()}
-    return factors, {variable: of_activation(around) for variable, around in ranges.items()}
+    return factors, {variable: Range(-end, end).steady for variable, end in largest.items()}
 
 
 def channel_peaks(run: Run, order: Sequence[Any], wanted: Sequence[Any], data: Calibration) -> dict[Any, np.ndarray]:

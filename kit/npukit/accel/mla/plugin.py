@@ -59,8 +59,9 @@ ROOM_OF_PLANES, MOST_INPUT = 24576, 49152
 which each PE makes planes that computes some of its channels: of larger ones products are better shared."""
 
 
-def power_of_two(tensor: Tensor) -> Tensor:
+def power_of_two(tensor: Tensor, values: np.ndarray | None) -> Tensor:
     """The tensor around zero, with one scale that is a power of two: the quantiser of networks for this array."""
+    del values
     given = tensor.quantization
     assert given is not None
     pairs = zip(given.scales, given.zero_points, strict=True)
