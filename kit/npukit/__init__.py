@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from npukit.api import Network as Network
+    from npukit.api import NpukitError as NpukitError
     from npukit.api import Options as Options
     from npukit.api import bench as bench
     from npukit.api import build as build
@@ -35,5 +36,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names of the module and of what `npukit.api` has, for completion."""
-    return sorted({*globals(), *import_module("npukit.api").__all__})
+    """The names of what `npukit.api` has, for completion: verbs, and what they take."""
+    return sorted({"__version__", *import_module("npukit.api").__all__})

@@ -16,7 +16,7 @@ from npukit.errors import NpukitError, extra_packages
 from npukit.measure.cases import Cases, Inputs
 from npukit.net.net import Net
 from npukit.options import Network, Options
-from npukit.progress import Progress, Silent
+from npukit.progress import Progress, visible
 from npukit.project.build_folder import Build, load_build
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Network",
+    "NpukitError",
     "Options",
     "bench",
     "bench_networks",
@@ -88,15 +89,20 @@ def build(
 ) -> Build:
     """Compile a model for a board into the folder `output`.
 
+    `model`: a file, a program of `torch.export`, or a Relax module. `board`: a name of `npukit boards`, or a TOML file.
     `dump` is a new folder for what lies between: the Relax module, the net behind each pass, the plan, and the plans
     that were not taken.
+
+    >>> build = npukit.build("examples/digits/digits_int8.tflite", output="out/digits", options=npukit.Options(pes=1))
+    >>> build
+    <Build out/digits: digits_int8 on pe-mesh, 1 PEs>
     """
     from npukit.dump import dumping
     from npukit.frontend.models import model_file
     from npukit.pipeline import build_folder
 
     with model_file(model) as path, dumping(Path(dump) if dump else None):
-        return build_folder(path, load_board(board), Path(output), options, progress or Silent())
+        return build_folder(path, load_board(board), Path(output), options, visible(progress))
 
 
 def build_networks(
@@ -110,7 +116,7 @@ def build_networks(
     """Compile several models for one board, side by side: a build for each, in a folder of its name in `output`."""
     from npukit.networks import build_networks as compile_all
 
-    return compile_all(networks, load_board(board), Path(output), options, progress or Silent())
+    return compile_all(networks, load_board(board), Path(output), options, visible(progress))
 
 
 def fit_networks(
@@ -123,7 +129,7 @@ def fit_networks(
     """Predicts a build of several networks, before anything is compiled. Or `DoesNotFit`, which names which."""
     from npukit.networks import compile_networks
 
-    compiled = compile_networks(networks, load_board(board), options, progress or Silent())
+    compiled = compile_networks(networks, load_board(board), options, visible(progress))
     return _side_by_side({name: _told(each) for name, each in compiled.items()})
 
 
@@ -158,18 +164,21 @@ def fit(
 ) -> Told:
     """Predicts a build, before anything is compiled: engines, PEs, memory, predicted cycles, what is kept busy.
 
-    Or `DoesNotFit`. What is told is the JSON of `npukit fit`, by key or by attribute.
+    Or `DoesNotFit`. What is told is the JSON of `npukit fit`, by key or by attribute. Parameters as of `build`.
+
+    >>> npukit.fit("examples/digits/digits_int8.tflite", board="stm32f4-disco").regions[0]["name"]
+    'Flash'
     """
     from npukit.frontend.models import model_file
     from npukit.pipeline import compile_network
 
     with model_file(model) as path:
-        return Told(_told(compile_network(path, load_board(board), options, progress or Silent())))
+        return Told(_told(compile_network(path, load_board(board), options, visible(progress))))
 
 
 def load(folder: Folder, *, modified: bool = False) -> Build:
     """Read a build folder back. With `modified` its project may have been changed by hand, and made with its `make`."""
-    return folder if isinstance(folder, Build) else load_build(Path(folder), modified=modified)
+    return folder.unchanged() if isinstance(folder, Build) else load_build(Path(folder), modified=modified)
 
 
 def load_networks(folder: Networks, *, modified: bool = False) -> Mapping[str, Build]:
@@ -182,7 +191,7 @@ def load_networks(folder: Networks, *, modified: bool = False) -> Mapping[str, B
 def load_linked(folder: Folder, *, modified: bool = False) -> Build:
     """The build whose firmware answers on the board's link, of one network or several."""
     if isinstance(folder, Build):
-        return folder
+        return folder.unchanged()
     several = load_networks(folder, modified=modified)
     return next(iter(several.values())) if several else load(folder, modified=modified)
 
@@ -194,7 +203,7 @@ def validate_networks(
     from npukit.measure.coresident import validate_coresident
     from npukit.report.page import keep_results
 
-    builds, shown = load_networks(folder), progress or Silent()
+    builds, shown = load_networks(folder), visible(progress)
     found = validate_coresident(builds, on, cases, shown)
     for name, each in found.items():
         keep_results(builds[name], shown, validation=each.to_json())
@@ -208,7 +217,7 @@ def bench_networks(
     from npukit.measure.coresident import bench_coresident
     from npukit.report.page import keep_bench
 
-    builds, shown = load_networks(folder), progress or Silent()
+    builds, shown = load_networks(folder), visible(progress)
     found = bench_coresident(builds, on, frames, shown)
     for name, each in found.items():
         keep_bench(builds[name], each.alone, shown)
@@ -233,13 +242,17 @@ def validate(
     cases are the frames of one sequence. With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile.
     The built-in emulator is strict here: it faults on reading memory that was never written. The build's report has
     what was found.
+
+    >>> found = npukit.validate("out/digits", inputs=pictures["in0"][:5])
+    >>> found.passed, found.cases
+    (True, 5)
     """
     from npukit.measure.memory import check_memory
     from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import validate as compare
     from npukit.report.page import keep_results
 
-    built, shown = load(folder), progress or Silent()
+    built, shown = load(folder), visible(progress)
     net = built.net()
     chosen = _cases(built, net, inputs, expect, cases, stream=stream)
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
@@ -263,7 +276,9 @@ def run(
 
     `inputs`, `stream` and `faults` as for `validate`.
 
-    >>> npukit.run("out/digits", inputs=image[np.newaxis])[0].argmax()
+    >>> scores = npukit.run("out/digits", inputs=pictures["in0"][:5])[0]
+    >>> scores.argmax(axis=-1).ravel(), pictures["labels"][:5]
+    (array([7, 6, 3, 7, 7]), array([7, 6, 3, 7, 7], dtype=uint8))
     """
     from npukit.measure.cases import rounds, stack
     from npukit.measure.memory import check_memory
@@ -272,7 +287,7 @@ def run(
 
     built = load(folder)
     net = built.net()
-    chosen, shown = _cases(built, net, inputs, None, stream=stream), progress or Silent()
+    chosen, shown = _cases(built, net, inputs, None, stream=stream), visible(progress)
     with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger)) as target:
         each = shown.track(rounds(chosen.count, built.plan().frames_of_all), f"run on {target.name}")
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
@@ -293,6 +308,9 @@ def bench(
 
     `inputs` and `stream` as for `validate`, where noise is not what frames of an op with branches are measured on. The
     build's report has what was measured.
+
+    >>> npukit.bench("out/digits", frames=1).layers[0].title
+    'stem_out'
     """
     from npukit.measure.bench import bench as measure
     from npukit.measure.cases import expecting
@@ -300,7 +318,7 @@ def bench(
     from npukit.measure.trace import timeline_of
     from npukit.report.page import keep_bench
 
-    built, shown = load(folder), progress or Silent()
+    built, shown = load(folder), visible(progress)
     net, plan = built.net(), built.plan()
     count, clock = None if inputs is None else max(frames, 2), built.board.core.clock_hz
     cases = _cases(built, net, inputs, None, count, stream=stream)
@@ -331,7 +349,7 @@ def trace(
     from npukit.emulator.here import usual
     from npukit.measure.trace import write_trace
 
-    built, shown = load(folder), progress or Silent()
+    built, shown = load(folder), visible(progress)
     name = on or usual(built.board)
     shown.stage(f"trace on {name}")
     return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output), name)
@@ -409,7 +427,7 @@ def emulate(
     from npukit.measure.emulated import emulated_line
 
     kept = Path(flash) if flash else None
-    with emulated_line(load_linked(folder), port, kept, new, progress or Silent()) as line:
+    with emulated_line(load_linked(folder), port, kept, new, visible(progress)) as line:
         yield line
 
 
@@ -428,7 +446,7 @@ def export(
     """
     from npukit.library.write import export as write
 
-    (progress or Silent()).stage("export")
+    visible(progress).stage("export")
     return write(load(folder), Path(output), portable, Path(labels) if labels else None, force=force)
 
 
@@ -465,7 +483,7 @@ def tune(
     from npukit.tuning import default_path, load_database
 
     _refuse_coresident(load(folder))
-    built, path, shown = load(folder), Path(database) if database else default_path(), progress or Silent()
+    built, path, shown = load(folder), Path(database) if database else default_path(), visible(progress)
     for each in merge:
         load_database(path).merged(load_database(Path(each))).save(path)
     farm = on_farm(Address.parse(tracker), key or built.board.name) if tracker else local(on)
@@ -520,7 +538,7 @@ def flash(
     from npukit.link.flash_port import open_board, update_of
     from npukit.link.programmer import program
 
-    built, shown = load_linked(folder), progress or Silent()
+    built, shown = load_linked(folder), visible(progress)
     for each in built.coresident:
         check_maker(each, trust=trust)
     if built.board.programmer:

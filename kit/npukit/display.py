@@ -51,8 +51,15 @@ class Told(dict[str, Any]):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
 
+    def __repr__(self) -> str:
+        return f"<{self.model} on {self.board}: {self._predicted}; {', '.join(self)}>"
+
     def _repr_html_(self) -> str:
-        return layers_table(self, f"{self.pes_used} PEs, {self.predicted['latency_cycles']:,} cycles predicted")
+        return layers_table(self, self._predicted)
+
+    @property
+    def _predicted(self) -> str:
+        return f"{self.pes_used} PEs, {self.predicted['latency_cycles']:,} cycles predicted"
 
 
 def layers_table(summary: Mapping[str, Any], what: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from time import monotonic
+from typing import Any, Protocol, TypeVar
 
 Item = TypeVar("Item")
 
@@ -29,3 +31,37 @@ class Silent:
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
         del name
         return iter(items)
+
+
+class InNotebook:
+    """Shows the stage that runs, and its count, in one line of a cell's output that each change writes anew."""
+
+    def __init__(self, display: Any) -> None:
+        self._line, self._begun, self._told = display("", display_id=True), monotonic(), 0.0
+
+    def stage(self, name: str) -> None:
+        self._tell(name)
+
+    def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
+        for number, item in enumerate(items):
+            if number == 0 or monotonic() - self._told > _OFTEN:
+                self._tell(f"{name}: {number} of {len(items)}")
+            yield item
+        self._tell(f"{name}: {len(items)} of {len(items)}")
+
+    def _tell(self, text: str) -> None:
+        self._told = monotonic()
+        self._line.update({"text/plain": f"{self._told - self._begun:.0f} s  {text}"}, raw=True)
+
+
+_OFTEN = 0.2
+"""Seconds between two lines of one stage."""
+
+
+def visible(progress: Progress | None) -> Progress:
+    """The progress that a caller gives; without one that of the notebook it runs in, or none."""
+    if progress or "ipykernel" not in sys.modules:
+        return progress or Silent()
+    from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+    return InNotebook(display)

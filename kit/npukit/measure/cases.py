@@ -18,6 +18,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Quantize
 from npukit.net.reference import evaluate
+from npukit.net.tensor import Tensor
 from npukit.quantize.calibration import labels_of
 
 GOLDEN_CASES, GOLDEN_FRAMES = 3, 4
@@ -174,7 +175,10 @@ def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) ->
         )
     array = arrays[name]
     if str(array.dtype) != tensor.dtype:
-        raise NpukitError(f"{name} in {path} is {array.dtype}, the model's input {tensor.name} is {tensor.dtype}")
+        raise NpukitError(
+            f"{name} in {path} is {array.dtype}, the model's input {tensor.name} is {tensor.dtype}",
+            tries=_ways_to(tensor),
+        )
     if array.ndim == 0 or not len(array):
         raise NpukitError(f"{path} has no cases of {name}: its shape is {array.shape}", tries=["cases first: (N, ...)"])
     if net.states and array.ndim == len(tensor.shape) + 2 and array[0, 0].size == tensor.elements:
@@ -184,6 +188,16 @@ def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) ->
             f"{name} in {path} has cases of shape {array.shape[1:]}, the model's input has {tensor.shape}"
         )
     return array.reshape(len(array), *tensor.shape), None
+
+
+def _ways_to(tensor: Tensor) -> list[str]:
+    """The way from an array of numbers to what a tensor holds."""
+    given = tensor.quantization
+    if given is None or len(given.scales) > 1:
+        return [f"array.astype({tensor.dtype!r})"]
+    least, most = np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max
+    rounded = f"numpy.rint(array / {given.scale:.9g} + {given.zero_point})"
+    return [f"real numbers: numpy.clip({rounded}, {least}, {most}).astype({tensor.dtype!r})"]
 
 
 def _noise(net: Net, name: str, count: int) -> np.ndarray:

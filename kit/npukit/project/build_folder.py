@@ -70,9 +70,22 @@ class Build:
     def build_id(self) -> bytes:
         return bytes.fromhex(self.manifest.build_id)
 
+    def __repr__(self) -> str:
+        told = self.manifest.summary
+        return f"<Build {self.folder}: {told['model']} on {told['board']}, {told['pes_used']} PEs>"
+
     def _repr_html_(self) -> str:
         told = self.manifest.summary
         return layers_table(told, f"{told['pes_used']} PEs, in {self.folder}")
+
+    def unchanged(self) -> Build:
+        """This build; an error if its folder has another one by now."""
+        if _manifest_in(self.folder).build_id != self.manifest.build_id:
+            raise NpukitError(
+                f"{self.folder} has been built anew and has another build now",
+                tries=[f"npukit.load({str(self.folder)!r})", "a folder for each build: output=..."],
+            )
+        return self
 
     def net(self) -> Net:
         return load_net(self.folder)
