@@ -63,6 +63,8 @@ SEARCHES: Mapping[str, Search] = {
             "batch_search.group_trials.NEARLY_FITS": (0, 24 << 10),
             "batch_search.group_trials.SECOND_MICRO_BATCH": (0, 24 << 10),
             "batch_search.group_trials.EACH_MICRO_BATCH": (0.1, 1.0),
+            "batch.weight_tiles.MOST_LISTED": (48 << 10, 112 << 10),
+            "search.splits.SMALL_WEIGHT_TILE": (4 << 10, 16 << 10),
         },
     ),
     "small-batches": Search(
@@ -134,6 +136,7 @@ SEARCHES: Mapping[str, Search] = {
             "search.wide_frame.ORDERS": (10 << 10, 30 << 10),
             "search.wide_frame.WAITS_WEIGH": (0, 1, 16),
             "search.wide_frame.REPAIRS": (1, 6),
+            "search.tries.BUDGET": (125_000, 500_000),
         },
     ),
 }

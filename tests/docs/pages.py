@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from signal import SIGINT
+from signal import SIG_DFL, SIGINT, signal
 from subprocess import DEVNULL, PIPE
 from unittest import mock
 
@@ -84,7 +84,7 @@ _FILE = re.compile(r"^`([\w.-]+)`:\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 """A file that a page shows."""
 BESIDE = " &"
 """What a command ends with that runs beside those after it, as in another terminal."""
-_PROGRAMS = {"npukit": [sys.executable, "-c", "from npukit.cli.main import run; run()"], "python": [sys.executable]}
+PROGRAMS = {"npukit": [sys.executable, "-c", "from npukit.cli.main import run; run()"], "python": [sys.executable]}
 _TABLE = re.compile(r"(<!-- table: ([\w ]+), [^\n]* -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
@@ -120,8 +120,8 @@ def run_commands(page: Path, folder: Path) -> dict[str, str]:
 
         printed: dict[str, str] = {}
         for command in filter(_possible, commands(page)):
-            beside = command.endswith(BESIDE)
-            printed[command] = boards.enter_context(_beside(command, folder)) if beside else _run(command, folder, port)
+            goes_on = command.endswith(BESIDE)
+            printed[command] = boards.enter_context(beside(command, folder)) if goes_on else _run(command, folder, port)
         _check_python(page, folder)
         return printed
 
@@ -148,17 +148,24 @@ def _run(command: str, folder: Path, port: Callable[[], str]) -> str:
 
 
 @contextmanager
-def _beside(command: str, folder: Path) -> Iterator[str]:
+def beside(command: str, folder: Path) -> Iterator[str]:
     """A command that goes on until this ends, and the line that it prints first; of a program of others none."""
     program, *words = shlex.split(command.removesuffix(BESIDE))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    whole = [*_PROGRAMS[program], *words]
-    with subprocess.Popen(whole, cwd=folder, env=environment, stdout=PIPE, stderr=DEVNULL, text=True) as running:
+    whole = [*PROGRAMS[program], *words]
+    with subprocess.Popen(
+        whole, cwd=folder, env=environment, stdout=PIPE, stderr=DEVNULL, text=True, preexec_fn=_interruptible
+    ) as running:
         assert running.stdout
         try:
             yield running.stdout.readline() if program == "npukit" else _listening(words)
         finally:
             running.send_signal(SIGINT)
+
+
+def _interruptible() -> None:
+    """SIGINT as it is by default, in a child of a parent that may ignore it, as what runs in the background does."""
+    signal(SIGINT, SIG_DFL)
 
 
 def _listening(words: Sequence[str]) -> str:

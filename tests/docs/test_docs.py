@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 
 import pytest
 from benchmarks import golden_metrics, scaling
@@ -16,7 +19,9 @@ from docs.pages import (
     BESIDE,
     PAGES,
     PICTURE,
+    PROGRAMS,
     RUN_ELSEWHERE,
+    beside,
     commands,
     picture,
     run_commands,
@@ -33,6 +38,20 @@ PACKAGE = CHECKOUT / "kit/npukit"
 FIRST_READ = ("README.md", "tutorial.md")
 """The pages whose commands run in the quick suite."""
 ROOMS = sorted(path.parent.name for house in (PACKAGE, PACKAGE / "plan") for path in house.glob("*/__init__.py"))
+
+
+def test_a_command_beside_the_others_ends_even_if_whoever_runs_the_pages_ignores_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(20)"]
+    monkeypatch.setitem(PROGRAMS, "npukit", waiting)
+    before, began = signal(SIGINT, SIG_IGN), time.monotonic()
+    try:
+        with beside(f"npukit{BESIDE}", tmp_path) as line:
+            assert line == "up\n"
+    finally:
+        signal(SIGINT, before)
+    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
