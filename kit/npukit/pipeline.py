@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -250,6 +251,7 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
     progress.stage(f"plan for {board.name}{_if_sequential(prepared.net, options) or _if_long(board, options)}")
     found: list[Compiled] = []
     refused: NpukitError | None = None
+    work.plans, work.best = 0, (inf, "")
     for net in prepared.nets:
         try:
             found.append(_planned_net(board, replace(prepared, net=net, shared=None), options, progress, work))
@@ -276,18 +278,18 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
 
     problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, work=work, max_pes=options.pes)
     planned = plan_with_kernels(problem, options.objective, advised)
-    return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference), work)
+    return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference), problem)
 
 
-def _or_in_sums(compiled: Compiled, work: Work) -> Compiled:
+def _or_in_sums(compiled: Compiled, whole: Problem) -> Compiled:
     """The better of this plan and one with partial sums, where there are ops for which they may be worth it."""
     prepared, options, board = compiled.prepared, compiled.options, compiled.board
-    pes = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes).equipped.order
+    pes = whole.equipped.order
     wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
     if not wanted:
         return compiled
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
-    problem = Problem(Graph(cut.net), board, cut.engines, work=work, max_pes=len(pes))
+    problem = Problem(Graph(cut.net), board, cut.engines, tell=whole.tell, work=whole.work, max_pes=len(pes))
     try:
         if len(pes) > SMALL_MESH:
             planned = plan_with_kernels(problem, options.objective)

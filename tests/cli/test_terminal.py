@@ -93,10 +93,13 @@ def test_60_columns_cut_no_heading_of_numbers(
 
 def test_ctrl_c_says_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal(as_json=True)
-    terminal.stage("plan for pe-mesh: best so far 99 cycles; at most 5 s more")
+    terminal.stage("plan for pe-mesh: best of 7 so far 99 cycles; at most 5 s more")
     with pytest.raises(SystemExit) as stopped, errors_as_lines(terminal, "no folder is written"):
         raise KeyboardInterrupt
     assert stopped.value.code == STOPPED
-    told, said = capsys.readouterr(), "stopped: plan for pe-mesh: best so far 99 cycles; no folder is written"
+    told, said = (
+        capsys.readouterr(),
+        "stopped: plan for pe-mesh: best of 7 so far 99 cycles; no folder is written",
+    )
     assert told.err.splitlines()[-1] == said
     assert json.loads(told.out)["error"] == {"message": said, "facts": [], "tries": [], "status": STOPPED}

@@ -133,3 +133,17 @@ def test_what_is_asked_of_a_pe_that_is_not_there_is_refused(asked: str, pe: int)
         with pytest.raises(NpukitError, match=f"has 16 PEs and no PE {pe}"):
             emulator._worker.ask(asked, pe=pe)
         assert emulator.read(0.1) == b""
+
+
+def test_a_reply_that_was_not_waited_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = WorkerProcess()
+
+    def stopped(_: WorkerProcess) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WorkerProcess, "_receive", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        worker.ask("nothing of the kind")
+    monkeypatch.undo()
+    with pytest.raises(NpukitError, match="the emulator has been closed"):
+        worker.ask("memory")

@@ -46,7 +46,7 @@ def with_own_passes(net: Net, engines: Engines) -> Net:
     return net
 
 
-def own_passes(engines: Iterable[Accelerator], place: str) -> list[Callable[[Any], Any]]:
+def own_passes(engines: Iterable[Accelerator], place: str) -> list[Callable[..., Any]]:
     """The plug-ins' own passes at a place, in the board's order."""
     found = (getattr(getattr(engine, "passes", None), place, None) for engine in engines)
     return [own for own in found if own]

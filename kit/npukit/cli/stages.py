@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -45,10 +45,20 @@ class Stages:
     def _continues(self, name: str) -> bool:
         return name.split()[:1] == self.name.split()[:1]
 
-    def counted(self, items: Iterable[Item], name: str, console: Any) -> Iterator[Item]:
-        """The items of a stage that shows itself how far it is, and then becomes a line as others do."""
-        self._console, self.name, self._begun = console, name, monotonic()
-        yield from items
+    def counted(self, items: Sequence[Item], name: str, console: Any) -> Iterator[Item]:
+        """The items of a stage with a bar, how many are done, the time and what is left; then a line as others do."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as Left
+
+        self._console, self._begun = console, monotonic()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Left())
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(name, total=len(items))
+            for number, item in enumerate(items):
+                self.name = f"{name}: {number} of {len(items)}"
+                yield item
+                bar.advance(task)
+        self.name = name
         self._print_line()
 
     @property

@@ -114,11 +114,8 @@ class Terminal:
             self.stage(name)
             yield from items
             return
-        from rich.progress import track
-
         self.finish()
-        console = _console(stderr=True)
-        yield from self._stages.counted(track(items, name, console=console, transient=True), name, console)
+        yield from self._stages.counted(items, name, _console(stderr=True))
 
 
 def failure(message: str, status: int, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> dict[str, Any]:

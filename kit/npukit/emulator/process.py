@@ -53,6 +53,9 @@ class WorkerProcess:
             reply, data = self._receive()
         except (OSError, ValueError, struct.error, json.JSONDecodeError) as error:
             raise self._dead() from error
+        except BaseException:  # whoever asks next would be given the reply to this
+            self.close()
+            raise
         if "error" in reply:
             raise NpukitError(reply["error"])
         return reply, data

@@ -79,7 +79,8 @@ class Tuner:
             )
         self._path, self._database = database, load_database(database)
         self._measurer, self._build_again, self._progress = measurer, build_again, progress
-        self._deadline = 0.0
+        self._deadline = self._seconds = 0.0
+        """The time from which on nothing new begins, and the seconds that one measurement takes."""
         self._trials: dict[bytes, Trial] = {}
         self._searches: LoopSearches | None = None
 
@@ -89,6 +90,7 @@ class Tuner:
         self._deadline = started + budget_seconds
         self._progress.stage("measure the build as it is")
         (baseline,) = self._measured([self._build])
+        self._seconds = monotonic() - started
         if not baseline.exact:
             raise DoesNotFit(f"{self._build.folder} does not compute what it should", tries=["npukit validate BUILD"])
         trials, best = 0, baseline.cost
@@ -136,8 +138,8 @@ class Tuner:
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
         """Each with what it came to; choices that make no build together, each by itself."""
         what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
-        left = max(self._deadline - monotonic(), 0)
-        self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}; the last begins in {left:.0f} s")
+        ends = f"the last begins in {max(self._deadline - monotonic(), 0):.0f} s and takes about {self._seconds:.0f}"
+        self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}; {ends}")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
             places = (Path(scratch) / str(index) for index in count())
             tried = [each for choices in batch for each in self._builds(choices, places)]

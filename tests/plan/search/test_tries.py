@@ -84,7 +84,10 @@ def test_of_batches_the_shortest_interval_is_told() -> None:
     plan = replace(fastest_plan(problem([])), frames=2)
     batches = (replace(plan, predicted=Predicted(*cycles)) for cycles in ((10, 7), (11, 5)))
     assert len(list(tried(problem(told), batches, figure=interval))) == 2
-    assert told == [f"best so far {each} cycles a frame on 4 PEs" for each in (7, 5)]
+    assert told == [
+        "best of 1 plan so far 7 cycles a frame on 4 PEs",
+        "best of 2 plans so far 5 cycles a frame on 4 PEs",
+    ]
 
 
 def spent_frame(given: Problem) -> int:
@@ -111,7 +114,8 @@ def test_who_interrupts_a_search_has_what_it_has_found() -> None:
     told: list[str] = []
     found = list(tried(problem(told), plans(9000, 7000, 8000)))
     assert len(found) == 3
-    assert told == [f"best so far {each} cycles on 4 PEs" for each in ("9,000", "7,000", "7,000")]
+    best = ("1 plan so far 9,000", "2 plans so far 7,000", "3 plans so far 7,000")
+    assert told == [f"best of {each} cycles on 4 PEs" for each in best]
 
 
 def test_who_interrupts_a_search_that_has_found_nothing_ends_it() -> None:

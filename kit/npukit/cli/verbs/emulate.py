@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +31,7 @@ def emulate(
 
     Other programs open that port as they would a board's: `flash`, `validate --on`, `monitor`, `serve`, or your own.
     """
-    with suppress(KeyboardInterrupt):
+    try:
         from npukit import api
 
         built = api.load_linked(build)
@@ -42,3 +41,6 @@ def emulate(
             verb = f"flash {build} --provision --port" if new else f"validate {build} --on"
             terminal.note(f"next, in another terminal: npukit {verb} {line.port}")
             line.wait()
+    except KeyboardInterrupt:
+        terminal.finish()
+        terminal.note(f"stopped; the board's flash is {f'kept in {flash}' if flash else 'gone: --flash FILE keeps it'}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
 from ipaddress import ip_address
 from socket import getaddrinfo
 from typing import Annotated, Any
@@ -38,7 +37,7 @@ def serve(
     Clients can do nothing else, unless --trials lets them. TVM's RPC has no passwords and no encryption.
     """
     signal.signal(signal.SIGTERM, _interrupt)
-    with suppress(KeyboardInterrupt):
+    try:
         from npukit import api
 
         serving = api.serve(build, on=on, host=host, port=port, key=key, tracker=tracker, trials=trials)
@@ -49,6 +48,9 @@ def serve(
             terminal.print(f"serving {build} at {host}:{served.port}, key {served.key}")
             terminal.note(f"{_who(host)} may {' and '.join(allowed)}", style="bold")
             served.wait()
+    except KeyboardInterrupt:
+        terminal.finish()
+        terminal.note("stopped; the board is free, and clients that have it get an error")
 
 
 RUN, TRIALS = "run, time and describe this network", "put builds of theirs onto the board"

@@ -104,7 +104,8 @@ class _Replicated:
         for result in self._budget.within(counted_in_order(self._problem, work, items)):
             yield result
             if self._found:
-                self._problem.tell(f"best so far {self._least:,.0f} cycles a frame expected")
+                told = f"{self._least:,.0f} cycles a frame expected"
+                self._problem.tell(self._problem.work.compared(self._least, told))
 
     def _take_all_sizes(self) -> None:
         """Groups of each size in one micro-batch, those that fit; but for those whose engines alone take longer than

@@ -87,7 +87,7 @@ def tried(
             left, fitting = (fitting, plan) if better else (plan, fitting)
             if left:
                 lost(left.headline, partial(why_not, problem, left, fitting))
-            problem.tell(_best_so_far(fitting, figure(fitting)) if fitting else _short_of(plan, missing))
+            problem.tell(_best_so_far(problem, fitting, figure(fitting)) if fitting else _short_of(plan, missing))
             yield plan
     except KeyboardInterrupt:
         if fitting is None:
@@ -107,8 +107,9 @@ def planned(problem: Problem, assignment: Assignment) -> Plan:
     return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))
 
 
-def _best_so_far(plan: Plan, cycles: int) -> str:
-    return f"best so far {cycles:,} cycles{' a frame' if plan.frames > 1 else ''} on {_pes(plan)}"
+def _best_so_far(problem: Problem, plan: Plan, cycles: int) -> str:
+    told = f"{cycles:,} cycles{' a frame' if plan.frames > 1 else ''} on {_pes(plan)}"
+    return problem.work.compared(cycles, told)
 
 
 def _short_of(plan: Plan, missing: int) -> str:

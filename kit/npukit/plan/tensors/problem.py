@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 
 from npukit.accel.interface import Cost, Engines
 from npukit.board.board import Board
@@ -38,10 +39,18 @@ class Work:
     most: int = MOST
     seconds: float = 0.0
     """Seconds that they have taken here, to tell what is left."""
+    plans: int = 0
+    best: tuple[float, str] = (inf, "")
+    """The least figure of a plan that fits, of all searches, and what is said of it."""
 
     @property
     def is_spent(self) -> bool:
         return self.done >= self.most
+
+    def compared(self, figure: float, told: str) -> str:
+        """A remark on the best plan so far and how many there were, this one included."""
+        self.plans, self.best = self.plans + 1, min(self.best, (figure, told))
+        return f"best of {self.plans} plan{'s' if self.plans > 1 else ''} so far {self.best[1]}"
 
     @property
     def left(self) -> str:
