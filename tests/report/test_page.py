@@ -95,9 +95,11 @@ def test_flash_and_ram_are_apart(tmp_path: Path) -> None:
 def test_every_picture_says_what_it_is(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     page = render(built, results(bench))
-    for svg in re.findall(r"<svg[^>]*>", page):
-        assert 'role="img"' in svg
-        assert "aria-label=" in svg
+    pictures = re.findall(r'<svg[^>]*>|<div class="(?:gantt|map|memory|stack)[^>]*>', page)
+    assert len(pictures) > 4
+    for picture in pictures:
+        assert 'role="img"' in picture
+        assert "aria-label=" in picture
 
 
 def test_a_page_before_anything_is_measured(measured: tuple[Build, Bench]) -> None:
@@ -226,7 +228,7 @@ def test_the_sentence_says_what_takes_most_and_what_helps(measured: tuple[Build,
     assert bench.frame is not None
     spent = {row.name: row.cycles for row in bench.frame.rows}
     most = max(spent, key=lambda name: spent[name])
-    assert told.startswith(f"{most} takes most of a frame: {spent[most]:,} cycles, ")
+    assert told.startswith(f"{most} takes the largest part of a frame: {spent[most]:,} cycles, ")
     assert told in render(built, results(bench))
     crowded = [{"name": MESSAGES, "cycles": 90}, {"name": "conv2d_0", "cycles": 10}]
     waiting = in_short(built.manifest.summary, {**bench.to_json(), "frame": crowded})

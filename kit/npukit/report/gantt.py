@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
 
@@ -44,9 +43,6 @@ class Gantt:
     """PEs that the network runs on; more than there are rows, perhaps."""
     cycles: int
     ticks: tuple[tuple[float, str], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"rows": [row.__dict__ for row in self.rows], "of": self.of, "cycles": self.cycles}
 
 
 def gantt(timeline: Timeline) -> Gantt:

@@ -74,7 +74,8 @@ def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
         return ""
     unit = "frame" if summary["frames"] == 1 else f"batch of {summary['frames']:,} frames"
     first = rows[0]
-    takes = f"{first.name} take{'' if first.name in _NO_LAYER else 's'} most of a {unit}"
+    part = "most" if first.share > 50 else "the largest part"
+    takes = f"{first.name} take{'' if first.name in _NO_LAYER else 's'} {part} of a {unit}"
     text = f"{takes}: {first.spent:,} cycles, {first.share:g} %{_remedy(first, summary)}"
     others = {row.name: row for row in rows[1:]}
     if messages := others.get(MESSAGES):

@@ -109,6 +109,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         spending=_spending(bench),
         costs=costs_of(summary, bench if bench and bench["energy"] else None),
         gantt=results.get("gantt"),
+        drawn=_drawn(results.get("gantt")),
         picture=_picture(build, plan, bench),
         memory=bars,
         kinds=list(dict.fromkeys(kind for bar in bars for kind in bar.region.parts)),
@@ -120,6 +121,11 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         build_id=manifest.build_id[:16],
         toolchain=manifest.toolchain,
     )
+
+
+def _drawn(chart: dict[str, Any] | None) -> set[str]:
+    """The kinds of bars that a chart has."""
+    return {bar["kind"] for row in (chart["rows"] if chart else ()) for bar in (*row["upper"], *row["lower"])}
 
 
 def _picture(build: Build, plan: Plan, bench: dict[str, Any] | None) -> MeshPicture | None:
@@ -138,7 +144,7 @@ def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
 
 
 def _spending(bench: dict[str, Any] | None) -> list[Part]:
-    """The cycles of all PEs in a frame, by what they are spent on."""
+    """The cycles of all PEs in a frame, by what they are spent on, if that is more than one thing."""
     if not bench or not bench["pes"]:
         return []
     whole = bench["latency_cycles"] * len(bench["pes"])
@@ -151,7 +157,8 @@ def _spending(bench: dict[str, Any] | None) -> list[Part]:
         Part(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
         for key, (kind, label) in labels.items()
     ]
-    return [part for part in parts if part.share]
+    spent = [part for part in parts if part.share]
+    return spent if len(spent) > 1 else []
 
 
 def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
