@@ -71,11 +71,8 @@ SEARCHES: Mapping[str, Search] = {
         "throughput",
         "pe-mesh",
         {
-            "batch_search.throughput.ROUNDS": (1, 6),
             "batch_search.throughput.INTERLEAVED": ((1,), (1, 2), (1, 2, 3, 4, 6, 8)),
-            "batch_search.throughput.MICRO_BATCHES": ((), (2,), (2, 4, 8)),
             "batch_search.throughput.WORTH": (0.9, 1.0),
-            "batch_search.throughput.PRICES": ((0.0,), (0.0, 0.06, 0.6)),
         },
     ),
     "low-memory": Search(
@@ -100,7 +97,6 @@ SEARCHES: Mapping[str, Search] = {
             "search.objectives.IDLE": (0.0, 2 / 3),
             "search.objectives.STREAMING_PRICES": ((0.0,), (0.0, 0.06, 0.6)),
             "search.objectives.FRUGAL": (2, 8),
-            "search.objectives.ALIKE": (0.9, 1.0),
             "search.objectives.SMALL_MESH": (8, 40),
             "search.neighbours.WEIGHTS": ((1.0,), (1.0, 1.1, 0.9, 1.2, 0.8, 1.5, 0.5, 2.0, 0.3)),
             "search.neighbours.WIDTH": (6, 30),

@@ -49,9 +49,9 @@ from npukit.plan.ir.text import print_plan
 from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
 from npukit.plan.least_energy import ENERGY, least_energy
 from npukit.plan.predict.energy import predicted_energies
-from npukit.plan.predict.frame_rate import refuse_missed_rate
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
+from npukit.plan.predict.utilisation import refuse_missed_rate
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.tensors.graph import Graph

@@ -21,9 +21,8 @@ from npukit.display import layers_table
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.store import TEXT, VALUES, load_net
-from npukit.plan.ir.check import check_plan
 from npukit.plan.ir.plan import Plan
-from npukit.plan.ir.store import load_plan
+from npukit.plan.ir.store import check_plan, load_plan
 from npukit.project.accelerators import model_for, without_model
 from npukit.project.by_hand import PROJECT, changed_files, in_project, is_made, made_of, making
 from npukit.project.folder_files import differing_files, file_digest, read_text

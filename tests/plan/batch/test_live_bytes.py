@@ -17,8 +17,7 @@ from npukit.plan.predict.memory import aligned
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.tensors.boxes import grid, to_boxes
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import aliases
+from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 from plan.networks import Builder
 

@@ -13,9 +13,8 @@ from npukit import api
 from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
-from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
-from npukit.plan.search.tuned_choices import network_key
+from npukit.plan.search.tuned_choices import BatchSpec, network_key
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem

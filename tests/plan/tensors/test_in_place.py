@@ -11,8 +11,7 @@ from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import aliases
+from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.engines import engines

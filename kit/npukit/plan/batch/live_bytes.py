@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from npukit.board.noc import DRAM
 from npukit.plan.emit.regions import Region, Regions
 from npukit.plan.predict.memory import aligned
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import Aliases
+from npukit.plan.tensors.graph import Aliases, Graph
 
 
 def most_held(

@@ -28,8 +28,7 @@ from npukit.plan.predict.memory import (
     WORKER_STACK_BYTES,
     control_bytes,
 )
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import aliases
+from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_WEIGHT_TILE = 2

@@ -37,8 +37,7 @@ from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
 from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.ir.plan import streamed_name
 from npukit.plan.predict.memory import aligned
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import aliases
+from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8

@@ -14,20 +14,21 @@ from itertools import product
 
 from npukit.errors import DoesNotFit
 from npukit.plan.batch.batch import Batch, Pipeline
-from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch.weight_streaming import first_that_fits
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.data_parallel import engine_cycles, groups_of
 from npukit.plan.batch_search.group_trials import WELL_USED
-from npukit.plan.batch_search.throughput import INTERLEAVED, PRICES, ROUNDS, WEIGHT_TILED, WORTH
+from npukit.plan.batch_search.throughput import INTERLEAVED, WEIGHT_TILED, WORTH
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import ROUNDS
 from npukit.plan.search.alternatives import Candidate
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.neighbours import Neighbours, are_possible
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import Budget, interval
+from npukit.plan.search.tuned_choices import BatchSpec
 from npukit.plan.tensors.problem import Problem
 
 MOST_INTERLEAVED, MOST_MICRO_BATCHES = 8, 16
@@ -95,8 +96,7 @@ class BatchAlternatives:
         for pes in (pes for pes in range(1, most + 1) if most // pes * pes >= WELL_USED * most):
             search = LatencySearch(self._problem.on(self._problem.order[:pes]), QUICK, fetched=True)
             stream = WEIGHT_TILED[0]
-            for splits in dict.fromkeys(search.best_splits(price) for price in PRICES):
-                yield BatchSpec(pes, splits, 1, 1, stream.tiles, stream.tile_bytes)
+            yield BatchSpec(pes, search.best_splits(), 1, 1, stream.tiles, stream.tile_bytes)
 
     def _busy(self, choice: BatchSpec) -> float:
         return engine_cycles(self._problem, self._batch(choice))

@@ -23,7 +23,7 @@ from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.tries import Budget
-from npukit.plan.tensors.in_place import aliases
+from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem
 
 SIZES = (28, 38, 49, 76)

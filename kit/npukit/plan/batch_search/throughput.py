@@ -15,24 +15,19 @@ from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import ROUNDS
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan, resident_plan
 from npukit.plan.search.tries import interval, tried
 from npukit.plan.tensors.problem import Problem
 
-ROUNDS = 3
-"""Batches simulated to see the interval."""
-
 INTERLEAVED = (1, 2, 4, 6)
-MICRO_BATCHES = (2, 4)
-"""Micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
+"""Interleaved frames tried, as long as they fit."""
 
 WEIGHT_TILED = (WEIGHT_TILES[0], WEIGHT_TILES[-1])
 
 WORTH = 0.98
 """The factor by which a batch with more frames must shorten the interval: each frame waits for all of its batch."""
-
-PRICES = (0.0, 0.06)
 
 
 def densest_plan(problem: Problem) -> Plan:
@@ -54,33 +49,25 @@ class _Batches:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._best = resident_plan(problem)
-        self._chosen: Batch | None = None
+        self._single = self._best = resident_plan(problem)
 
     def best(self) -> Plan | None:
         """The best batch, or None if a single frame is better or none fits."""
         for _ in tried(self._problem, self._plans(), figure=interval):
             pass
-        return self._best if self._chosen else None
+        return None if self._best is self._single else self._best
 
     def _plans(self) -> Iterator[Plan]:
         for wanted in self._of_all_sizes():
             yield from self._interleaved(wanted)
-        if self._chosen:
-            yield from self._in_micro_batches(self._chosen)
 
     def _of_all_sizes(self) -> Iterator[Batch]:
-        """The batches of each size of group and price of constants."""
+        """The batches of each size of group."""
         order, size = self._problem.order, 1
         while size <= len(order):
-            search = LatencySearch(self._problem.on(order[:size]), QUICK, fetched=True)
-            assignments = []
-            for price in PRICES:
-                assignment = search.best(price)
-                if assignment not in assignments:
-                    assignments.append(assignment)
-                    groups = groups_of(assignment, order, size)
-                    yield Batch(tuple(groups), prefetchers=tuple(order[: len(order) % size]))
+            assignment = LatencySearch(self._problem.on(order[:size]), QUICK, fetched=True).best()
+            groups = groups_of(assignment, order, size)
+            yield Batch(tuple(groups), prefetchers=tuple(order[: len(order) % size]))
             size *= 2
 
     def _interleaved(self, wanted: Batch) -> Iterator[Plan]:
@@ -97,23 +84,13 @@ class _Batches:
                 plan = first_that_fits(self._problem, each)
                 if plan is None or (stream != WEIGHT_TILED[0] and not plan.streams):
                     break
-                yield self._compared(plan, each)
+                yield self._compared(plan)
 
-    def _in_micro_batches(self, best: Batch) -> Iterator[Plan]:
-        """The best batch with more and more micro-batches, as long as they help."""
-        for count in MICRO_BATCHES:
-            longer = replace(best, pipeline=replace(best.pipeline, micro_batches=count))
-            plan = first_that_fits(self._problem, longer)
-            if plan:
-                yield self._compared(plan, longer)
-            if self._chosen is not longer:
-                break
-
-    def _compared(self, plan: Plan, wanted: Batch) -> Plan:
+    def _compared(self, plan: Plan) -> Plan:
         """The plan with its predictions, taken if its interval is shorter; more frames must be worth it."""
         timed = with_predictions(self._problem.net, self._problem.board, plan, ROUNDS)
         worth = WORTH if timed.frames > self._best.frames else 1
         shorter = interval(timed) < worth * interval(self._best)
         if shorter or missing_bytes(self._problem.board, self._best):
-            self._best, self._chosen = timed, wanted
+            self._best = timed
         return timed

@@ -17,10 +17,8 @@ from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait
 from npukit.plan.predict.memory import MANY_TOLD, is_table
-from npukit.plan.predict.noc import Network
-from npukit.plan.predict.packets import Packet, packets_of
-from npukit.plan.predict.recorder import Recorder
-from npukit.plan.predict.timeline import SEND, WAIT, Timeline
+from npukit.plan.predict.noc import Network, Packet, packets_of
+from npukit.plan.predict.timeline import SEND, WAIT, Recorder, Timeline
 from npukit.plan.tensors.core_cycles import (
     BEGIN_CYCLES,
     DOORBELL_CYCLES,
@@ -38,6 +36,9 @@ from npukit.plan.tensors.core_cycles import (
     WAKE_CYCLES,
 )
 from npukit.plan.tensors.routes import Link
+
+ROUNDS = 2
+"""Batches simulated one behind the other to see the interval."""
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
-"""The load of a plan by simulation: engines, links, DRAM."""
+"""The load of a plan by simulation: engines, links, DRAM; and which of them cannot hold a rate that is asked for."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npukit.board.board import Board
 from npukit.board.noc import DRAM
+from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.simulate import simulate
-
-ROUNDS = 2
+from npukit.plan.predict.simulate import ROUNDS, Simulated, simulate
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,6 @@ def load_of(net: Net, board: Board, plan: Plan) -> Load:
     )
 
 
-def dram_bytes(net: Net, plan: Plan) -> int:
-    """The bytes that a batch takes from DRAM."""
-    return _from_dram(net, plan).total()
-
-
 def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
     """Bytes of inputs, and of constants."""
     found: Counter[bool] = Counter()
@@ -57,3 +52,64 @@ def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
             item = net.tensor(message.tensor).bytes // net.tensor(message.tensor).elements if message.tensor else 1
             found[bool(message.tensor)] += message.source.box.elements * item
     return found
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """The cycles that each frame takes of a part of the board, and what would give more of it."""
+
+    part: str
+    cycles: int
+    remedy: str
+
+
+def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: float) -> None:
+    """DoesNotFit if the plan is slower: it says by how much, and what cannot hold the rate in any order of things."""
+    allowed, interval = int(board.core.clock_hz / frames_per_second), plan.predicted.interval_cycles
+    if interval <= board.core.clock_hz / frames_per_second:
+        return
+    budgets = list(_budgets(net, board, plan))
+    short = [budget for budget in budgets if budget.cycles > allowed]
+    raise DoesNotFit(
+        f"{net.name} on {plan.pes_used} PE{'s' if plan.pes_used > 1 else ''} of {board.name} gives"
+        f" {board.core.clock_hz / interval:,.0f} frames a second, not {frames_per_second:,.0f}:"
+        f" {interval:,} cycles between frames, {interval - allowed:,} more than may be",
+        facts=[_line(budget, allowed) for budget in budgets],
+        tries=[*dict.fromkeys(budget.remedy for budget in short), *_other_ways(net, board, plan)],
+    )
+
+
+def _line(budget: _Budget, allowed: int) -> str:
+    verdict = ", which cannot hold" if budget.cycles > allowed else ""
+    return f"{budget.part}: {budget.cycles:,} cycles a frame of {allowed:,}, {budget.cycles / allowed:.0%}{verdict}"
+
+
+def _budgets(net: Net, board: Board, plan: Plan) -> Iterator[_Budget]:
+    """The busiest PE, the busiest link within a chip and the busiest border, the DRAM."""
+    seen, frames = simulate(net, board, plan, ROUNDS), ROUNDS * plan.frames_of_all
+    pe, busy = max(seen.computing.items(), key=lambda item: (item[1], -item[0]))
+    yield _Budget(f"PE {pe} computes", busy // frames, "more PEs: a larger --pes, or a larger board")
+    yield from _links(board, seen, frames)
+    moved = _from_dram(net, plan).total()
+    if board.noc and moved:
+        cycles = moved // plan.frames_of_all // board.noc.dram_bytes_per_cycle
+        rate = board.noc.dram_bytes_per_cycle
+        yield _Budget("DRAM moves constants and inputs", cycles, f"a DRAM of more than {rate} bytes a cycle")
+
+
+def _links(board: Board, seen: Simulated, frames: int) -> Iterator[_Budget]:
+    for border in (False, True):
+        own = [(busy, link) for link, busy in seen.links.items() if link.border is border]
+        if not own or board.noc is None:
+            continue
+        busy, link = max(own)
+        lanes = board.noc.chip_links_per_border if border else 1
+        rate = board.noc.chip_link_bytes_per_cycle if border else board.noc.port_bytes_per_cycle
+        name = f"the {'border' if border else 'link'} from PE {link.source} to {link.destination}"
+        yield _Budget(name, busy // frames // lanes, f"links of more than {rate} bytes a cycle at {name}")
+
+
+def _other_ways(net: Net, board: Board, plan: Plan) -> Iterator[str]:
+    if plan.objective != "throughput" and board.noc and not net.states:
+        yield "--objective throughput: frames side by side"
+    yield "a lower rate, or a faster clock"

@@ -33,10 +33,6 @@ STREAMING_PRICES = (0.0, 0.06)
 FRUGAL = 4
 """The part of a PE's memory that a tile's inputs and output may take where nothing fits, however slow that is."""
 
-ALIKE = 0.98
-"""Plans of which one is predicted to take no less than this part of the other's time are alike: the one that the
-search over layouts found is taken, which has been compared with its neighbours."""
-
 IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
@@ -57,7 +53,7 @@ def fastest_plan(problem: Problem) -> Plan:
     if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
     best = _best_layouts(problem)
-    if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) * ALIKE <= latency(scheduled)):
+    if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) <= latency(scheduled)):
         return best
     _lost(problem, best, scheduled)
     return scheduled

@@ -33,7 +33,7 @@ from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, memory_
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
 from npukit.plan.search.tries import tried
-from npukit.plan.tensors.in_place import aliases
+from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)

@@ -1,17 +1,19 @@
 """A net as the planner sees it: ops that compute, tensors with bytes of their own, and who needs which box of them.
 
 A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only. What the
-link converts is no step either: the inputs and outputs of `net` are what lies in memory.
+link converts is no step either: the inputs and outputs of `net` are what lies in memory. `aliases` tells which tiles
+may lie on one of their operands, as it is not read later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from npukit.accel.interface import Accelerator
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.passes.at_link import inside
@@ -187,3 +189,20 @@ def _without_ones(shape: tuple[int, ...]) -> list[int]:
 def reshaped_box(box: Box, shape: tuple[int, ...], other: tuple[int, ...]) -> Box:
     row = reshaped(from_boxes([box]), shape, other)[0]
     return Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist()))
+
+
+Aliases = Mapping[str, tuple[str, ...]]
+"""The tensors that an op's tiles may lie on, element by element, by op."""
+
+
+def aliases(graph: Graph, engines: Mapping[str, Accelerator]) -> Aliases:
+    """The operands of each op that it is the last to read, and reads once, if its engine can lay its output there."""
+    found: dict[str, tuple[str, ...]] = {}
+    for index, op in enumerate(graph.ops):
+        sources, shape = graph.sources(op), graph.shape(op.output)
+        may = engines[op.engine].cost(graph.net, op, Box.whole(shape)).aliases
+        names = (sources[i] for i in may if sources.count(sources[i]) == 1 and graph.shape(sources[i]) == shape)
+        found[op.name] = tuple(
+            name for name in names if graph.consumers[name][-1] == index and name not in graph.outlasting
+        )
+    return found
