@@ -547,12 +547,7 @@ def flash(
         return program(built, port, shown, dry_run=dry_run)
     signer = load_key(Path(key), passphrase) if key else None
     wanted = update_of(
-        built,
-        signer,
-        version,
-        security_counter=security_counter,
-        may_be_older=allow_older,
-        provisions=provision,
+        built, signer, version, security_counter=security_counter, may_be_older=allow_older, provisions=provision
     )
     with open_board(built, port, signer, shown) as transport:
         return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)

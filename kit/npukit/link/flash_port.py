@@ -37,8 +37,7 @@ def update_of(
     """The build as a signed image of that version."""
     flash = flash_of(build.board)
     images = build.images()
-    payload = mesh_image(build.board, images, build.build_id)
-    image = sign_image(payload, Version.parse(version), key, security_counter)
+    image = sign_image(mesh_image(build.board, images, build.build_id), Version.parse(version), key, security_counter)
     overlays = [overlay for each in images for overlay in each.overlays]
     cycles = load_cycles(build.board, distinct_programs(images), overlays, len(image.data), signed=key is not None)
     return Update(

@@ -25,8 +25,7 @@ def chips_alike(board: Board) -> tuple[int, ...]:
     What is dead on one of them none of them uses.
     """
     count = board.mesh.pes.count
-    root = board.root_pe
-    home, leader = divmod(root, count)
+    home, leader = divmod(board.root_pe, count)
     dead = {chip: _dead_on(board, chip) for chip in range(board.mesh.chips.count)}
     others = [
         chip
@@ -34,7 +33,7 @@ def chips_alike(board: Board) -> tuple[int, ...]:
         if chip != home
         and leader not in dead[chip]
         and _kinds_on(board, chip) == _kinds_on(board, home)
-        and _is_reached(board, chip, root)
+        and _is_reached(board, chip, board.root_pe)
     ]
     ordered = [home, *sorted(others, key=lambda chip: (len(dead[chip] | dead[home]), chip))]
 

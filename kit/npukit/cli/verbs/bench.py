@@ -55,9 +55,7 @@ def bench(
         return
     old = _load_old(compare)
     if tracker:
-        farm = api.farm_bench(build, tracker=tracker, key=key, frames=frames)
-        terminal.result(farm.to_json())
-        _show_boards(terminal, farm)
+        _show_boards(terminal, api.farm_bench(build, tracker=tracker, key=key, frames=frames))
         return
     built = api.load(build, modified=modified)
     show_modified(terminal, built)
@@ -90,6 +88,7 @@ def _network_row(name: str, measured: CoresidentBench) -> tuple[str, ...]:
 
 
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
+    terminal.result(farm.to_json())
     rows = [
         (
             board.host,

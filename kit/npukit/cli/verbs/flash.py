@@ -15,6 +15,7 @@ from npukit.cli.terminal import Terminal
 if TYPE_CHECKING:
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
+    from npukit.project.build_folder import Build
 
 
 Port = Annotated[
@@ -70,15 +71,11 @@ def flash(
     """
     from npukit import api
     from npukit.cli.passphrase import asked_passphrase
-    from npukit.link.image_files import write_image
-    from npukit.link.programmer import Programmed
 
     built = api.load_linked(build, modified=modified)
     show_modified(terminal, built)
     if to:
-        written = write_image(built.images()[0].elf, built.board, to)
-        terminal.result({"board": built.board.name, "file": str(written), **told_of(built)})
-        terminal.print(f"{built.board.name}: {written}")
+        _write_file(terminal, built, to)
         return
     done = api.flash(
         built,
@@ -94,11 +91,23 @@ def flash(
         progress=terminal,
     )
     terminal.result({**done.to_json(), **told_of(built)})
-    for line in _programmed(done) if isinstance(done, Programmed) else [_summary(done)]:
+    for line in _told(done):
         terminal.print(line)
 
 
-def _programmed(done: Programmed) -> list[str]:
+def _write_file(terminal: Terminal, built: Build, to: Path) -> None:
+    from npukit.link.image_files import write_image
+
+    written = write_image(built.images()[0].elf, built.board, to)
+    terminal.result({"board": built.board.name, "file": str(written), **told_of(built)})
+    terminal.print(f"{built.board.name}: {written}")
+
+
+def _told(done: Flashed | Programmed) -> list[str]:
+    from npukit.link.programmer import Programmed
+
+    if not isinstance(done, Programmed):
+        return [_summary(done)]
     if done.dry_run:
         return [f"{done.board}: would run", done.pasted]
     return [f"{done.board} runs {done.image.name} ({shlex.join(done.command)})"]

@@ -188,8 +188,7 @@ class Emitter:
         part = f" from channel {piece.start[-1]}" if piece and piece.start[-1] else ""
         scratch = in_frame(f"{op.name}{part}{SCRATCH}", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
-        constants = block.name if block else None
-        source = block.source if block else None
+        constants, source = (block.name, block.source) if block else (None, None)
         compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, source, frame)
         step = self.traffic.step(pe, compute)
         program = self._program(pe)
