@@ -271,7 +271,7 @@ def tuned_whole(path: Path) -> str:
 def test_a_mapping_is_never_slower_and_the_next_build_has_it(
     found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("npukit.plan.search.alternatives.WEIGHTS", (1.0,))
+    monkeypatch.setattr("npukit.plan.search.neighbours.WEIGHTS", (1.0,))
     monkeypatch.setattr("npukit.plan.search.neighbours.WIDTH", 2)
     monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
     monkeypatch.setattr(search_space, "WORTHS", ())

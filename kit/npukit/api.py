@@ -150,8 +150,7 @@ def _side_by_side(told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 def _told(compiled: Compiled) -> dict[str, Any]:
     """The JSON of `fit` for a plan."""
     from npukit.pipeline import summary
-    from npukit.plan.predict.memory_breakdown import kinds_of
-    from npukit.plan.predict.utilisation import load_of
+    from npukit.plan.predict.utilisation import kinds_of, load_of
 
     load = load_of(compiled.net, compiled.board, compiled.plan)
     fullest = min(compiled.plan.pes, key=lambda pe: pe.memory.free)

@@ -20,7 +20,7 @@ from npukit.plan.core_plan import Planned
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
 from npukit.plan.predict.memory import aligned
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.routes import pes_in_order
 from npukit.progress import Progress
 from npukit.project.build_folder import Build, load_build, load_networks, new_build_folder, write_networks_manifest
 from npukit.project.files import Coresident, Relay

@@ -52,11 +52,11 @@ from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
-from npukit.plan.search.objectives import SMALL_MESH
+from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem, Work
+from npukit.plan.tensors.routes import pes_to_use
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of

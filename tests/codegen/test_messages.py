@@ -21,8 +21,8 @@ from npukit.plan.ir.plan import Plan, Send, View
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import control_bytes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_in_order
 from plan.batch.test_batch_emitter import heavy
 
 BOARD = load_board("pe-mesh")

@@ -16,9 +16,8 @@ from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.data_parallel import batch_of
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.predict import with_predictions
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK
+from npukit.plan.predict.simulate import with_predictions
+from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.problem import Problem
 
 MODEL = CHECKOUT / "examples/digits/digits_int8.tflite"

@@ -14,8 +14,7 @@ from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
-from npukit.plan.tensors.pe_order import pes_in_order
-from npukit.plan.tensors.routes import Routes
+from npukit.plan.tensors.routes import Routes, pes_in_order
 from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import small_net

@@ -15,8 +15,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
 from npukit.plan.tensors.boxes import spread_out
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_to_use
 from npukit.plan.user_mapping import read_pins
 from oracles.plan_execution import Execution
 from plan.engines import engines

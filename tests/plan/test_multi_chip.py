@@ -12,7 +12,7 @@ from npukit.board.noc import DRAM
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, twins
 from npukit.plan.planner import plan_network
-from npukit.plan.tensors.pe_order import pes_to_use
+from npukit.plan.tensors.routes import pes_to_use
 from plan.engines import engines
 from plan.networks import Builder
 

@@ -29,7 +29,7 @@ from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PePlan, Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
 from npukit.plan.predict.memory import shortfall, with_code
-from npukit.plan.search.alternatives import Alternatives
+from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.problem import Problem

@@ -24,11 +24,11 @@ from npukit.plan.predict.memory import (
     missing_bytes,
     shortfall,
 )
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK, more_pes, resident_plan
+from npukit.plan.search.layout_search import QUICK, LatencySearch
+from npukit.plan.search.objectives import more_pes, resident_plan
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_to_use
 
 COUNTS = 10
 """Commands, descriptors and table are told if they are this part of the constants."""

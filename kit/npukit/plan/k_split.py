@@ -16,7 +16,7 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, Sums
 from npukit.net.passes.sums import cut_in_sums, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.search.objectives import SMALL_MESH
+from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.tensors.boxes import grid, to_boxes
 

@@ -16,8 +16,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
 from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest_plan
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order, pes_to_use
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_in_order, pes_to_use
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
 

@@ -26,7 +26,7 @@ from npukit.plan.ir.assignment import Assignment, Tile, fault_of
 from npukit.plan.k_split import cut_as_wanted
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.routes import pes_in_order
 
 GROUP = "npukit.mappers"
 """Entry points that are mappers."""

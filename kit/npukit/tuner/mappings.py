@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any, Protocol
 
-from npukit.plan.search.alternatives import Candidate
+from npukit.plan.search.neighbours import Candidate
 from npukit.progress import Progress
 
 CLOSE = 1.02

@@ -17,8 +17,8 @@ from npukit.net.importer.loops import Kernel
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
-from npukit.plan.search.alternatives import Alternatives
-from npukit.plan.search.objectives import SMALL_MESH
+from npukit.plan.search.layout_search import SMALL_MESH
+from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.tuned_choices import (
     MEMORY_RELAXED,
     Advice,
@@ -30,8 +30,8 @@ from npukit.plan.search.tuned_choices import (
     worth_of,
 )
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem, Work
+from npukit.plan.tensors.routes import pes_to_use
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))

@@ -27,8 +27,8 @@ from npukit.plan.predict.simulate import simulate
 from npukit.plan.search.objectives import fastest_plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_in_order
 from oracles.plan_execution import Execution
 from plan.assignments import on_one_pe
 from plan.emit.test_allocate import assignments, small_nets

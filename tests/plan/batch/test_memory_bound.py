@@ -14,8 +14,7 @@ from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.memory_bound import may_fit
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK
+from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch_search.test_data_parallel import small_mobilenet

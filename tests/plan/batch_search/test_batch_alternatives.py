@@ -16,8 +16,8 @@ from npukit.errors import NpukitError
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.search.tuned_choices import BatchSpec, network_key
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_in_order
 from npukit.quantize.models import load_model
 from npukit.tuning import VARIABLE, Database, TuningRecord
 

@@ -12,11 +12,10 @@ from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.replay import Stretch, likes_of, rows_of, stretches
 from npukit.plan.predict.memory import Lifetime, in_turn, pack
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK
+from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import pes_in_order
 from plan.batch.test_batch_emitter import BOARD, assert_exact
 from plan.engines import engines
 from plan.networks import Builder

@@ -22,7 +22,7 @@ from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import load_plan
 from npukit.plan.ir.text import print_plan
-from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.assignments import on_one_pe

@@ -12,7 +12,7 @@ from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
-from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.predict.utilisation import refuse_missed_rate
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem

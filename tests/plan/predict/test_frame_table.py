@@ -11,7 +11,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import on_chips
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameRow, FrameTable, frame_table, predicted_frame
-from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Slice, Timeline
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import BEGIN_CYCLES, CHAIN_CYCLES, DOORBELL_CYCLES, END_CYCLES, WAKE_CYCLES

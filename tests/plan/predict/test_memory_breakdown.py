@@ -9,7 +9,7 @@ import pytest
 from npukit.board.board import load_board
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
-from npukit.plan.predict.memory_breakdown import kinds_of
+from npukit.plan.predict.utilisation import kinds_of
 from plan.batch.test_batch_emitter import heavy
 from plan.engines import engines, planned_on
 from plan.networks import keyword_net

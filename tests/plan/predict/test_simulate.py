@@ -22,9 +22,8 @@ from npukit.plan.tensors.core_cycles import (
     WAKE_CYCLES,
 )
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
-from npukit.plan.tensors.routes import Routes
+from npukit.plan.tensors.routes import Routes, pes_in_order
 from plan.assignments import on_one_pe
 from plan.engines import engines
 from plan.networks import Builder

@@ -10,9 +10,8 @@ from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search import neighbours
-from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.layout_search import THOROUGH, LatencySearch
 from npukit.plan.search.neighbours import NEAREST, WEIGHTS, Neighbours, Walk, are_possible
-from npukit.plan.search.objectives import THOROUGH
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import planned
 from npukit.plan.tensors.graph import Graph

@@ -13,9 +13,9 @@ from npukit.board.board import load_board
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.plan import Plan, Predicted
-from npukit.plan.search.alternatives import Alternatives
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import THOROUGH, fastest_plan
+from npukit.plan.search.layout_search import THOROUGH, LatencySearch
+from npukit.plan.search.neighbours import Alternatives
+from npukit.plan.search.objectives import fastest_plan
 from npukit.plan.search.tries import Budget, counted_in_order, interval, planned, tried
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem

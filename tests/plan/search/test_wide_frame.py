@@ -11,8 +11,8 @@ from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import PRICES, QUICK
+from npukit.plan.search.layout_search import QUICK, LatencySearch
+from npukit.plan.search.objectives import PRICES
 from npukit.plan.search.tries import planned
 from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.graph import Graph

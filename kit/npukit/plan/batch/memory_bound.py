@@ -16,8 +16,7 @@ from npukit.plan.batch.live_bytes import most_at_once
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
 from npukit.plan.emit.emitter import command_bytes
 from npukit.plan.emit.messages import descriptor_bytes
-from npukit.plan.emit.regions import Ends, Regions, regions_of
-from npukit.plan.emit.transfers import copies_to, transfers_of
+from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, transfers_of
 from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.predict.memory import (
     CODE_OF_THE_LOOP,

@@ -17,7 +17,7 @@ from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 

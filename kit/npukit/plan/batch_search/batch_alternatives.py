@@ -20,12 +20,9 @@ from npukit.plan.batch_search.data_parallel import engine_cycles, groups_of
 from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.batch_search.throughput import INTERLEAVED, WEIGHT_TILED, WORTH
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.predict import with_predictions
-from npukit.plan.predict.simulate import ROUNDS
-from npukit.plan.search.alternatives import Candidate
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.neighbours import Neighbours, are_possible
-from npukit.plan.search.objectives import QUICK
+from npukit.plan.predict.simulate import ROUNDS, with_predictions
+from npukit.plan.search.layout_search import QUICK, LatencySearch
+from npukit.plan.search.neighbours import Candidate, Neighbours, are_possible
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import Budget, interval
 from npukit.plan.search.tuned_choices import BatchSpec

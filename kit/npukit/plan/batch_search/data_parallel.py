@@ -25,9 +25,8 @@ from npukit.plan.batch_search.group_trials import MOST_MICRO_BATCHES, WELL_USED,
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
-from npukit.plan.predict.predict import with_predictions
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK
+from npukit.plan.predict.simulate import with_predictions
+from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.search.tries import Budget, counted_in_order
 from npukit.plan.tensors.graph import Graph

@@ -19,9 +19,8 @@ from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
-from npukit.plan.predict.predict import with_predictions
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK
+from npukit.plan.predict.simulate import with_predictions
+from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.tries import Budget
 from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem

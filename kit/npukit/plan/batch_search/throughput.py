@@ -14,10 +14,9 @@ from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles,
 from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.predict.predict import with_predictions
-from npukit.plan.predict.simulate import ROUNDS
-from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan, resident_plan
+from npukit.plan.predict.simulate import ROUNDS, with_predictions
+from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch
+from npukit.plan.search.objectives import fastest_plan, resident_plan
 from npukit.plan.search.tries import interval, tried
 from npukit.plan.tensors.problem import Problem
 

@@ -12,9 +12,8 @@ from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Held, Program
-from npukit.plan.emit.regions import Ends, Region, Regions
+from npukit.plan.emit.regions import Ends, Region, Regions, Transfer, copies_to, transfers_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
-from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.names import ROOM, SCRATCH, in_frame
 from npukit.plan.ir.plan import Compute, Restore, View

@@ -1,6 +1,6 @@
 """The cost of bringing a tensor from one layout to what another needs: an estimate for searches.
 
-The same multicasts, descriptors and flits that `transfers.py` emits, without contention; `simulate.py` has the last
+The same multicasts, descriptors and flits that `emit/` makes, without contention; `simulate.py` has the last
 word.
 """
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
 from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
-from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait
+from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Predicted, Restore, Send, Step, Wait
 from npukit.plan.predict.memory import MANY_TOLD, is_table
 from npukit.plan.predict.noc import Network, Packet, packets_of
 from npukit.plan.predict.timeline import SEND, WAIT, Recorder, Timeline
@@ -377,3 +377,20 @@ def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
     while end < len(steps) and belongs(steps[end]):
         end += 1
     return steps[pe.step : end]
+
+
+def with_predictions(net: Net, board: Board, plan: Plan, rounds: int = 1) -> Plan:
+    """The plan with its predicted cycles, so many batches one after the other, and what messages take from engines."""
+    seen = simulate(net, board, plan, rounds)
+    predicted = Predicted(seen.latency_cycles, seen.interval_cycles // plan.frames)
+    disturbed = {pe for pe, _ in seen.stolen}
+    pes = (_with_stolen(pe, seen.stolen) if pe.pe in disturbed else pe for pe in plan.pes)
+    return replace(plan, predicted=predicted, pes=tuple(pes))
+
+
+def _with_stolen(pe: PePlan, stolen: Mapping[tuple[int, int], int]) -> PePlan:
+    steps = (
+        replace(step, stolen=stolen.get((pe.pe, index), 0)) if isinstance(step, Compute) else step
+        for index, step in enumerate(pe.steps)
+    )
+    return replace(pe, steps=tuple(steps))

@@ -39,6 +39,17 @@ class Effort:
     """True if splits that only the price of constants makes cheap are tried too."""
 
 
+SMALL_MESH = 20
+"""PEs on which there is time to walk to neighbours of a frame and to emit batches whole."""
+
+THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
+"""Efforts for meshes of up to SMALL_MESH PEs, and of more."""
+
+
+def effort_on(order: Sequence[int]) -> Effort:
+    return THOROUGH if len(order) <= SMALL_MESH else QUICK
+
+
 Layout = tuple[tuple[str, Split], ...]
 """The live tensors and how each is spread."""
 

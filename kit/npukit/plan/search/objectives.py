@@ -17,7 +17,7 @@ from npukit.plan.batch.weight_streaming import frames_with_streams
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.layout_search import Effort, LatencySearch
+from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch, effort_on
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import Walk
 from npukit.plan.search.tries import latency, planned, tried, why_not
@@ -33,14 +33,12 @@ STREAMING_PRICES = (0.0, 0.06)
 FRUGAL = 4
 """The part of a PE's memory that a tile's inputs and output may take where nothing fits, however slow that is."""
 
+ALIKE = 0.98
+"""Plans of which one is predicted to take no less than this part of the other's time are alike: the one that the
+search over layouts found is taken, which has been compared with its neighbours."""
+
 IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
-
-SMALL_MESH = 20
-"""PEs on which there is time to walk to neighbours of a frame and to emit batches whole."""
-
-THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
-"""Efforts for meshes of up to SMALL_MESH PEs, and of more."""
 
 
 def fastest_plan(problem: Problem) -> Plan:
@@ -53,7 +51,7 @@ def fastest_plan(problem: Problem) -> Plan:
     if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
     best = _best_layouts(problem)
-    if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) <= latency(scheduled)):
+    if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) * ALIKE <= latency(scheduled)):
         return best
     _lost(problem, best, scheduled)
     return scheduled
@@ -178,10 +176,6 @@ def resident_plan(problem: Problem) -> Plan:
 
 def _search(problem: Problem) -> LatencySearch:
     return LatencySearch(problem, effort_on(problem.order))
-
-
-def effort_on(order: Sequence[int]) -> Effort:
-    return THOROUGH if len(order) <= SMALL_MESH else QUICK
 
 
 def _resident(problem: Problem, search: LatencySearch) -> Plan:

@@ -16,7 +16,7 @@ from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.problem import Problem
 
 Item = TypeVar("Item")

@@ -17,7 +17,7 @@ from npukit.errors import NpukitError
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.tensors.boxes import Split
-from npukit.plan.tensors.pe_order import pes_to_use
+from npukit.plan.tensors.routes import pes_to_use
 from npukit.tuning import Database
 
 CODE, MEMORY_RELAXED, SPLITS = "code", "memory-relaxed", "splits"

@@ -30,7 +30,7 @@ from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Assignment, Tile, useful
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, memory_use, missing_bytes, shortfall
-from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
 from npukit.plan.search.tries import tried
 from npukit.plan.tensors.graph import aliases

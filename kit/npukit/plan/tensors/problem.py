@@ -13,7 +13,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.plan.tensors.boxes import Places
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
+from npukit.plan.tensors.routes import pes_to_use
 
 Tell = Callable[[str], None]
 """Takes how far a search has come, for whoever waits."""
