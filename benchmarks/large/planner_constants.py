@@ -118,7 +118,7 @@ SEARCHES: Mapping[str, Search] = {
             "search.list_schedule.PIECE": (0.0, 16.0),
             "search.list_schedule.LOAD": (0.0, 1 / 64, 1 / 4),
             "search.list_schedule.BORDER": (0, 400, 40_000),
-            "search.list_schedule.GRAINS": ((16, 8), (16, 1)),
+            "tensors.boxes.GRAINS": ((16, 8), (16, 1)),
         },
     ),
     "wide-frame": Search(

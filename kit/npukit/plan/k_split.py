@@ -17,8 +17,7 @@ from npukit.net.ops import Conv2d, Dense, Sums
 from npukit.net.passes.sums import cut_in_sums, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.search.layout_search import SMALL_MESH
-from npukit.plan.search.splits import WIDE_GRAIN
-from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.boxes import WIDE_GRAIN, grid, to_boxes
 
 PRODUCTS = 640
 """The least products of one sum in each part."""

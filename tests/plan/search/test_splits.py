@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from npukit.board.board import load_board
 from npukit.plan.batch.channel_bands import narrowed
-from npukit.plan.search.splits import WIDE_GRAIN, Splits
-from npukit.plan.tensors.boxes import to_boxes, volumes
+from npukit.plan.search.splits import Splits
+from npukit.plan.tensors.boxes import WIDE_GRAIN, to_boxes, volumes
 from npukit.plan.tensors.graph import Graph
 from plan.engines import engines
 from plan.networks import Builder

@@ -15,10 +15,8 @@ from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.net.receptive import cuttable_axes, input_rules
 from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.tensors.boxes import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
-
-GRAIN = 16
-"""Bands end where the MAC array's blocks of channels do."""
 
 CROWDED = 0.5
 """The part of a PE's memory that two ops may hold at once before they are worth bands."""
@@ -63,7 +61,7 @@ def turns_of(graph: Graph, bands: Bands) -> list[Turn]:
 
 def spans_of(channels: int, count: int) -> list[tuple[int, int]]:
     """Channels in so many ranges, or fewer, each of them a multiple of the grain but for the last."""
-    step = -(-channels // count // GRAIN) * GRAIN
+    step = -(-channels // count // WIDE_GRAIN) * WIDE_GRAIN
     return list(pairwise([*range(0, channels, step), channels]))
 
 
@@ -94,7 +92,7 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
         rest = max(_needed_bytes(graph, first, tile) for tile in assignment[first.name])
         rest += max(tile.box.elements for tile in assignment[second.name]) * graph.element_bytes(second.output)
         channels = graph.shape(first.output)[-1]
-        counts = range(1, -(-channels // GRAIN) + 1)
+        counts = range(1, -(-channels // WIDE_GRAIN) + 1)
         count = next((n for n in counts if rest + _widest(channels, n) * middle / channels <= room), counts[-1])
         if count > 1:
             found[first.name] = count

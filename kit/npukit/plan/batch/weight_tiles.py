@@ -17,17 +17,16 @@ from npukit.plan.emit.messages import SIGNAL, Parcel, Traffic, signal
 from npukit.plan.emit.pe_program import Block, use_of
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.names import Name
+from npukit.plan.tensors.boxes import GRAINS
 from npukit.plan.tensors.dma_copies import LARGEST
 
 WEIGHT_TILE_BYTES = 8 << 10
-"""Constants are streamed in weight tiles of about this size, unless a batch says otherwise."""
-
-CHANNEL_GRAINS = (16, 4)
-"""Weight tiles end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too
-large."""
+"""Constants are streamed in weight tiles of about this size, unless a batch says otherwise; `WEIGHT_TILES` has what is
+tried."""
 
 MOST_LISTED = 96 << 10
-"""Bytes of descriptors for weight tiles that a PE which does nothing else has room for."""
+"""Bytes of descriptors for weight tiles that a PE which does nothing else has room for. With half as many a held-out
+ResNet is 3.3 % slower on 152 PEs, with more none is faster (`planner_constants.py batches`)."""
 
 LARGEST_WEIGHT_TILE = 2
 """Times the size that is wanted."""
@@ -96,7 +95,7 @@ def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes:
     Wide parts may have at `most` so many.
     """
     count = -(-size(box) // weight_tile_bytes)
-    cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in CHANNEL_GRAINS]
+    cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in GRAINS]
     return next((parts for parts in cuts if size(parts[0]) <= most), cuts[-1])
 
 

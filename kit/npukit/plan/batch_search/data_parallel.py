@@ -27,8 +27,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.layout_search import QUICK, LatencySearch
-from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.search.tries import Budget, counted_in_order
+from npukit.plan.tensors.boxes import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import MOST, Problem
 

@@ -25,7 +25,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.tries import planned
 from npukit.plan.search.wide_frame import lacking_bytes
-from npukit.plan.tensors.boxes import Boxes, Split, common, from_boxes, grid, to_boxes, volumes
+from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.problem import Problem
 
@@ -42,9 +42,6 @@ PIECE, LOAD, BORDER = 4.0, 1 / 16, 4000
 """Cycles that are held to be lost by each tile more, as whoever gathers the output waits for it; by a cycle that a PE
 sends, or a flit's hop; and by leaving the chip on which an op's inputs are. Eight blocks of
 `benchmarks/language_model.py` on four chips were predicted at 381,845 cycles a token with 400 for a border."""
-
-GRAINS = (16, 4)
-"""Channels that the MAC array takes at once, and that it takes least."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,18 +18,27 @@ from npukit.net.receptive import cuttable_axes
 from npukit.net.specs.fields import AxisRule
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.tensors.boxes import Boxes, Places, Split, cut, from_boxes, grid, spread_out, to_boxes, volumes
+from npukit.plan.tensors.boxes import (
+    WIDE_GRAIN,
+    Boxes,
+    Places,
+    Split,
+    cut,
+    from_boxes,
+    grid,
+    spread_out,
+    to_boxes,
+    volumes,
+)
 from npukit.plan.tensors.graph import Graph
 
 SMALL_WEIGHT_TILE = 9 << 10
-"""Bytes of a small weight tile of streamed constants."""
+"""Bytes of a small weight tile of streamed constants: those of `wide_frame.WEIGHT_TILES`. Half as many or twice decided
+nothing for the held-out networks (`planner_constants.py batches`)."""
 
 SHORT = 600
 """Cycles of an op on the core that are over before other PEs had its inputs and sent their parts back: two messages of
 some hundred bytes with their calls and waits."""
-
-WIDE_GRAIN = 16
-"""Channels that the MAC array takes at once."""
 
 
 class Splits:

@@ -14,6 +14,10 @@ Boxes = np.ndarray
 Split = tuple[int, ...]
 """The parts along each axis of an op's output. Tile i, in row-major order, lies on PE i of the plan's order."""
 
+GRAINS = (16, 4)
+"""Channels that the MAC array takes at once, and that it takes least: what is cut along channels is cut there."""
+
+WIDE_GRAIN = GRAINS[0]
 
 Places = Mapping[str, Sequence[int]]
 """The places in the plan's order whose PEs carry an engine, ascending, of engines that not all of them carry. Tile i of
