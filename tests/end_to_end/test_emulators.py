@@ -10,7 +10,7 @@ import pytest
 from end_to_end.builds import DIGITS, shared_build
 from helpers import first_of
 from npukit import api
-from npukit.emulator.renode.program import find_renode
+from npukit.emulator.renode.machine import find_renode
 from npukit.errors import NpukitError
 
 MODEL = DIGITS / "digits_int8.tflite"

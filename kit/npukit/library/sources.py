@@ -7,12 +7,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment
 
 from npukit import __version__
+from npukit.board.board import Board
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep
 from npukit.codegen.names import LONGEST, c_string, comment_text, macro
 from npukit.codegen.program import Program, gather
@@ -20,7 +22,8 @@ from npukit.codegen.render import has_one_instance, library_frame, places_of, re
 from npukit.codegen.roles import Role, alone
 from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
-from npukit.library.drivers import FOLDER, drivers_of
+from npukit.data import data_folder
+from npukit.errors import NpukitError
 from npukit.library.planned import planned_for_library
 from npukit.measure.cases import GOLDEN_FRAMES
 from npukit.net.c_code.function import C_TYPES
@@ -92,7 +95,7 @@ def _states(program: Program, role: Role) -> Iterator[dict[str, Any]]:
 def _templates(name: str, accelerators: Sequence[str]) -> dict[str, str]:
     """Template to file."""
     return {
-        **({"board.h.j2": f"{FOLDER}/board.h"} if accelerators else {}),
+        **({"board.h.j2": f"{DRIVERS}/board.h"} if accelerators else {}),
         "library.h.j2": f"{name}.h",
         "library.c.j2": f"{name}.c",
         "main.c.j2": EXAMPLE,
@@ -219,3 +222,30 @@ def _environment() -> Environment:
         text, LINE, initial_indent="    ", subsequent_indent="    "
     )
     return environment
+
+
+DRIVERS = "drivers"
+HOOKS = "include/accelerator.h"
+"""The hooks of the firmware around a driver."""
+EVENTS = "core_events.h"
+"""The header with the work of the hooks themselves, in the folder of a family of cores."""
+
+
+def drivers_of(program: Program, board: Board) -> dict[str, str]:
+    """The C of each accelerator that the program uses and the headers beside it, by name; no two may have one name."""
+    used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CORE}
+    sources = [source for engine in used.values() for source in engine.sources(board)]
+    found: dict[str, Path] = {}
+    hooks = (HOOKS, f"{board.core.type.architecture.firmware}/{EVENTS}")
+    beside = (data_folder("firmware") / hook for hook in hooks) if sources else ()
+    for path in dict.fromkeys((*beside, *_with_headers(sources))):
+        if path.name in found:
+            raise NpukitError(f"two drivers bring {path.name}: {found[path.name]} and {path}", tries=["other names"])
+        found[path.name] = path
+    return {f"{DRIVERS}/{name}": path.read_text(encoding="utf-8") for name, path in found.items()}
+
+
+def _with_headers(sources: Iterable[Path]) -> Iterable[Path]:
+    for source in sources:
+        yield source
+        yield from sorted(source.parent.glob("*.h"))

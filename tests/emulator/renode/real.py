@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from npukit.emulator.renode.program import find_renode
+from npukit.emulator.renode.machine import find_renode
 from npukit.errors import NpukitError
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from npukit.board.board import Board, load_board
-from npukit.emulator.renode.machine import RenodeMachine
-from npukit.emulator.renode.program import VARIABLE, find_renode
+from npukit.emulator.renode.machine import VARIABLE, RenodeMachine, find_renode
 from npukit.errors import NpukitError
 from npukit.project.images.image import Image
 

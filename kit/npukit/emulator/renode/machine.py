@@ -1,9 +1,10 @@
-"""Renode as a board: an emulator the chip's users know, with our devices in C#."""
+"""Renode as a board: an emulator the chip's users know, with our devices in C#; and how it is found."""
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,6 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from npukit.board.board import Board
-from npukit.emulator.renode.program import find_renode
 from npukit.emulator.renode.render import SCRIPT, Dram, objection, render_renode
 from npukit.errors import NpukitError
 from npukit.project.images.image import Image
@@ -126,3 +126,25 @@ class RenodeMachine:
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
+
+
+VARIABLE = "RENODE_PATH"
+
+
+def find_renode(name: str = "renode") -> Path:
+    """Renode's program of that name (`renode`, `renode-test`): in RENODE_PATH, a folder or the program, or on PATH."""
+    given = os.environ.get(VARIABLE)
+    found = shutil.which(name, path=_folder(given)) if given else shutil.which(name)
+    if found is None:
+        raise NpukitError(
+            f"{VARIABLE} is {given}, and there is no {name}" if given else f"{name} is not on PATH",
+            tries=[
+                "install Renode 1.15 or 1.16: https://github.com/renode/renode/releases",
+                f"{VARIABLE}=FOLDER, if it is installed elsewhere",
+            ],
+        )
+    return Path(found)
+
+
+def _folder(given: str) -> str:
+    return given if Path(given).is_dir() else str(Path(given).parent)
