@@ -205,10 +205,15 @@ def _newcomers_machine(folder: Path) -> Iterator[None]:
         yield
 
 
+def files_of(page: Path) -> dict[str, str]:
+    """The files that a page shows, by name."""
+    return {name: textwrap.dedent(text) for name, text in _FILE.findall(page.read_text())}
+
+
 def _write_files(page: Path, folder: Path) -> None:
     """The files that pages speak of: a mapping from its page, samples for calibration."""
-    for name, text in _FILE.findall(page.read_text()):
-        (folder / name).write_text(textwrap.dedent(text))
+    for name, text in files_of(page).items():
+        (folder / name).write_text(text)
     lines = [line.strip() for line in page.read_text().splitlines() if line.startswith("    ")]
     if page.name == "mapping.md":
         first = next(index for index, line in enumerate(lines) if line.startswith("[ops."))

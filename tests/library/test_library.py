@@ -313,6 +313,25 @@ def test_the_descriptions_name_files_that_are_there(on_core: Build, tmp_path: Pa
     assert [each.get("Ddsp") for each in pack.iter("require")] == ["DSP"]
 
 
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not here")
+def test_a_firmware_is_built_of_what_the_pack_lists_alone(on_core: Build, tmp_path: Path) -> None:
+    """The component's sources and include folders, copied where a project keeps its packs, under a main of its own."""
+    library, project = tmp_path / "lib", tmp_path / "project"
+    api.export(on_core.folder, library)
+    pack = ElementTree.parse(library / "npukit.digits_int8.pdsc").getroot()
+    listed = [(str(file.get("category")), str(file.get("name"))) for file in pack.iter("file")]
+    for name in (name for category, name in listed if category != "include"):
+        (project / "packs" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library / name, project / "packs" / name)
+    sources = [f"packs/{name}" for category, name in listed if category.startswith("source")]
+    folders = [f"-Ipacks/{name}" for category, name in listed if category == "include"]
+    shutil.copy(library / "selftest/main.c", project / "main.c")
+    core = ["-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-std=c11", "-Wall", "-Werror"]
+    linked = ["--specs=nosys.specs", "-Wl,--no-warnings", "-lm", "-o", "firmware.elf"]
+    subprocess.run(["arm-none-eabi-gcc", *core, *folders, "main.c", *sources, *linked], cwd=project, check=True)
+    assert (project / "firmware.elf").stat().st_size > 10_000
+
+
 @pytest.mark.skipif(not shutil.which("pio"), reason="PlatformIO (pio) is not here")
 def test_platformio_packs_the_library(on_core: Build, tmp_path: Path) -> None:
     """Its packer reads the description as its registry does; its build systems come from there alone."""

@@ -65,7 +65,9 @@ def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library
     others = {**render_library(role, name), **drivers_of(program, build.board)}
     values = _values(build, net, plan, role, name, labels)
     values |= {"states": list(_states(program, role)), "sources": [f"{name}.c", *_compiled(others)]}
-    own = {file: _render(template, values) for template, file in _templates(name, values["accelerators"]).items()}
+    made = _templates(name, values["accelerators"])
+    values["headers"] = sorted(file for file in (*others, *made.values()) if file.endswith(".h"))
+    own = {file: _render(template, values) for template, file in made.items()}
     return Library(name, values["kind"], {**others, **own}, role.arena_bytes, role.constants.bytes)
 
 
