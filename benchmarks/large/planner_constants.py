@@ -72,6 +72,7 @@ SEARCHES: Mapping[str, Search] = {
         "pe-mesh",
         {
             "batch_search.throughput.INTERLEAVED": ((1,), (1, 2), (1, 2, 3, 4, 6, 8)),
+            "batch_search.throughput.MICRO_BATCHES": ((), (2,), (2, 4, 8)),
             "batch_search.throughput.WORTH": (0.9, 1.0),
         },
     ),

@@ -23,6 +23,10 @@ from npukit.plan.tensors.problem import Problem
 INTERLEAVED = (1, 2, 4, 6)
 """Interleaved frames tried, as long as they fit."""
 
+MICRO_BATCHES = (2, 4)
+"""Micro-batches tried of the best batch, once it is found: more of them hide more of its ends. Without them visual wake
+words on 16 PEs is 9.8 % slower."""
+
 WEIGHT_TILED = (WEIGHT_TILES[0], WEIGHT_TILES[-1])
 
 WORTH = 0.98
@@ -48,17 +52,20 @@ class _Batches:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._single = self._best = resident_plan(problem)
+        self._best = resident_plan(problem)
+        self._chosen: Batch | None = None
 
     def best(self) -> Plan | None:
         """The best batch, or None if a single frame is better or none fits."""
         for _ in tried(self._problem, self._plans(), figure=interval):
             pass
-        return None if self._best is self._single else self._best
+        return self._best if self._chosen else None
 
     def _plans(self) -> Iterator[Plan]:
         for wanted in self._of_all_sizes():
             yield from self._interleaved(wanted)
+        if self._chosen:
+            yield from self._in_micro_batches(self._chosen)
 
     def _of_all_sizes(self) -> Iterator[Batch]:
         """The batches of each size of group."""
@@ -83,13 +90,23 @@ class _Batches:
                 plan = first_that_fits(self._problem, each)
                 if plan is None or (stream != WEIGHT_TILED[0] and not plan.streams):
                     break
-                yield self._compared(plan)
+                yield self._compared(plan, each)
 
-    def _compared(self, plan: Plan) -> Plan:
+    def _in_micro_batches(self, best: Batch) -> Iterator[Plan]:
+        """The best batch with more and more micro-batches, as long as they help."""
+        for count in MICRO_BATCHES:
+            longer = replace(best, pipeline=replace(best.pipeline, micro_batches=count))
+            plan = first_that_fits(self._problem, longer)
+            if plan:
+                yield self._compared(plan, longer)
+            if self._chosen is not longer:
+                break
+
+    def _compared(self, plan: Plan, wanted: Batch) -> Plan:
         """The plan with its predictions, taken if its interval is shorter; more frames must be worth it."""
         timed = with_predictions(self._problem.net, self._problem.board, plan, ROUNDS)
         worth = WORTH if timed.frames > self._best.frames else 1
         shorter = interval(timed) < worth * interval(self._best)
         if shorter or missing_bytes(self._problem.board, self._best):
-            self._best = timed
+            self._best, self._chosen = timed, wanted
         return timed
