@@ -32,7 +32,7 @@ def cannot_write(output: Path, error: OSError) -> NpukitError:
     """The error for a place that cannot be written to."""
     if error.errno in FULL:
         return disk_full(output)
-    return NpukitError(f"cannot write to {output}: {error.strerror or error}", tries=["another place with -o"])
+    return NpukitError(f"cannot write to {output}: {error.strerror or error}", tries=["another place to write to"])
 
 
 def disk_full(output: Path) -> NpukitError:

@@ -20,7 +20,7 @@ def doctor(terminal: Terminal) -> None:
 
     tools = find_tools()
     terminal.result([asdict(tool) for tool in tools])
-    terminal.table(("", "tool", "version", "needed for"), [_row(tool) for tool in tools])
+    terminal.table(("    tool", "version", "needed for"), [_row(tool) for tool in tools])
     missing = [tool for tool in tools if tool.required and not tool.found]
     if missing:
         names = ", ".join(tool.name for tool in missing)
@@ -29,5 +29,5 @@ def doctor(terminal: Terminal) -> None:
 
 def _row(tool: Tool) -> tuple[str, ...]:
     if tool.found:
-        return "ok", tool.name, tool.version, tool.needed_for
-    return "--", tool.name, f"not here: {tool.how_to_get}", tool.needed_for
+        return f"ok  {tool.name}", tool.version, tool.needed_for
+    return f"--  {tool.name}", f"not here: {tool.how_to_get}", tool.needed_for
