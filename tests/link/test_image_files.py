@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
+from npukit.board.board import load_board
 from npukit.errors import NpukitError
+from npukit.link import image_files
 from npukit.link.image_files import intel_hex, write_image
 from npukit.project.images.elf import Elf
 
@@ -34,3 +37,12 @@ def test_an_image_is_what_objcopy_reads(tmp_path: Path) -> None:
         write_image(image, built.board, tmp_path / "image.uf2")
     with pytest.raises(NpukitError, match=r"image.srec is no .hex and no .uf2"):
         write_image(image, built.board, tmp_path / "image.srec")
+
+
+def test_for_esptool_addresses_are_places_in_the_flash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board, image = load_board("esp32c3"), tmp_path / "image.elf"
+    monkeypatch.setattr(image_files, "Elf", lambda _: SimpleNamespace(stretches=lambda: [(0x4208_0000, b"\1")]))
+    assert write_image(image, board, tmp_path / "image.hex").read_text().splitlines()[:2] == [
+        ":020000040008F2",
+        ":0100000001FE",
+    ]

@@ -13,11 +13,17 @@ from npukit.writing import write_file
 
 LINE = 32
 DATA, END, UPPER_ADDRESS = 0, 1, 4
+FLASH_OFFSET = 0x7F_FFFF
+"""The bits of an address behind an ESP32-C3's window onto flash that count there."""
 
 
 def write_image(image: Path, board: Board, target: Path) -> Path:
-    """Write an image's bytes, by their addresses, in the format that the ending of `target` names."""
-    stretches = Elf(image).stretches()
+    """Write an image's bytes, by their addresses, in the format that the ending of `target` names.
+
+    Those for esptool, which knows no addresses of the core, are places in the flash.
+    """
+    within = FLASH_OFFSET if board.programmer and board.programmer.tool == "esptool" else -1
+    stretches = [(address & within, data) for address, data in Elf(image).stretches()]
     match target.suffix:
         case ".hex":
             write_file(target, intel_hex(stretches))

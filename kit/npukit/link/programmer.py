@@ -14,6 +14,7 @@ from typing import Any
 
 from npukit.board.board import Programmer
 from npukit.errors import NpukitError
+from npukit.link.image_files import FLASH_OFFSET
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
 from npukit.link.uf2 import write_uf2
@@ -30,8 +31,6 @@ _HOW_TO_GET = {
     "esptool": "pip install esptool",
     "bossac": "apt install bossa-cli",
 }
-_FLASH_OFFSET = 0x7F_FFFF
-"""The bits of an address behind an ESP32-C3's window onto flash that count there."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _pieces(image: Path) -> list[tuple[int, Path]]:
     """A file beside the image for each stretch of flash, and its place there."""
     pieces = list[tuple[int, Path]]()
     for address, data in Elf(image).stretches():
-        offset = address & _FLASH_OFFSET
+        offset = address & FLASH_OFFSET
         path = image.with_suffix(f".{offset:x}.bin")
         path.write_bytes(data)
         pieces.append((offset, path))
