@@ -7,6 +7,7 @@
 # make dead-parts  a network around each dead PE and each dead link of pe-mesh: make dead-parts MODEL=FILE
 # make large-networks  MobileNetV1, MobileNetV2 and ResNet-50 on a chip of 152 PEs
 # make kinds-of-pe  networks on RISC-V PEs and on PEs that are not alike: make kinds-of-pe MODEL="FILE ..."
+# make ten-minutes  a wake word and silero-vad, exact over ten minutes: make ten-minutes WAKE_WORD=FILE SILERO=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
@@ -23,7 +24,7 @@ BUILD := out/digits
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks kinds-of-pe figures docs lint wheel clean
+.PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -56,6 +57,11 @@ large-networks: $(VENV)/installed-for-development
 
 kinds-of-pe: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/mesh/kinds_of_pe.py $(MODEL)
+
+ten-minutes: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/streams.py $(WAKE_WORD) --bands --pes 1
+	$(BIN)/python benchmarks/streams.py $(SILERO) --float --hop 512 --input input:1x576 --input state:2x1x128 \
+		--input sr=16000 --state state=stateN --board mps2-an386
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from npukit.errors import NpukitError
 from npukit.net.c_code.intervals import Interval, Known, bounds, number
@@ -48,9 +49,13 @@ _LOOP = re.compile(
     r" (?:\+\+\w+|\w+ \+= (?P<step>\d+))\)"
 )
 _SHIFTS = re.compile(r"for \([^;]*; \w+ > 0; \w+ >>= (\d+)\)")
-_SHIFTED_BITS = 32
-"""Bits that a loop shifts out: all of a word, or half of those of a long one."""
+_SHIFTED_BITS = 28
+"""Bits that a loop shifts out: numbers seldom fill a word, and long ones are those of which half are shifted out."""
 _NAMED = re.compile(r"const int32_t (\w+) = ([^;,]+);")
+_LENGTHS = re.compile(r" < (p\d+)\[\w+\];")
+_WIDE = re.compile(r"uint64_t (?!\*)(\w[^;]*);")
+_WORD = re.compile(r"uint64_t \*|[A-Za-z_]\w*")
+_DECLARED = re.compile(r"(\w+) =")
 _OPERATION = re.compile(r"[-+*/%<>?]|\[")
 
 _CYCLES_OF_A_CALL = 60
@@ -100,9 +105,20 @@ def check_code(code: str) -> None:
         place = token.end()
 
 
-def cycles(code: str) -> int:
-    """Roughly what running the code takes on the core."""
-    return sum(times * _cost(line) for times, line in _lines(code))
+def mean_lengths(net: Net, op: Op) -> dict[str, float]:
+    """The average turns of loops whose ends are the elements of a constant, by its parameter."""
+    attributes = op.attributes
+    assert isinstance(attributes, TvmCode)
+    constants = ((name, net.constants.get(op.inputs[int(name[1:])])) for name in _LENGTHS.findall(attributes.code))
+    return {name: float(values.mean()) for name, values in constants if values is not None}
+
+
+def cycles(code: str, lengths: Mapping[str, float] = MappingProxyType({})) -> int:
+    """Roughly what running the code takes on the core. `lengths`: how often a loop turns on the average whose end is an
+    element of a parameter."""
+    wide = {"uint64_t", *(name for declared in _WIDE.findall(code) for name in _DECLARED.findall(declared))}
+    lines = ((times, line, not wide.isdisjoint(_WORD.findall(line))) for times, line in _lines(code, lengths))
+    return round(sum(times * _cost(line) * (1 + twice) for times, line, twice in lines))
 
 
 def _cost(line: str) -> int:
@@ -110,9 +126,9 @@ def _cost(line: str) -> int:
     return _CYCLES_OF_A_CALL * calls + len(_OPERATION.findall(line))
 
 
-def _lines(code: str) -> Iterator[tuple[int, str]]:
+def _lines(code: str, lengths: Mapping[str, float]) -> Iterator[tuple[float, str]]:
     """Each line, with the number of times that it is run at most; once, of a loop whose bounds are not known."""
-    depths, known, rests = [1], dict[str, Interval](), dict[tuple[str, str], int]()
+    depths, known, rests = [1.0], dict[str, Interval](), dict[tuple[str, str], int]()
     for line in map(str.strip, code.splitlines()):
         if line.startswith("}"):
             depths = depths[:-1] or [1]
@@ -121,9 +137,16 @@ def _lines(code: str) -> Iterator[tuple[int, str]]:
             value = _most(named[2], known)
             known |= {named[1]: number(value, 1)} if value is not None else {}
         if line.endswith("{"):
-            loop, shifts = _LOOP.match(line), _SHIFTS.match(line)
-            turns = _turns(loop, known, rests) if loop else _SHIFTED_BITS // max(int(shifts[1]), 1) if shifts else 1
-            depths.append(depths[-1] * turns)
+            loop, turns = _LOOP.match(line), _turns_of_numbers(line, lengths)
+            depths.append(depths[-1] * (turns or (_turns(loop, known, rests) if loop else 1)))
+            if turns:  # no compiler can unroll it: its condition and its step are done in each turn
+                yield depths[-1], line.partition(";")[2]
+
+
+def _turns_of_numbers(line: str, lengths: Mapping[str, float]) -> float | None:
+    """The turns of a loop that goes on for the bits of a number, or for as many as a constant holds."""
+    shifts, table = _SHIFTS.match(line), _LENGTHS.search(line)
+    return _SHIFTED_BITS / max(int(shifts[1]), 1) if shifts else lengths.get(table[1]) if table else None
 
 
 def _turns(loop: re.Match[str], known: Known, rests: dict[tuple[str, str], int]) -> int:
