@@ -36,6 +36,7 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.board.cores import CORTEX_M
 from npukit.cli.main import app
+from npukit.templates import templates_in
 
 PAGES = sorted([*CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("docs/tutorials/*.md"), CHECKOUT / "README.md"])
 
@@ -244,8 +245,10 @@ def with_tables(text: str) -> str:
 
 
 def picture(build: Path) -> str:
-    """The chart of a build's report as a file of its own."""
-    page = (build / "report.html").read_text()
+    """The chart of a build's report as a file of its own: a picture, as README can show no page."""
+    gantt = json.loads((build / "results.json").read_text())["gantt"]
+    template = (Path(__file__).parent / "frame.svg.j2").read_text()
+    page = templates_in("report", html=True).from_string(template).render(gantt=gantt)
     found = re.search(r'<svg (viewBox="[^"]*")[^>]*( role="img" aria-label="What [^>]*)>(.*?)</svg>', page, re.DOTALL)
     assert found
     chart = re.sub(r"(?<=>)\s+(?=<)", "\n", found[3].strip())
