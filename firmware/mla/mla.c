@@ -7,11 +7,59 @@
 
 /* ---- what an array gives, as int8 ---- */
 
-static void finish_channel(const int32_t *sums, int32_t step, int32_t count, struct mla_stage stage, int8_t *to,
-                           int32_t stride)
+/* A pixel's sum from the next is `step` words away, a channel's from the next `turn`. */
+struct results {
+    const int32_t *sums, *channels, *layer;
+    int32_t step, turn, count;
+    int8_t *to;
+};
+
+#ifdef __ARM_FEATURE_DSP
+/* A channel of a plain layer: of many layers the core has more to do here than the array. */
+static void finish_plain(const struct results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
 {
-    for (const int32_t *end = sums + count * step; sums != end; sums += step, to += stride) {
+    const int32_t right = -channel[SHIFT];
+    const int32_t half = (1 << right >> 1) + (all->layer[OUTPUT_ZERO] << right);
+    int32_t value, count = all->count;
+    __asm__ volatile("1: ldr %[value], [%[sums]]\n"
+                     "add %[sums], %[sums], %[step], lsl #2\n"
+                     "add %[value], %[bias], %[value], lsl #1\n"
+                     "smmulr %[value], %[value], %[multiplier]\n"
+                     "add %[value], %[value], %[value], asr #31\n"
+                     "add %[value], %[value], %[half]\n"
+                     "asr %[value], %[value], %[right]\n"
+                     "ssat %[value], #8, %[value]\n"
+                     "strb %[value], [%[to]]\n"
+                     "add %[to], %[to], %[stride]\n"
+                     "subs %[count], %[count], #1\n"
+                     "bne 1b\n"
+                     : [value] "=&r"(value), [sums] "+r"(sums), [to] "+r"(to), [count] "+r"(count)
+                     : [step] "r"(all->step), [stride] "r"(all->layer[OUTPUT_PIXEL_STRIDE]), [bias] "r"(2 * channel[BIAS]),
+                       [multiplier] "r"(channel[MULTIPLIER]), [half] "r"(half), [right] "r"(right)
+                     : "cc", "memory");
+}
+#endif
+
+static void finish_channel(const struct results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+{
+    const struct mla_stage stage = mla_stage(channel, all->layer);
+    const int32_t step = all->step, stride = all->layer[OUTPUT_PIXEL_STRIDE];
+    for (const int32_t *end = sums + all->count * step; sums != end; sums += step, to += stride) {
         *to = mla_finished(*sums, stage);
+    }
+}
+
+static void finish(const struct results *all)
+{
+    const int32_t *sums = all->sums, *channel = all->channels;
+    for (int32_t c = 0; c < all->layer[OUTPUT_CHANNELS]; c++, sums += all->turn, channel += CHANNEL_WORDS) {
+#ifdef __ARM_FEATURE_DSP
+        if (all->layer[PLAIN]) {
+            finish_plain(all, sums, channel, all->to + c);
+            continue;
+        }
+#endif
+        finish_channel(all, sums, channel, all->to + c);
     }
 }
 
@@ -93,16 +141,13 @@ static void start_products(const struct products *all, int32_t pixel, int32_t ha
     mla_execute_mm(&product);
 }
 
-/* Pixels that follow each other at one stride, as those of a row do: channel by channel. */
+/* Pixels that follow each other at one stride, as those of a row do. */
 static void finish_run(const struct products *all, const int32_t *sums, int32_t pixel, int32_t count)
 {
     const int32_t *layer = all->layer;
-    const int32_t y = pixel / layer[OUTPUT_WIDTH], x = pixel % layer[OUTPUT_WIDTH], stride = layer[OUTPUT_PIXEL_STRIDE];
-    int8_t *to = all->output + y * layer[OUTPUT_ROW_STRIDE] + x * stride;
-    for (int32_t c = 0; c < layer[OUTPUT_CHANNELS]; c++) {
-        const struct mla_stage stage = mla_stage(all->channels + CHANNEL_WORDS * c, layer);
-        finish_channel(sums + c, all->columns, count, stage, to + c, stride);
-    }
+    const int32_t y = pixel / layer[OUTPUT_WIDTH], x = pixel % layer[OUTPUT_WIDTH];
+    int8_t *to = all->output + y * layer[OUTPUT_ROW_STRIDE] + x * layer[OUTPUT_PIXEL_STRIDE];
+    finish(&(struct results){sums, all->channels, layer, all->columns, 1, count, to});
 }
 
 static void finish_pixels(const struct products *all, int32_t pixel, int32_t half)
@@ -184,6 +229,26 @@ struct convolution {
     int32_t width; /* of a row of sums */
 };
 
+/* The channels of a pixel, each to a plane of its own. */
+static void spread(const int8_t *pixel, int32_t channels, int8_t *to, int32_t plane)
+{
+#ifdef __ARM_FEATURE_DSP
+    int32_t value;
+    __asm__ volatile("1: ldrb %[value], [%[pixel]], #1\n"
+                     "strb %[value], [%[to]]\n"
+                     "add %[to], %[to], %[plane]\n"
+                     "subs %[channels], %[channels], #1\n"
+                     "bne 1b\n"
+                     : [value] "=&r"(value), [pixel] "+r"(pixel), [to] "+r"(to), [channels] "+r"(channels)
+                     : [plane] "r"(plane)
+                     : "cc", "memory");
+#else
+    for (int32_t c = 0; c < channels; c++, to += plane) {
+        *to = pixel[c];
+    }
+#endif
+}
+
 /* The lines of the input from line `first` on, which may lie outside of it, with their borders: a plane for each
  * channel. */
 static void make_planes(const struct convolution *all, const int8_t *input, int32_t first, int32_t lines, int8_t *planes)
@@ -196,10 +261,7 @@ static void make_planes(const struct convolution *all, const int8_t *input, int3
         const int8_t *pixel = input + y * layer[INPUT_ROW_STRIDE];
         int8_t *from = planes + line * all->call.row_stride + layer[PAD_LEFT];
         for (int32_t x = 0; y >= 0 && y < layer[INPUT_HEIGHT] && x < layer[INPUT_WIDTH]; x++) {
-            int8_t *to = from + x;
-            for (int32_t c = 0; c < channels; c++, to += plane) {
-                *to = pixel[c];
-            }
+            spread(pixel, channels, from + x, plane);
             pixel += layer[INPUT_PIXEL_STRIDE];
         }
     }
@@ -207,12 +269,9 @@ static void make_planes(const struct convolution *all, const int8_t *input, int3
 
 static void finish_row(const struct convolution *all, int32_t y, int32_t half)
 {
-    const int32_t *layer = all->layer;
-    int8_t *row = all->output + y * layer[OUTPUT_ROW_STRIDE];
-    for (int32_t c = 0; y >= 0 && c < layer[OUTPUT_CHANNELS]; c++) {
-        const struct mla_stage stage = mla_stage(all->channels + CHANNEL_WORDS * c, layer);
-        const int32_t *sums = all->sums[half] + c * all->width;
-        finish_channel(sums, 1, layer[OUTPUT_WIDTH], stage, row + c, layer[OUTPUT_PIXEL_STRIDE]);
+    int8_t *row = all->output + y * all->layer[OUTPUT_ROW_STRIDE];
+    if (y >= 0) {
+        finish(&(struct results){all->sums[half], all->channels, all->layer, 1, all->width, all->layer[OUTPUT_WIDTH], row});
     }
 }
 

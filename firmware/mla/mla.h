@@ -34,6 +34,7 @@ enum mla_layer {
     CLAMP_MAX,
     AT_ONCE,  /* pixels of a product; rows of the output for which a convolution makes planes */
     IN_PLACE, /* the pixels are the rows of a product where they lie */
+    PLAIN,    /* all channels are shifted to the right, and limits are those of an int8 */
 };
 
 /* The words of `channels`, for each output channel. */

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 WIDTH, LANES = 16, 4
 OUT_CYCLES = 16
 """The cycles in which the sums of a block leave, four a cycle."""
-CALL = 130
-"""Cycles of the core to start the array and to wake from it, and of a pass of the driver's loop."""
-PIXEL, LINE, BYTE = 90, 140, 2.0
-"""Cycles to gather a pixel's window: for the pixel, for each of its lines, for each byte."""
-CHANNEL, VALUE = 65, 47
-"""Cycles to requantise: for each channel of a pass, and for each value."""
-PLANE_BYTE, PLANE_PIXEL = 6.5, 14
-"""Cycles to make planes of the input: for each byte, and for each pixel."""
-START = 400
+START, CALL, ROW = 190, 245, 178
+"""Cycles of the driver: of a call, of each pass of products, and of each row of a convolution."""
+PIXEL, LINE, EDGE = 60, 60, 35
+"""Cycles to gather a pixel's window: for the pixel, for each of its lines, for each place of one that is cut off."""
+WORD_S_BYTE, BYTE = 1.9, 7.0
+"""Cycles to gather a byte of a line, where four are copied at once and where each is by itself."""
+PLAIN, GENERAL = (40, 14), (67, 31)
+"""Cycles to requantise: for each channel of a pass, and for each value; of layers that are plain (`mla.h`) or not."""
+PLANE_BYTE, PLANE_PIXEL, PLANE_ROOM = 7.0, 15, 1.25
+"""Cycles to make planes of the input: for each byte, for each pixel, and for each byte of room that is cleared."""
 
 
 def blocks(count: int, each: int) -> int:
@@ -42,14 +43,20 @@ class Figures:
         return self.setup_cycles + rows * blocks(width, WIDTH) * blocks(channels, LANES) * (depth + OUT_CYCLES)
 
 
-def requantised(values: int, channels: int) -> int:
-    return channels * CHANNEL + values * VALUE
+def requantised(passes: int, channels: int, values: int, *, plain: bool) -> int:
+    of_channel, of_value = PLAIN if plain else GENERAL
+    return passes * channels * of_channel + values * of_value
 
 
-def gathered(pixels: int, lines: int, depth: int) -> int:
-    return round(pixels * (PIXEL + lines * LINE + depth * BYTE))
+def gathered(pixels: int, lines: int, line_bytes: int, aligned: float) -> float:
+    """Cycles to gather windows of lines, that share of which lies at whole words."""
+    byte = BYTE - (BYTE - WORD_S_BYTE) * aligned
+    return pixels * (PIXEL + lines * (LINE + line_bytes * byte))
 
 
-def overlapped(passes: int, array: int, core: int, last: int) -> int:
-    """Passes in which the array and the core work side by side, and what the core does behind the last of them."""
-    return START + passes * (CALL + max(array, core)) + last
+def overlapped(passes: int, array: int, gather: float, finish: float) -> int:
+    """Passes in which the core gathers for the pass to come and finishes the one before while the array works."""
+    one_gather, one_finish = gather / passes, finish / passes
+    beside = [array] if passes == 1 else [max(array, one_gather), max(array, one_finish)]
+    between = max(passes - 2, 0) * max(array, one_gather + one_finish)
+    return round(START + one_gather + sum(beside) + between + one_finish)

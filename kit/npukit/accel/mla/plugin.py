@@ -8,7 +8,7 @@ the core requantises. `power_of_two` is the quantiser of networks whose owner ha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, log2
+from math import ceil, gcd, log2
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +28,13 @@ from npukit.accel.interface import (
     Tile,
 )
 from npukit.accel.mla.cycles import (
+    CALL,
+    EDGE,
     LANES,
     PLANE_BYTE,
     PLANE_PIXEL,
+    PLANE_ROOM,
+    ROW,
     WIDTH,
     Figures,
     blocks,
@@ -48,7 +52,7 @@ from npukit.net.requantize import quantization, requantization
 from npukit.net.tensor import Quantization, Tensor
 
 PRODUCTS, CONVOLUTION = "products", "convolution"
-CHANNEL_WORDS, LAYER_WORDS = 3, 24
+CHANNEL_WORDS, LAYER_WORDS = 3, 25
 MOST_PIXELS = 16
 MOST_RIGHT = 20
 """Bits of a shift with which the zero point, shifted, keeps clear of the highest bit."""
@@ -77,11 +81,18 @@ class Shape:
     window: Window
     channels: int
     depth: int
+    cut_lines: int
+    """Lines of the windows of the box that lie outside of the input."""
 
     @classmethod
     def of(cls, net: Net, op: Op, output: Box) -> Shape:
-        channels = net.tensor(op.inputs[0]).shape[-1]
-        return cls(Plane.of(output), window_of(net, op), channels, depth_of(net, op))
+        window, shape = window_of(net, op), net.tensor(op.inputs[0]).shape
+        cut = 0
+        if len(shape) == 4:
+            first = output.start[1] * window.strides[0] - window.padding[0]
+            last = (output.stop[1] - 1) * window.strides[0] - window.padding[0] + window.kernel[0]
+            cut = max(-first, 0) + max(last - shape[1], 0)
+        return cls(Plane.of(output), window, shape[-1], depth_of(net, op), cut)
 
     @property
     def at_once(self) -> int:
@@ -104,7 +115,8 @@ class Shape:
     def rows_of_planes(self) -> int:
         """Rows of the output for which a convolution makes planes at a time."""
         lines = ROOM_OF_PLANES // (self.row_stride * self.channels)
-        return min(max(lines - self.window.kernel[0] + 1, 1), self.plane.height)
+        most = min(max(lines - self.window.kernel[0] + 1, 1), self.plane.height)
+        return blocks(self.plane.height, blocks(self.plane.height, most))
 
     @property
     def lines(self) -> int:
@@ -122,24 +134,30 @@ class Shape:
             self.row_stride * self.lines * self.channels + 2 * 4 * padded(self.plane.width, WIDTH) * self.plane.channels
         )
 
-    def products(self, figures: Figures) -> int:
+    def products(self, figures: Figures, *, plain: bool) -> int:
         """Cycles as products of matrices."""
-        pixels, channels = self.at_once, self.plane.channels
-        gather = 0 if self.in_place else gathered(pixels, self.window.kernel[0], self.depth)
-        finish = requantised(pixels * channels, channels)
-        array = figures.product(pixels, self.depth, channels)
-        passes = blocks(self.plane.pixels, pixels)
-        return overlapped(passes, array, gather + finish, 0)
+        pixels, channels, passes = self.plane.pixels, self.plane.channels, blocks(self.plane.pixels, self.at_once)
+        finish = requantised(passes, channels, pixels * channels, plain=plain) + passes * CALL
+        array = figures.product(self.at_once, self.depth, channels)
+        return overlapped(passes, array, 0 if self.in_place else self._gathered, finish)
 
-    def convolution(self, figures: Figures) -> int:
+    @property
+    def _gathered(self) -> float:
+        (height, width), padding = self.window.kernel, self.window.padding
+        copies = 1 if self.window.taps == 1 else 2
+        aligned = (gcd(self.channels, 4) / 4) ** copies
+        cut_off = self.plane.height * sum(each > 0 for each in padding[1::2]) * height * width
+        return gathered(self.plane.pixels, height, width * self.channels, aligned) + cut_off * EDGE
+
+    def convolution(self, figures: Figures, *, plain: bool) -> int:
         """Cycles as a convolution, row by row."""
-        plane = self.plane
+        plane, times = self.plane, blocks(self.plane.height, self.rows_of_planes)
         array = figures.convolution(1, plane.width, plane.channels, self.depth)
-        finish = requantised(plane.width * plane.channels, plane.channels)
-        pixels = blocks(plane.height, self.rows_of_planes) * self.lines * plane.width
-        return overlapped(plane.height, array, finish, finish) + round(
-            pixels * (self.channels * PLANE_BYTE + PLANE_PIXEL)
-        )
+        finish = requantised(plane.height, plane.channels, plane.pixels * plane.channels, plain=plain)
+        pixels = (times * self.lines - self.cut_lines) * plane.width
+        room = times * self.row_stride * self.lines * self.channels * PLANE_ROOM
+        planes = pixels * (self.channels * PLANE_BYTE + PLANE_PIXEL) + room
+        return overlapped(plane.height, array, 0, finish + plane.height * ROW) + round(planes)
 
 
 class Mla:
@@ -189,13 +207,13 @@ class Mla:
         return [Choice(PRODUCTS), Choice(CONVOLUTION)] if plain and fits else []
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        shape = Shape.of(net, op, output)
+        shape, plain = Shape.of(net, op, output), _plain(net, op)
         words = 4 * (CHANNEL_WORDS * shape.plane.channels + LAYER_WORDS)
         if op.choice == CONVOLUTION:
             weights = padded(shape.plane.channels, LANES) * shape.depth
-            return Cost(shape.convolution(self.figures), weights + words, shape.scratch_of_convolution)
+            return Cost(shape.convolution(self.figures, plain=plain), weights + words, shape.scratch_of_convolution)
         weights = padded(shape.plane.channels, WIDTH) * padded(shape.depth, WIDTH)
-        return Cost(shape.products(self.figures), weights + words, shape.scratch_of_products)
+        return Cost(shape.products(self.figures, plain=plain), weights + words, shape.scratch_of_products)
 
     def lower(self, tile: Tile) -> Lowered:
         assert tile.scratch is not None
@@ -247,7 +265,13 @@ def _layer(tile: Tile, convolved: bool) -> np.ndarray:
     zeros = (quantization(tile.net, name).zero_point for name in (tile.op.inputs[0], tile.op.output))
     moves = (*window.kernel, *window.strides, *window.dilation, *window.padding_of(tile.output.box, source.box))
     at_once = (shape.rows_of_planes, 0) if convolved else (shape.at_once, int(shape.in_place and _dense(tile)))
-    return np.array([*sizes, *moves, *zeros, *attributes.clamp, *at_once], np.int32)
+    return np.array([*sizes, *moves, *zeros, *attributes.clamp, *at_once, int(_plain(tile.net, tile.op))], np.int32)
+
+
+def _plain(net: Net, op: Op) -> bool:
+    """True if every sum is shifted to the right, and kept as an int8 can be: the short way of the driver."""
+    assert isinstance(op.attributes, Conv2d | Dense)
+    return op.attributes.clamp == (-128, 127) and bool(np.all(requantization(net, op).shifts < 0))
 
 
 def _dense(tile: Tile) -> bool:

@@ -66,7 +66,7 @@ def _of_two(attributes: type[Attributes], cycles: tuple[float, float, float], ca
 
 
 ELEMENTWISE = (
-    _of_two(Add, (48, 0, 0), names("ADD", "Add QLinearAdd")),
+    _of_two(Add, (36, 0, 50), names("ADD", "Add QLinearAdd")),
     _of_two(Subtract, (46, 0, 0), names("SUB", "Sub")),
     _of_two(Multiply, (30, 0, 0), names("MUL", "Mul QLinearMul")),
     _of_two(Minimum, (11, 0, 0), names("MINIMUM", "Min"), scales=Scales.EQUAL),

@@ -230,7 +230,7 @@ FILTERS = (
         cuttable=_cuttable_without_multiplier,
         products=_products_of_depthwise,
         names=names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
-        core_cycles=(33, 6.5, 0),
+        core_cycles=(33, 6.4, 0),
     ),
     OpSpec(
         Dense,
