@@ -165,6 +165,13 @@ def test_chips_that_no_byte_can_reach(tmp_path: Path) -> None:
         load_board(str(path))
 
 
+def test_renode_has_no_torus(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(PE_MESH.replace("dead_pes = []", 'dead_pes = []\nchip_links = "hexagonal torus"'))
+    with pytest.raises(DoesNotFit, match="runs_on names renode, whose chips here are linked as a grid"):
+        load_board(str(path))
+
+
 ABSURD = {
     "mesh.pes.columns: Input should be less than or equal to 1024, not 1000000000": (
         "pes = { columns = 4,",

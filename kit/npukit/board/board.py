@@ -95,10 +95,12 @@ class Grid(_Part):
 class Mesh(_Part):
     """Chips on the board, PEs on each chip, and what of them is known to be dead.
 
-    PEs are numbered row by row within a chip, chips row by row; PE numbers run over the whole board.
+    PEs are numbered row by row within a chip, chips row by row; PE numbers run over the whole board. On a hexagonal
+    torus each chip has six neighbours, and the last in a row or column is the first one's.
     """
 
     chips: Grid = Grid(columns=1, rows=1)
+    chip_links: Literal["grid", "hexagonal torus"] = "grid"
     pes: Grid = Grid(columns=1, rows=1)
     dead_pes: tuple[int, ...] = ()
     dead_links: tuple[tuple[int, int], ...] = ()

@@ -40,6 +40,8 @@ def contradictions(board: Board) -> Iterator[Fault]:
     if "emulator" in board.runs_on and board.core.type.assembly == "helium":
         told = f"runs_on names the emulator, which has none of a {board.core.type.title}'s vectors: QEMU has them"
         yield ("runs_on",), told
+    if "renode" in board.runs_on and board.mesh.chip_links != "grid":
+        yield ("mesh", "chip_links"), "runs_on names renode, whose chips here are linked as a grid"
     if board.noc and board.mesh.chips.count > 1 and not _bytes_over_a_border(board):
         fields = "chip_links_per_border, chip_link_bytes_per_cycle"
         yield (
@@ -116,5 +118,5 @@ def _bases(board: Board) -> Iterator[tuple[Where, str, int]]:
             yield ("accelerator", index, "base"), slot.name, slot.base
 
 
-def _bytes_over_a_border(board: Board) -> int:
+def _bytes_over_a_border(board: Board) -> float:
     return board.noc.chip_links_per_border * board.noc.chip_link_bytes_per_cycle if board.noc else 0

@@ -379,6 +379,7 @@ def _figures(board: Board) -> dict[str, int]:
         "timer_hz": board.timer.hz or board.core.clock_hz,
         "chip_columns": board.mesh.chips.columns,
         "chip_rows": board.mesh.chips.rows,
+        "hexagonal_torus": board.mesh.chip_links == "hexagonal torus",
         "columns": board.mesh.pes.columns,
         "rows": board.mesh.pes.rows,
     }

@@ -65,6 +65,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         NARROW(receive_bytes),
         NARROW(chip_columns),
         NARROW(chip_rows),
+        NARROW(hexagonal_torus),
         NARROW(columns),
         NARROW(rows),
         WIDE(timer_base),

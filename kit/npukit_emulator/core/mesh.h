@@ -144,6 +144,7 @@ struct figures {
     uint64_t timer_hz;
     uint32_t receive_bytes; /* that the UART holds */
     uint32_t chip_columns, chip_rows, columns, rows;
+    uint32_t hexagonal_torus; /* of chips: the last in a row or column is the first one's neighbour */
     uint64_t timer_base, noc_base, uart_base, window_base;
     uint64_t events_base; /* 0: none */
     uint64_t boot_base; /* 0: no boot controller */

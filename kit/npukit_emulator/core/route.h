@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Ways through the mesh: first along x, then along y, between chips and then within one. */
+ * Ways through the mesh: first along x, then along y, between chips and then within one. Where chips are a hexagonal
+ * torus, first along its diagonals and on the shortest way around. */
 #ifndef ROUTE_H
 #define ROUTE_H
 
 #include "mesh.h"
 
-enum direction { EAST, WEST, SOUTH, NORTH, DIRECTIONS };
+enum direction { EAST, WEST, SOUTH, NORTH, SOUTH_EAST, NORTH_WEST, DIRECTIONS }; /* the last two of chips alone */
 
 /* One step of a packet. */
 struct step {

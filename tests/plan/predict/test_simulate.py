@@ -23,7 +23,7 @@ from npukit.plan.tensors.core_cycles import (
 )
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
-from npukit.plan.tensors.routes import Routes, pes_in_order
+from npukit.plan.tensors.routes import Link, Routes, pes_in_order
 from plan.assignments import on_one_pe
 from plan.engines import engines
 from plan.networks import Builder
@@ -132,6 +132,17 @@ def test_routes_cross_chips_at_the_facing_pe() -> None:
     path = Routes(board).path(4, 16 * 3 + 4)
     assert [link.border for link in path] == [False] * 3 + [True] + [False] * 2 + [True] + [False]
     assert path[-1].destination == 16 * 3 + 4
+
+
+def test_packets_on_a_torus_enter_each_chip_at_one_border() -> None:
+    """So that a multicast is a tree: the emulator counts on it."""
+    board = load_board("spinnaker2-48")
+    routes, count = Routes(board), board.mesh.pes.count
+    before: dict[Link, Link | None] = {}
+    for chip in range(48):
+        way = routes.path(7 * count + 30, chip * count + 80)
+        assert all(before.setdefault(link, last) == last for link, last in zip(way, (None, *way), strict=False))
+    assert sorted(link.destination for link in before if link.border) == [chip for chip in range(48) if chip != 7]
 
 
 def test_a_border_is_as_slow_as_its_links() -> None:

@@ -28,6 +28,7 @@ from npukit.plan.search.wide_frame import lacking_bytes
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import borders_on, to_go
 
 SPLITS = 2
 """Splits tried of each number of tiles."""
@@ -227,7 +228,9 @@ class _Way:
         chip, place = np.divmod(np.array(problem.order), pes.count)
         self._rows = chip // chips.columns * pes.rows + place // pes.columns
         self._columns = chip % chips.columns * pes.columns + place % pes.columns
-        self._chip_rows, self._chip_columns = np.divmod(chip, chips.columns)
+        self._chip, self._chips = chip, chips
+        every = range(chips.count)
+        self._borders = np.array([[borders_on(board.mesh, *to_go(board.mesh, a, b)) for b in every] for a in every])
 
     def arrival(self, made: _Made, needed: Boxes, places: np.ndarray, element_bytes: int) -> tuple[np.ndarray, float]:
         """The cycle at which each tile has all that it needs of a tensor; the cycles of all sending PEs."""
@@ -249,7 +252,7 @@ class _Way:
 
     def _travel(self, to: np.ndarray, source: np.ndarray, flits: np.ndarray) -> np.ndarray:
         """Cycles from each source to each destination: hops, and what crosses borders of chips in its slower steps."""
-        borders = self._distance(self._chip_rows, to, source) + self._distance(self._chip_columns, to, source)
+        borders = self._borders[self._chip[to][:, None], self._chip[source][None]]
         slow = self._noc.port_bytes_per_cycle / self._noc.chip_link_bytes_per_cycle
         crossing = flits.max(0).sum() * slow / self._noc.chip_links_per_border
         return (
@@ -260,8 +263,8 @@ class _Way:
 
     def borders(self, places: np.ndarray) -> np.ndarray:
         """The borders of chips between each place and the chip in the middle of these."""
-        row, column = (np.median(axis[places]).round() for axis in (self._chip_rows, self._chip_columns))
-        return abs(self._chip_rows - row) + abs(self._chip_columns - column)
+        row, column = (int(np.median(axis).round()) for axis in np.divmod(self._chip[places], self._chips.columns))
+        return self._borders[self._chip, row * self._chips.columns + column]
 
     def _hops(self, to: np.ndarray, source: np.ndarray) -> np.ndarray:
         return self._distance(self._rows, to, source) + self._distance(self._columns, to, source)

@@ -1,6 +1,7 @@
 """The links a packet takes: first along x, then along y, on the grid of chips and then within the chip.
 
-And the PEs that a plan may use, in their order: neighbours in the order are neighbours on the mesh.
+Where chips are a hexagonal torus, first along its diagonals and on the shortest way around. And the PEs that a plan may
+use, in their order: neighbours in the order are neighbours on the mesh.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import permutations
+from itertools import permutations, product
 from typing import NamedTuple
 
-from npukit.board.board import Board, Grid
+from npukit.board.board import Board, Grid, Mesh
 from npukit.errors import DoesNotFit
 
 
@@ -32,11 +33,27 @@ class _Way:
     hops: list[tuple[int, int]] = field(default_factory=list)
 
 
+def to_go(mesh: Mesh, here: int, there: int) -> tuple[int, int]:
+    """Columns and rows of chips from one to another, the shortest way."""
+    columns, rows = mesh.chips.columns, mesh.chips.rows
+    dx, dy = there % columns - here % columns, there // columns - here // columns
+    if mesh.chip_links == "grid":
+        return dx, dy
+    ways = product((dx, dx - _sign(dx) * columns), (dy, dy - _sign(dy) * rows))
+    return min(ways, key=lambda way: borders_on(mesh, *way))
+
+
+def borders_on(mesh: Mesh, dx: int, dy: int) -> int:
+    """Borders on the way over so many columns and rows of chips."""
+    diagonal = mesh.chip_links != "grid" and dx * dy > 0
+    return max(abs(dx), abs(dy)) if diagonal else abs(dx) + abs(dy)
+
+
 class Routes:
     """The routes of one board."""
 
     def __init__(self, board: Board) -> None:
-        self._pes, self._chips = board.mesh.pes, board.mesh.chips
+        self._mesh, self._pes, self._chips = board.mesh, board.mesh.pes, board.mesh.chips
         self._dead = {ends for a, b in board.mesh.dead_links for ends in ((a, b), (b, a))}
         self.path = lru_cache(maxsize=None)(self._path)
 
@@ -55,9 +72,14 @@ class Routes:
         way = _Way()
         here, chip_there = source, destination // self._pes.count
         while (here_chip := here // self._pes.count) != chip_there:
-            here = self._cross(here, _step_to(here_chip, chip_there, self._chips.columns), way)
+            here = self._cross(here, self._chip_step(here_chip, chip_there), way)
         self._within(here, destination % self._pes.count, way)
         return way
+
+    def _chip_step(self, here: int, there: int) -> tuple[int, int]:
+        dx, dy = to_go(self._mesh, here, there)
+        diagonal = borders_on(self._mesh, dx, dy) < abs(dx) + abs(dy)
+        return (_sign(dx), _sign(dy)) if diagonal else _along_x_first(dx, dy)
 
     def _cross(self, here: int, step: tuple[int, int], way: _Way) -> int:
         """The links to the border in a direction, and over it to the facing PE."""
@@ -67,7 +89,9 @@ class Routes:
         edge = (self._edge(dx, self._pes.columns, column), self._edge(dy, self._pes.rows, row))
         here = self._within(here, edge[1] * self._pes.columns + edge[0], way)
         facing = (self._pes.columns - 1 - edge[0] if dx else edge[0], self._pes.rows - 1 - edge[1] if dy else edge[1])
-        next_chip = chip + dy * self._chips.columns + dx
+        chip_row, chip_column = divmod(chip, self._chips.columns)
+        next_row, next_column = (chip_row + dy) % self._chips.rows, (chip_column + dx) % self._chips.columns
+        next_chip = next_row * self._chips.columns + next_column
         there = next_chip * self._pes.count + facing[1] * self._pes.columns + facing[0]
         way.links.append(Link(chip, next_chip, border=True))
         way.hops.append((here, there))
@@ -91,7 +115,10 @@ class Routes:
 
 def _step_to(here: int, there: int, columns: int) -> tuple[int, int]:
     """One step on a grid, along x while that is not done."""
-    dx, dy = there % columns - here % columns, there // columns - here // columns
+    return _along_x_first(there % columns - here % columns, there // columns - here // columns)
+
+
+def _along_x_first(dx: int, dy: int) -> tuple[int, int]:
     return (_sign(dx), 0) if dx else (0, _sign(dy))
 
 
