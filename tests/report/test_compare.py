@@ -31,6 +31,17 @@ def test_the_page_has_both_predictions_and_says_so(builds: tuple[Build, Build]) 
     assert "Predicted by the cost model" in page
 
 
+def test_the_time_and_the_energy_of_a_frame_stand_beside_its_cycles(builds: tuple[Build, Build]) -> None:
+    page = render_comparison(*builds)
+    left, right = (build.manifest.summary for build in builds)
+    times = [round(1e9 * each["predicted"]["latency_cycles"] / builds[0].board.core.clock_hz) for each in (left, right)]
+    assert f'nanoseconds of it</th><td class="n">{times[0]:,}</td><td class="n">{times[1]:,}</td>' in page
+    for old, new in zip(left["energy"], right["energy"], strict=True):
+        told = [round(1e3 * each["microjoules"]) for each in (old, new)]
+        label = f"nanojoules a frame at {old['volts']:g} V"
+        assert f'{label}</th><td class="n">{told[0]:,}</td><td class="n">{told[1]:,}</td>' in page
+
+
 def test_a_layer_of_one_build_alone_has_an_empty_place(builds: tuple[Build, Build]) -> None:
     page = render_comparison(*builds)
     messages = page.split("messages and waiting</th>")[1].split("</tr>")[0]

@@ -222,6 +222,16 @@ def test_results_join_what_is_known(measured: tuple[Build, Bench]) -> None:
     assert json.loads((built.folder / "results.json").read_text()).keys() == {"bench", "gantt", "validation"}
 
 
+def test_a_result_that_no_page_can_show_goes_alone(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    write_report(built, **results(bench))
+    path = built.folder / "results.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "validation": {"cases": []}}))
+    page = write_report(built).read_text()
+    assert "One frame, PE by PE" in page
+    assert json.loads(path.read_text()).keys() == {"bench", "gantt"}
+
+
 def test_the_sentence_says_what_takes_most_and_what_helps(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     told = in_short(built.manifest.summary, bench.to_json())

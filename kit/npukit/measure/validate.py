@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -127,18 +128,18 @@ class _Ran:
 def _run_twice(
     target: Target, net: Net, cases: Cases, every: Sequence[Sequence[tuple[int, ...]]], progress: Progress
 ) -> Iterator[_Ran]:
-    """Each sequence of rounds deployed, and then observed; of a long stream both tell how far they are."""
-    session, name, is_stream = target.session, f"validate on {target.name}", len(every) == 1
-    for rounds in every if is_stream else progress.track(every, name):
-        before = progress.track(rounds, name) if is_stream else rounds
-        deployed = [run_round(session, net, cases, chosen, observe=False) for chosen in before]
-        again = progress.track(rounds, f"{name}, observed") if is_stream else rounds
+    """Each sequence of rounds deployed, and then observed."""
+    session, rounds_of_both = target.session, [chosen for rounds in every for chosen in (*rounds, *rounds)]
+    counted = progress.track(rounds_of_both, f"validate on {target.name}")
+    for rounds in every:
+        deployed = [run_round(session, net, cases, chosen, observe=False) for chosen in islice(counted, len(rounds))]
         values: dict[str, np.ndarray] | None = None
-        for chosen, outputs in zip(again, deployed, strict=True):
+        for outputs, chosen in zip(deployed, counted, strict=False):
             inputs = {case: [array[case] for array in cases.inputs] for case in dict.fromkeys(chosen)}
             reference = {case: evaluate(net, given, values) for case, given in inputs.items()}
             values = reference[chosen[0]] if cases.sequence else None
             yield _Ran(chosen, reference, outputs, run_round(session, net, cases, chosen, observe=True))
+    next(counted, None)
 
 
 def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:

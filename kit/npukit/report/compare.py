@@ -22,8 +22,8 @@ class Pair:
     """A figure of both builds; None where one has no such thing."""
 
     label: str
-    left: int | None
-    right: int | None
+    left: float | None
+    right: float | None
 
     @property
     def change(self) -> float | None:
@@ -72,8 +72,27 @@ def _figures(left: Build, right: Build, benches: _Benches) -> Iterator[Pair]:
     if told[0][key] is None:
         key, label = "instructions", "instructions a frame"
     yield Pair(label, told[0][key], told[1][key])
+    if key != "instructions":
+        yield Pair("nanoseconds of it", *map(_nanoseconds, (left, right), (each[key] for each in told)))
+        yield from _energies(left, right, benches)
     yield Pair("PEs used", summaries[0]["pes_used"], summaries[1]["pes_used"])
     yield Pair("MACs", *(sum(op["macs"] for op in summary["ops"]) for summary in summaries))
+
+
+def _nanoseconds(build: Build, cycles: int) -> int:
+    return round(1e9 * cycles / build.board.core.clock_hz)
+
+
+def _energies(left: Build, right: Build, benches: _Benches) -> Iterator[Pair]:
+    """The nanojoules of a frame at each supply voltage of either build's board."""
+    old, new = (_energy(build, bench) for build, bench in zip((left, right), benches, strict=True))
+    for volts in dict.fromkeys((*old, *new)):
+        yield Pair(f"nanojoules a frame at {volts:g} V", old.get(volts), new.get(volts))
+
+
+def _energy(build: Build, bench: dict[str, Any] | None) -> Mapping[float, int]:
+    told = (bench or build.manifest.summary).get("energy", ())
+    return {each["volts"]: round(1e3 * each["microjoules"]) for each in told}
 
 
 def _layers(left: Build, right: Build, benches: _Benches) -> list[Pair]:

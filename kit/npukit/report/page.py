@@ -58,14 +58,27 @@ def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str,
 
     The build's plan is read, unless it is given.
     """
-    known = {**known_results(build), **results}
-    try:
-        page = render(build, known, plan)
-    except (LookupError, TypeError, ValueError, ArithmeticError, UndefinedError):
-        known, page = results, render(build, results, plan)  # what was there before is not npukit's
+    plan = plan or build.plan()
+    known = {**_shown(build, plan, known_results(build)), **results}
+    page = render(build, known, plan)
     write_file(build.folder / RESULTS, json.dumps(known, indent=1) + "\n")
     write_file(build.folder / REPORT, page)
     return build.folder / REPORT
+
+
+def _shown(build: Build, plan: Plan, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The results that a page can show; each that it cannot is not npukit's."""
+    if not found or _renders(build, plan, found):
+        return dict(found)
+    return {name: result for name, result in found.items() if _renders(build, plan, {name: result})}
+
+
+def _renders(build: Build, plan: Plan, results: Mapping[str, Any]) -> bool:
+    try:
+        render(build, results, plan)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, UndefinedError):
+        return False
+    return True
 
 
 def keep_results(build: Build, progress: Progress, **results: dict[str, Any]) -> None:

@@ -88,7 +88,7 @@ class Tuner:
         """Try what has not been tried, until the time is over; leave the build as fast as is known."""
         started = monotonic()
         self._deadline = started + budget_seconds
-        self._progress.stage("measure the build as it is")
+        self._progress.stage("measure the build as it is, which tells how long each trial takes")
         (baseline,) = self._measured([self._build])
         self._seconds = monotonic() - started
         if not baseline.exact:
