@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from npukit.api import export as export
     from npukit.api import fit as fit
     from npukit.api import flash as flash
+    from npukit.api import generate as generate
     from npukit.api import load as load
     from npukit.api import ops as ops
     from npukit.api import run as run

@@ -53,6 +53,7 @@ __all__ = [
     "fit",
     "fit_networks",
     "flash",
+    "generate",
     "load",
     "load_linked",
     "load_networks",
@@ -73,6 +74,9 @@ Model: TypeAlias = "Path | str | ExportedProgram | IRModule"
 
 Folder: TypeAlias = Path | str | Build
 """A build folder, or what `load` read of it."""
+
+Following: TypeAlias = Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]
+"""What makes the inputs of a frame of the outputs of the one before."""
 
 Networks: TypeAlias = Path | str | Mapping[str, Build]
 """A folder of several networks' builds, or what `load_networks` read of it."""
@@ -292,6 +296,30 @@ def run(
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
         check_memory(target.session, built)
         return tuple(map(chosen.given, stack(outputs[: chosen.count])))
+
+
+def generate(folder: Folder, following: Following, *, on: str | None = None) -> list[tuple[np.ndarray, ...]]:
+    """The outputs of the frames of one stream, of which each follows from the one before: one token after another.
+
+    `following` is given the outputs of the last frame, none at first, and gives the inputs of the next as the network
+    takes them, or None to end. States begin anew with the first frame. Tokens, their embeddings and the choice among
+    scores are the caller's.
+
+    >>> outputs = npukit.generate("out/llama", lambda outputs: None if outputs == END else frame_of(outputs))
+    """
+    from npukit.measure.target import open_target
+    from npukit.measure.validate import run_frame
+
+    built, found = load(folder), list[tuple[np.ndarray, ...]]()
+    net, frames = built.net(), built.plan().frames_of_all
+    if frames > 1:
+        raise NpukitError(f"the build takes {frames} frames at once", tries=["--objective latency"])
+    with open_target(built, on) as target:
+        if net.states:
+            target.session.reset_states()
+        while inputs := following(found[-1] if found else ()):
+            found.append(run_frame(target.session, net, inputs))
+    return found
 
 
 def bench(

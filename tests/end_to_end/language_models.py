@@ -144,11 +144,20 @@ def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
     return {name: output for name, (output, _) in net.states.items()}
 
 
+def position(number: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cosines, sines and mask of the token of a number."""
+    half = number / 10000 ** (np.arange(0, sizes.head, 2) / sizes.head)
+    angles = np.concatenate([half, half]).astype(np.float32)
+    mask = np.where(np.arange(sizes.tokens) < sizes.tokens - 1 - number, UNSEEN, 0).astype(np.float32)
+    return np.cos(angles), np.sin(angles), mask
+
+
 def save_samples(path: Path, sizes: Sizes, count: int = 16) -> None:
     """One stream of tokens to calibrate with."""
     tokens = np.random.default_rng(22).normal(size=(count, 1, 1, sizes.width))
-    halves = np.arange(count)[:, None] / 10000 ** (np.arange(0, sizes.head, 2) / sizes.head)
-    angles = np.concatenate([halves, halves], axis=1)[:, None, None, None, :]
-    mask = np.where(np.arange(sizes.tokens) < sizes.tokens - 1 - np.arange(count)[:, None], UNSEEN, 0)
-    arrays = {"in0": tokens, "in1": np.cos(angles), "in2": np.sin(angles), "in3": mask[:, None, None, None, :]}
+    cosines, sines, masks = zip(*(position(number, sizes) for number in range(count)), strict=True)
+    arrays = {
+        "in0": tokens,
+        **{f"in{n}": np.stack(each)[:, None, None, None] for n, each in enumerate((cosines, sines, masks), 1)},
+    }
     np.savez(path, **{name: array.astype(np.float32) for name, array in arrays.items()})

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from end_to_end.builds import build
-from end_to_end.language_models import Sizes, save_model, save_samples
+from end_to_end.language_models import Sizes, position, save_model, save_samples
 from npukit import api
 from npukit.data import data_folder
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.reference import evaluate
+from npukit.project.build_folder import Build
+from npukit.quantize.scales import quantised
 
 SIZES = Sizes(width=32, heads=4, wide=128, blocks=1, tokens=16, shared=2)
 PES = 4
@@ -26,17 +35,69 @@ def two_small_chips(folder: Path) -> Path:
     return folder / "two.toml"
 
 
-def test_tokens_are_exact_and_predicted_on_two_chips(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("llama")
+    states = save_model(folder / "llama.onnx", SIZES)
+    save_samples(folder / "samples.npz", SIZES)
+    options = {"calibration": folder / "samples.npz", "io": "int8", "states": tuple(states.items())}
+    return build(folder / "llama.onnx", folder / "out", str(two_small_chips(folder)), pes=2 * PES, **options)
+
+
+def test_tokens_are_exact_and_predicted_on_two_chips(built: Build) -> None:
     """Nothing is float, and norms, gates and rotations are integer ops; the states' first frame is not predicted."""
-    states = save_model(tmp_path / "llama.onnx", SIZES)
-    save_samples(tmp_path / "samples.npz", SIZES)
-    options = {"calibration": tmp_path / "samples.npz", "io": "int8", "states": tuple(states.items())}
-    built = build(tmp_path / "llama.onnx", tmp_path / "out", str(two_small_chips(tmp_path)), pes=2 * PES, **options)
     kinds = " ".join(op["op"] for op in built.manifest.summary["ops"]).split()
     assert [kinds.count(kind) for kind in ("norm", "softmax", "matmul")] == [3, 1, 2]
     assert not any(kind.startswith("nn.") or kind == "divide" for kind in kinds)
     assert {pe.pe // PES for pe in built.plan().pes} == {0, 1}
-    assert api.validate(tmp_path / "out").passed
-    measured = api.bench(tmp_path / "out")
+    assert api.validate(built.folder).passed
+    measured = api.bench(built.folder)
     assert measured.interval_cycles is not None
     assert abs(measured.predicted_latency_cycles / measured.interval_cycles - 1) < 0.05
+
+
+def test_generated_tokens_are_those_of_the_reference(built: Build) -> None:
+    """More tokens than attention sees, none twice; without what the PEs keep of those before they are others."""
+    said = list[int]()
+    api.generate(built, speaker(built.net(), said))
+    assert len(said) == SIZES.tokens + 8
+    assert said == by_reference(built.net(), keeps=True)
+    assert said != by_reference(built.net(), keeps=False)
+
+
+def by_reference(net: Net, *, keeps: bool) -> list[int]:
+    said, values = list[int](), None
+    following = speaker(net, said)
+    while inputs := following(() if values is None else (values[net.outputs[0]],)):
+        values = evaluate(net, inputs, values if keeps else None)
+    return said
+
+
+def test_generate_names_an_input_of_another_type(built: Build) -> None:
+    frame = [np.zeros(built.net().tensor(name).shape, np.float32) for name in built.net().inputs]
+    with pytest.raises(NpukitError, match=r"is int8 of .* not float32"):
+        api.generate(built, lambda _: frame)
+
+
+def speaker(net: Net, said: list[int]) -> Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]:
+    """What makes a frame of each token, and notes which it says: the one of the highest score that was not said yet.
+
+    Embeddings and scores are by a seed.
+    """
+    words, scores = np.random.default_rng(5).normal(size=(2, 64, SIZES.width)).astype(np.float32)
+
+    def following(outputs: tuple[np.ndarray, ...]) -> Sequence[np.ndarray] | None:
+        if outputs:
+            score = scores @ outputs[0].ravel().astype(np.float32)
+            score[said] = -np.inf
+            said.append(int(score.argmax()))
+        if len(said) == SIZES.tokens + 8:
+            return None
+        frame = (words[said[-1] if said else 0], *position(len(said), SIZES))
+        tensors = [net.tensor(name) for name in net.inputs]
+        taken = (
+            (array.reshape(tensor.shape), tensor.quantization) for array, tensor in zip(frame, tensors, strict=True)
+        )
+        return [quantised(array, kind) for array, kind in taken if kind]
+
+    return following

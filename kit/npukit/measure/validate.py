@@ -169,6 +169,17 @@ def run_round(
     return read_outputs(session, net, len(chosen))
 
 
+def run_frame(session: Session, net: Net, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The outputs of a frame of these inputs, with states as the frame before left them."""
+    for index, (name, array) in enumerate(zip(net.inputs, inputs, strict=True)):
+        tensor = net.tensor(name)
+        if (array.shape, array.dtype) != (tensor.shape, np.dtype(tensor.dtype)):
+            raise NpukitError(f"input {name} is {tensor.dtype} of {tensor.shape}, not {array.dtype} of {array.shape}")
+        session.write_input(index, array.tobytes())
+    session.run()
+    return tuple(read_outputs(session, net, 1)[0])
+
+
 def read_outputs(session: Session, net: Net, frames: int) -> list[list[np.ndarray]]:
     """The outputs of each frame of the last run."""
     return [[_output(session, net, frame, index) for index in range(len(net.outputs))] for frame in range(frames)]
