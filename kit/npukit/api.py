@@ -76,7 +76,7 @@ Folder: TypeAlias = Path | str | Build
 """A build folder, or what `load` read of it."""
 
 Following: TypeAlias = Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]
-"""What makes the inputs of a frame of the outputs of the one before."""
+"""The inputs of a frame made of the outputs of the one before; None ends the stream."""
 
 Networks: TypeAlias = Path | str | Mapping[str, Build]
 """A folder of several networks' builds, or what `load_networks` read of it."""

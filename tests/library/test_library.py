@@ -275,7 +275,17 @@ def test_shapes_scales_and_labels_are_constants(accelerated: Build, tmp_path: Pa
         api.export(accelerated.folder, tmp_path / "other", portable=True, labels=labels)
 
 
-@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not here")
+def _has_newlib() -> bool:
+    """True if there is a gcc with the C library's headers, which come in a package of their own."""
+    gcc = shutil.which("arm-none-eabi-gcc")
+    command = [gcc or "", "-E", "-x", "c", "-include", "string.h", "/dev/null"]
+    return bool(gcc) and subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+needs_gcc = pytest.mark.skipif(not _has_newlib(), reason="arm-none-eabi-gcc with newlib is not here")
+
+
+@needs_gcc
 @pytest.mark.parametrize("source", ["routines.S", "digits_int8.c"])
 def test_a_core_without_dsp_is_refused_by_its_name(on_core: Build, tmp_path: Path, source: str) -> None:
     api.export(on_core.folder, tmp_path / "lib")
@@ -313,7 +323,7 @@ def test_the_descriptions_name_files_that_are_there(on_core: Build, tmp_path: Pa
     assert [each.get("Ddsp") for each in pack.iter("require")] == ["DSP"]
 
 
-@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not here")
+@needs_gcc
 def test_a_firmware_is_built_of_what_the_pack_lists_alone(on_core: Build, tmp_path: Path) -> None:
     """The component's sources and include folders, copied where a project keeps its packs, under a main of its own."""
     library, project = tmp_path / "lib", tmp_path / "project"
