@@ -79,6 +79,8 @@ def _check(wanted: Sequence[Network], board: Board, options: Options) -> None:
     odd = [name for name in names if not re.fullmatch(r"\w[\w.-]*", name)]
     if odd:
         raise NpukitError(f"a network cannot be called {odd[0]!r}", tries=["NAME=MODEL, of letters, digits, - and _"])
+    if options.chips:
+        raise NpukitError("--chips is about one network", tries=["--pes once for each network, in their order"])
     if options.plan:
         raise NpukitError("--plan is about one network", tries=["--pes once for each network, in their order"])
     if len(wanted) > len(pes_in_order(board)):

@@ -16,6 +16,8 @@ class Options:
     """The options of a build besides model and board."""
 
     pes: int | None = None
+    chips: int | None = None
+    """Chips of the board that may be used; with `pes`, PEs of these."""
     engine: str | None = None
     """`cpu`: no accelerator. One of the board's: that alone, for all that it takes, also where the core is faster."""
     objective: str = "latency"

@@ -56,7 +56,7 @@ from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
-from npukit.plan.tensors.routes import pes_to_use
+from npukit.plan.tensors.routes import pes_of_chips, pes_to_use
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
@@ -159,7 +159,16 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
 
 def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> Compiled:
     """Model file to plan: all that can be known before any C is made."""
+    options = within_chips(board, options)
     return plan_on(board, prepare(model, board, options, progress), options, progress)
+
+
+def within_chips(board: Board, options: Options) -> Options:
+    """The options with as many PEs as the chips have that are allowed, or fewer where fewer are asked for."""
+    if options.chips is None:
+        return options
+    most = pes_of_chips(board, options.chips)
+    return replace(options, pes=min(options.pes or most, most))
 
 
 def prepare(model: Path, board: Board, options: Options, progress: Progress) -> Prepared:

@@ -9,10 +9,12 @@ import pytest
 
 from npukit.board.board import Board, Grid, load_board
 from npukit.board.noc import DRAM
+from npukit.options import Options
+from npukit.pipeline import within_chips
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, twins
 from npukit.plan.planner import plan_network
-from npukit.plan.tensors.routes import pes_to_use
+from npukit.plan.tensors.routes import pes_of_chips, pes_to_use
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -42,6 +44,16 @@ def test_chips_that_the_root_does_not_reach_are_left_out() -> None:
 def test_dead_links_within_a_chip_are_dead_for_all() -> None:
     one = board_of_one(board(dead_links=((6, 7), (1, 4))), (0, 1))
     assert one.mesh.dead_links == ((2, 3),)
+
+
+def test_chips_that_are_allowed_count_by_their_live_pes() -> None:
+    some_dead = board(dead_pes=(6, 7, 12))
+    assert [pes_of_chips(some_dead, chips) for chips in (1, 2, 3, 9)] == [4, 6, 10, 21]
+    for chips in (1, 2, 3):
+        allowed = pes_to_use(some_dead, pes_of_chips(some_dead, chips))
+        assert {pe // 4 for pe in allowed} == set(range(chips))
+    limits = (Options(chips=2), Options(chips=2, pes=3), Options(chips=2, pes=9), Options(pes=9))
+    assert [within_chips(some_dead, options).pes for options in limits] == [6, 3, 6, 9]
 
 
 @pytest.mark.parametrize(("max_pes", "chips"), [(None, 6), (24, 6), (11, 2), (7, 1), (3, 1)])

@@ -68,6 +68,7 @@ Pes = Annotated[
     list[int] | None,
     typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs; of several models each, or give it for each."),
 ]
+Chips = Annotated[int | None, typer.Option("--chips", min=1, metavar="N", help="Use at most N chips of the board.")]
 Network = Annotated[
     str | None, typer.Option("--network", metavar="NAME", help="Of several networks in one build, this one.")
 ]

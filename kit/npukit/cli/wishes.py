@@ -9,6 +9,7 @@ from npukit.cli.options import (
     Aim,
     BoardName,
     Calibration,
+    Chips,
     CustomOps,
     EndTypes,
     InFloat,
@@ -40,6 +41,7 @@ class Wishes:
 
     board: BoardName = "pe-mesh"
     pes: Pes = None
+    chips: Chips = None
     engine: OnlyEngine = None
     objective: Aim = Objective.LATENCY
     fps: Rate = None
@@ -62,6 +64,7 @@ class Wishes:
         """`pes` are those of the one network there is; several have each their own."""
         return Options(
             pes=pes,
+            chips=self.chips,
             engine=self.engine,
             objective=self.objective,
             frames_per_second=self.fps,

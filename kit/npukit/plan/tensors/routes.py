@@ -134,6 +134,13 @@ def pes_in_order(board: Board) -> list[int]:
     return _all_reachable(board, [board.root_pe, *(pe for pe in order if pe != board.root_pe)])
 
 
+def pes_of_chips(board: Board, chips: int) -> int:
+    """The number of live PEs of so many chips, the first of the order."""
+    order = [pe // board.mesh.pes.count for pe in pes_in_order(board)]
+    first = list(dict.fromkeys(order))[:chips]
+    return sum(chip in first for chip in order)
+
+
 def pes_to_use(board: Board, most: int | None, engines: Collection[str] = ()) -> list[int]:
     """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip.
 
