@@ -83,7 +83,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
     table, is_root = None, pe is plan.pes[0]
-    is_long = is_table(len(pe.steps), len(plan.pes), root=is_root)
+    is_long = is_table(len(pe.steps), len(plan.pes))
     if is_long and len({part.engine.name for part in parts if part.chained}) < 2:
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
         table = Long.of(runs, list(_likes(plan, pe, runs)), descriptors)

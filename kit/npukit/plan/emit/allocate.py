@@ -65,7 +65,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     numbers: dict[tuple[object, ...], int] = {}
     pes, roles, extents = [], [], []
     for program in programs:
-        table = is_table(len(program.steps), pe_count, root=program is programs[0])
+        table = is_table(len(program.steps), pe_count)
         buffers, activations = placed(graph, program, traffic.frames if table else None)
         pes.append(PePlan(program.pe, 0, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0)))
         roles.append(numbers.setdefault(_code_of_program(pes[-1], table), len(numbers)))
@@ -83,7 +83,7 @@ def _fitted(
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
     stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
-    if is_table(len(program.steps), pe_count, root=pe is plan.pes[0]):
+    if is_table(len(program.steps), pe_count):
         code = code_bytes_with_table(tensors, kernels)
         orders = _orders_with_table(plan, pe, program)
     else:

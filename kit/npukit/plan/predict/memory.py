@@ -33,8 +33,6 @@ CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
 LONG_PROGRAM = 400
 """Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
 
-MANY_PES = 20
-
 STEP_BYTES = 8
 """`struct net_step` of the firmware."""
 
@@ -262,10 +260,9 @@ def is_worker(tensors: int, kernels: int, pes: int) -> bool:
     return pes > 1 and not tensors and not kernels
 
 
-def is_table(steps: int, pes: int, *, root: bool) -> bool:
-    """True if a program of so many steps is a table: sooner where there are many that differ. The root's is but one,
-    and all wait for the inputs that it sends."""
-    return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES and not root else LONG_PROGRAM) and pes > 1
+def is_table(steps: int, pes: int) -> bool:
+    """True if a program of so many steps is a table."""
+    return steps >= LONG_PROGRAM and pes > 1
 
 
 def rows_of_signal(pes: int) -> int:

@@ -120,7 +120,7 @@ class _Simulation:
         self._network = Network(board) if board.noc else None
         self._root = plan.pes[0].pe
         pes = len(plan.pes)
-        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes, root=pe.pe == self._root)) for pe in plan.pes}
+        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes)) for pe in plan.pes}
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = count()
         self._packets = packets_of(net, plan)
