@@ -116,6 +116,7 @@ SEARCHES: Mapping[str, Search] = {
             "search.list_schedule.SPLITS": (1, 4),
             "search.list_schedule.ROOMS": ((3 / 4,), (1 / 2,), (7 / 8, 3 / 4, 5 / 8, 1 / 2, 3 / 8)),
             "search.list_schedule.ROOT": (0.0, 1 / 4, 3 / 4),
+            "search.list_schedule.AHEAD": (0, 1),
             "search.list_schedule.PIECE": (0.0, 16.0),
             "search.list_schedule.LOAD": (0.0, 1 / 64, 1 / 4),
             "search.list_schedule.BORDER": (0, 400, 40_000),

@@ -6,14 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from npukit.accel.core_kernels import (
-    USUAL,
-    CoreKernels,
-    CostPreference,
-    choose_core_kernels,
-    code_on_pe,
-    core_kernels_alone,
-)
+from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose_core_kernels, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
@@ -26,11 +19,12 @@ from npukit.net.net import CORE, Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.plan import PePlan, Plan
+from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
+from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import read_pins
@@ -147,7 +141,7 @@ def _on_mesh(problem: Problem, planned: Callable[[Problem], Plan], preference: C
     alone = core_kernels_alone(net, preference, board.core.type)
     with_kernels = _with_core(problem, alone)
     plan = planned(with_kernels)
-    fuller = replace(plan, pes=tuple(_with_kernels(net, board, pe, alone) for pe in plan.pes))
+    fuller = with_kernel_code(net, board, plan, alone)
     crowded = next((pe.pe for pe in fuller.pes if shortfall(board, pe.memory)), None)
     if crowded is not None:
         plain = planned(problem)
@@ -160,11 +154,6 @@ def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
     shapes = {op.name: Box.whole(net.tensor(op.output).shape) for op in net.ops if len(op.outputs) == 1}
     tiles = [(step.op, step.output.box) for pe in plan.pes for step in pe.computes()]
     return frozenset(name for name, box in tiles if shapes.get(name) == box)
-
-
-def _with_kernels(net: Net, board: Board, pe: PePlan, kernels: CoreKernels) -> PePlan:
-    code = code_on_pe(kernels, net, [(step.op, step.output.box) for step in pe.computes()])
-    return replace(pe, memory=with_code(board, pe.memory, code))
 
 
 def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None) -> Iterator[tuple[str, str]]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from npukit.accel.core_kernels import CoreKernels
+from npukit.accel.cpu import Cpu
 from npukit.board.board import Board, Grid, load_board
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net, State
 from npukit.plan.ir.assignment import Assignment, fault_of
+from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
-from npukit.plan.search.list_schedule import ListSchedule, scheduled_plan
+from npukit.plan.predict.memory import with_code
+from npukit.plan.search.list_schedule import ROOMS, ListSchedule, scheduled_plan, states_early
+from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
@@ -86,3 +93,45 @@ def test_a_frame_on_two_chips_is_exact() -> None:
     plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
     assert plan.objective == "latency"
     assert_exact(net, plan, rounds=1)
+
+
+def test_ops_of_nothing_but_states_follow_the_one_of_a_block_before() -> None:
+    """Four layers in a chain, each with a state that a layer of its own reads: dense 1, 4, 7 and 10."""
+    b = Builder("states")
+    x, states = b.input(1, 64), [b.input(1, 64) for _ in range(4)]
+    for state in states:
+        x = b.add(b.dense(x, 64), b.dense(state, 64))
+    net = b.net(x)
+    kept = tuple(State(name, x, np.zeros((1, 64), np.int8)) for name in states)
+    net = replace(net, inputs=net.inputs[:1], states=kept)
+    assert places(net) == [0, 1, 7, 2, 3, 4, 10, 5, 6, 8, 9, 11]
+    changed = replace(kept[3], output=net.ops[10].output)
+    assert places(replace(net, states=(*kept[:3], changed))) == [0, 1, 7, 2, 3, 4, 5, 6, 8, 9, 10, 11]
+    assert places(chain(3)) == [0, 1, 2]
+
+
+def places(net: Net) -> list[int]:
+    """The places of the ops before, in the order of `states_early`."""
+    return [net.ops.index(op) for op in states_early(Graph(net)).net.ops]
+
+
+def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Plan] = []
+
+    def crowded(net: Net, board: Board, plan: Plan, kernels: CoreKernels) -> Plan:
+        """The first plans, as many as are to be, with more code than there is memory."""
+        seen.append(plan)
+        more = with_kernel_code(net, board, plan, kernels)
+        if len(seen) > most:
+            return more
+        return replace(more, pes=tuple(replace(pe, memory=with_code(board, pe.memory, 1 << 20)) for pe in more.pes))
+
+    monkeypatch.setattr("npukit.plan.search.list_schedule.with_kernel_code", crowded)
+    problem = problem_of(chain(10), two_chips())
+    problem = problem.with_engines({**problem.engines, CORE: Cpu()})
+    for most, taken in ((1, 1), (len(ROOMS), 0)):
+        seen.clear()
+        assert scheduled_plan(problem) is seen[taken]
+        assert len(seen) == min(most + 1, len(ROOMS))

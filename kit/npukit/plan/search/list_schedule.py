@@ -10,23 +10,25 @@ first ones are full, and nothing crosses the border of a chip that need not. It 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
 import numpy as np
 
+from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Cost
 from npukit.net.box import Box
-from npukit.net.net import Op
+from npukit.net.net import CORE, Op
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.tries import planned
+from npukit.plan.search.tries import planned, with_kernel_code
 from npukit.plan.search.wide_frame import lacking_bytes
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
+from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import borders_on, to_go
 
@@ -43,6 +45,12 @@ PIECE, LOAD, BORDER = 4.0, 1 / 16, 4000
 """Cycles that are held to be lost by each tile more, as whoever gathers the output waits for it; by a cycle that a PE
 sends, or a flit's hop; and by leaving the chip on which an op's inputs are. Eight blocks of
 `benchmarks/language_model.py` on four chips were predicted at 381,845 cycles a token with 400 for a border."""
+
+
+AHEAD = 2
+"""Ops of nothing but states by which each of them comes earlier: a block of attention takes two, for its keys and its
+values. Eight blocks of `benchmarks/language_model.py --plan-only` on four chips were predicted at 137,998 cycles a
+token with 1, which delays the first block, and at 137,805 with 2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,16 +282,46 @@ class _Way:
         return abs(axis[to][:, None] - axis[source][None])
 
 
+def states_early(graph: Graph) -> Graph:
+    """The graph with each op of nothing but states right behind the one `AHEAD` before it.
+
+    So PEs that wait for the block before theirs do it meanwhile. What a state becomes stays behind all that read it.
+    """
+    net, there, becomes = graph.net, set(graph.kept), set(graph.kept.values())
+    moved: list[int] = []
+    for place, op in enumerate(net.ops):
+        needed = set(net.activations(op))
+        if needed and needed <= there and op.output not in becomes:
+            moved.append(place)
+            there.update(op.outputs)
+    earlier = dict(zip(moved[AHEAD:], moved, strict=False))
+    order = sorted(range(len(net.ops)), key=lambda place: (earlier.get(place, place), place))
+    return Graph(net.with_ops(tuple(net.ops[place] for place in order)))
+
+
 def scheduled_plan(problem: Problem) -> Plan | None:
-    """The frame with as much room for constants and states as fits, of those tried; None if none does."""
-    memory = problem.board.memory_for("constants").size
+    """The frame with as much room for constants and states as fits, of those tried; None if none does.
+
+    Of those that fit, the first that leaves room for the kernels of the core, if one does.
+    """
+    problem = replace(problem, graph=states_early(problem.graph))
+    memory, closest = problem.board.memory_for("constants").size, None
     for part in ROOMS:
         assignment = ListSchedule(problem, int(part * memory)).assignment()
         if assignment is None:
-            return None
+            break
         if lacking_bytes(problem, assignment):
             continue
         plan = planned(problem, assignment)
-        if not missing_bytes(problem.board, plan):
+        if missing_bytes(problem.board, plan):
+            continue
+        if not missing_bytes(problem.board, _with_kernels(problem, plan)):
             return plan
-    return None
+        closest = closest or plan
+    return closest
+
+
+def _with_kernels(problem: Problem, plan: Plan) -> Plan:
+    """The plan with the code of the core's kernels in its PEs' memory."""
+    core = problem.engines[CORE]
+    return with_kernel_code(problem.net, problem.board, plan, core.kernels) if isinstance(core, Cpu) else plan

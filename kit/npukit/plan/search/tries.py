@@ -7,15 +7,19 @@ search ends with the same plan on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from npukit.accel.core_kernels import CoreKernels, code_on_pe
+from npukit.board.board import Board
 from npukit.dump import lost
+from npukit.net.net import Net
 from npukit.parallel import in_order
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.ir.plan import PePlan, Plan
+from npukit.plan.predict.memory import missing_bytes, with_code
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.problem import Problem
 
@@ -105,6 +109,16 @@ def why_not(problem: Problem, plan: Plan, better: Plan | None) -> str:
 def planned(problem: Problem, assignment: Assignment) -> Plan:
     """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
     return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))
+
+
+def with_kernel_code(net: Net, board: Board, plan: Plan, kernels: CoreKernels) -> Plan:
+    """The plan with the code of the core's kernels in its PEs' memory."""
+    return replace(plan, pes=tuple(_with_code_on(net, board, pe, kernels) for pe in plan.pes))
+
+
+def _with_code_on(net: Net, board: Board, pe: PePlan, kernels: CoreKernels) -> PePlan:
+    code = code_on_pe(kernels, net, [(step.op, step.output.box) for step in pe.computes()])
+    return replace(pe, memory=with_code(board, pe.memory, code))
 
 
 def _best_so_far(problem: Problem, plan: Plan, cycles: int) -> str:
