@@ -66,7 +66,7 @@ class _Written:
     up to the `shortest` stretch that is looked for, but for the last ones of the program, and at least two."""
 
     def __init__(self, likes: Sequence[int], shortest: int) -> None:
-        self._likes, self._literal, self._shortest = likes, [False] * len(likes), shortest
+        self._likes, self._literal = likes, [False] * len(likes)
         self._runs = _numbered_runs(likes, max(shortest, 2))
         self._by_run: dict[int, list[int]] = {}
         self._first: dict[int, int] = {}
