@@ -30,7 +30,7 @@ struct net_conversion {
     uint32_t plane;
 };
 
-/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. An input may lie in DRAM, and `data` there.
+/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. It may lie in DRAM, and `data` there.
  * That is the first frame's; where a run takes several, that of frame n lies `frame_stride` * n bytes behind it, or
  * `frame_offsets[n]` if those are given. */
 struct net_tensor {

@@ -82,6 +82,9 @@ bool rpc_put_bytes(const struct rpc_place *place, uint32_t offset, const uint8_t
 
 bool rpc_take_bytes(const struct rpc_place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
 {
+    if (place->tensor->in_dram) {
+        return hal_read_pe(HAL_DRAM + place->chip->dram, address_of(place, offset), to, bytes);
+    }
     if (place->chip != net_description.chips) {
         return hal_read_pe(leader_of(place->chip), address_of(place, offset), to, bytes);
     }

@@ -93,9 +93,14 @@ class Execution:
         while root.frames < rounds:
             self._turn(root)
         return [
-            [self._read(root, self._output(root, name, in_frame(name, frame))) for name in self.net.outputs]
+            [self._found(root, name, in_frame(name, frame)) for name in self.net.outputs]
             for frame in range(len(frames))
         ]
+
+    def _found(self, root: _Pe, name: str, called: str) -> np.ndarray:
+        if called in self._dram.buffers:
+            return self._read(self._dram, View(called, Box.whole(self.net.tensor(name).shape)))
+        return self._read(root, self._output(root, name, called))
 
     def _output(self, root: _Pe, name: str, called: str) -> View:
         """An output in that of its frame's buffers which holds all of it."""
@@ -174,9 +179,14 @@ class Execution:
             self._compute(pe, step)
 
     def _next_to_leave(self) -> list[_Flight]:
-        """Of each PE's DMA the first of its messages: it carries them one after the other."""
+        """Of each PE's DMA the first of its messages: it carries them one after the other.
+
+        DRAM gives nothing before it has taken what is on its way to it.
+        """
         waiting = [flight for flight in self._flights if flight.value is None]
-        return list({flight.sender.plan.pe: flight for flight in reversed(waiting)}.values())
+        first = list({flight.sender.plan.pe: flight for flight in reversed(waiting)}.values())
+        storing = any(flight.value is not None and flight.landings[0].pe == DRAM for flight in self._flights)
+        return [flight for flight in first if not (storing and flight.message.source_pe == DRAM)]
 
     def _leave(self, flight: _Flight) -> None:
         """Then its source is free."""
@@ -190,7 +200,7 @@ class Execution:
         """One landing of a message; they may come in any order."""
         assert flight.value is not None
         landing = flight.landings.pop(self._random.integers(len(flight.landings)))
-        target = self._pes[landing.pe]
+        target = self._pes.get(landing.pe, self._dram)
         self._write(target, landing.view, flight.value)
         target.flags[landing.flag] += 1
         if not flight.landings:

@@ -123,7 +123,8 @@ class Descriptors:
                 yield _Hop(same[0], chosen, flag, sent=counts and flag == flags[-1])
 
     def _copies(self, message: Message, landing: Landing) -> tuple[Copy, ...]:
-        target = self._plans[landing.pe].buffer(landing.view.buffer)
+        held = self._dram if landing.pe == DRAM else self._plans[landing.pe].by_name
+        target = held[landing.view.buffer]
         item = np.dtype(self._net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
         return copies(message.source.box, self._source(message).box, target.box, item)
 
@@ -134,8 +135,7 @@ class Descriptors:
     def _from(self, message: Message, offset: int) -> Fields:
         source = self._source(message)
         if message.source_pe == DRAM:
-            dram = "NOC_THIS_CHIP + NOC_DRAM" if self._chips_alike else "NOC_DRAM"
-            return ("source_pe", dram), ("source", Absolute(source.offset + offset))
+            return ("source_pe", self._number(DRAM)), ("source", Absolute(source.offset + offset))
         return ("source_pe", self._number(self._pe)), ("source", Address(self._arena.place(source), offset))
 
     def _fields(self, message: Message, hop: _Hop, number: int, targets: str) -> Fields:
@@ -164,10 +164,14 @@ class Descriptors:
         return ("destination_pe", self._number(landing.pe)), ("destination", self._at(landing, offset))
 
     def _number(self, pe: int) -> Value:
+        if pe == DRAM:
+            return "NOC_THIS_CHIP + NOC_DRAM" if self._chips_alike else "NOC_DRAM"
         return of_this_chip(pe) if self._chips_alike else pe
 
     def _at(self, landing: Landing, offset: int) -> Value:
         """Byte `offset` of the buffer where a message lands."""
+        if landing.pe == DRAM:
+            return self._dram[landing.view.buffer].offset + offset
         pe = self._plans[landing.pe]
         buffer = pe.buffer(landing.view.buffer)
         if landing.pe == self._pe:

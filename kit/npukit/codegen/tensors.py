@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,26 +59,21 @@ class LayerTile:
 
 def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
     """One for each input."""
-    dram = {buffer.name: buffer for buffer in plan.dram}
-    return [
-        _converted(net, name, f"input_{index}", _input_row(net, plan, program, index, dram))
-        for index, name in enumerate(net.inputs)
-    ]
-
-
-def _input_row(net: Net, plan: Plan, program: Program, index: int, dram: Mapping[str, Buffer]) -> TensorRow:
-    name = held(net, net.inputs[index])
-    if name in dram:
-        return _in_dram(net, [dram[in_frame(name, frame)] for frame in range(plan.frames)])
-    return _in_arena(net, plan, program, name, f"input_{index}_frames")
+    return [_row(net, plan, program, name, f"input_{index}") for index, name in enumerate(net.inputs)]
 
 
 def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
     """One for each output."""
-    return [
-        _converted(net, name, f"output_{i}", _in_arena(net, plan, program, held(net, name), f"output_{i}_frames"))
-        for i, name in enumerate(net.outputs)
-    ]
+    return [_row(net, plan, program, name, f"output_{index}") for index, name in enumerate(net.outputs)]
+
+
+def _row(net: Net, plan: Plan, program: Program, name: str, end: str) -> TensorRow:
+    dram, here = {buffer.name: buffer for buffer in plan.dram}, held(net, name)
+    if here in dram:
+        row = _in_dram(net, [dram[in_frame(here, frame)] for frame in range(plan.frames)])
+    else:
+        row = _in_arena(net, plan, program, here, f"{end}_frames")
+    return _converted(net, name, end, row)
 
 
 def _converted(net: Net, name: str, end: str, row: TensorRow) -> TensorRow:

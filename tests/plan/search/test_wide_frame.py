@@ -8,7 +8,11 @@ import pytest
 
 from helpers import first_of
 from npukit.board.board import load_board
+from npukit.board.noc import DRAM
 from npukit.net.net import Net
+from npukit.plan.ir.parse import parse_plan
+from npukit.plan.ir.plan import Send
+from npukit.plan.ir.text import print_plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import QUICK, LatencySearch
@@ -42,6 +46,19 @@ def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if
     assert plan.streams is streams
     assert [buffer.tensor for buffer in plan.dram if buffer.tensor] == list(net.inputs)
     assert_exact(net, plan, rounds=1)
+
+
+def test_an_output_that_the_root_cannot_hold_goes_to_dram() -> None:
+    """Every PE says when its part has left, and the root reads a byte of it back: it is the last of the frame."""
+    board, b = wide_board(), Builder("large output")
+    net = b.net(b.conv(b.conv(b.input(1, 208, 208, 3), 32, 4, 4), 64, 3))
+    plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
+    assert not missing_bytes(board, plan)
+    assert [buffer.tensor for buffer in plan.dram if buffer.tensor] == [*net.inputs, *net.outputs]
+    sends = [plan.messages[step.message] for step in plan.pes[0].steps if isinstance(step, Send)]
+    assert (sends[-1].source_pe, sends[-1].tensor, sends[-1].source.box.elements) == (DRAM, net.outputs[0], 1)
+    assert parse_plan(print_plan(plan)) == plan
+    assert_exact(net, plan, rounds=2)
 
 
 def test_drafts_come_with_the_most_promising_first_and_are_near_what_is_simulated() -> None:

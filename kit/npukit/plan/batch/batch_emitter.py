@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import Bands, Turn
@@ -141,12 +142,14 @@ class _Emission:
             self._emitter.send(frame, tensor, chosen)
 
     def _dram(self) -> Iterator[Buffer]:
-        """The buffers in DRAM: the weight tiles, then the inputs of every frame."""
+        """The buffers in DRAM: the weight tiles, then the inputs of every frame, and large outputs."""
         graph, end = self._problem.graph, max(len(program.steps) for program in self._traffic.programs.values()) - 1
         blocks = dict.fromkeys(tile.source for place in self._schedule.places for tile in place.weight_tiles)
         wanted = [(block.name, "", block.box, block.bytes) for block in blocks]
-        for frame in range(self._batch.frames if self._batch.fetched else 0):
-            for name in graph.net.inputs:
+        ends = self._schedule.ends
+        stored = (*(graph.net.inputs if ends.inputs == DRAM else ()), *(graph.outputs if ends.outputs == DRAM else ()))
+        for frame in range(self._batch.frames):
+            for name in stored:
                 whole = Box.whole(graph.shape(name))
                 wanted.append((in_frame(name, frame), name, whole, graph.net.tensor(name).bytes))
         offset = 0

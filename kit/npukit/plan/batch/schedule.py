@@ -1,9 +1,9 @@
 """The schedule of a batch: everything that is decided of it before a step or a message is emitted.
 
 The root says go; every PE fetches its part of its frame from DRAM, and the outputs come to the root, which ends the
-batch. Each group may take several frames in turn, `micro_batches`, and fetches the next while it computes. In a
-micro-batch it may take several frames together, `interleaved`, op by op: while the tiles of one are on their way it
-computes another.
+batch, or go to DRAM if they are large. Each group may take several frames in turn, `micro_batches`, and fetches the
+next while it computes. In a micro-batch it may take several frames together, `interleaved`, op by op: while the tiles
+of one are on their way it computes another.
 Ops at the network's end whose constants take longer to come than to be computed with, as those of dense layers do, are
 done at the batch's end for all micro-batches, so that their constants come once.
 """
@@ -42,6 +42,9 @@ from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
 """Parts in which a micro-batch's inputs are fetched during the micro-batch before."""
+
+LARGE_OUTPUTS = 8
+"""The part of a PE's memory above which the outputs of a frame are large."""
 
 DEFERRED = 4
 """Times as long as computing with them for one micro-batch a deferred op's constants take to come."""
@@ -101,7 +104,7 @@ class _Scheduler:
         self._problem, self._graph, self._batch, self._alike = problem, problem.graph, wanted, alike
         emitted = (frame for frame in range(wanted.frames) if not alike.is_copied(frame))
         self._frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in emitted}
-        self._ends = Ends(DRAM if wanted.fetched else problem.board.root_pe, problem.board.root_pe)
+        self._ends = ends_of(problem, fetched=wanted.fetched)
         thin = between(problem.graph, wanted.bands)
         self._regions = {
             frame: regions_of(problem.graph, assignment, self._ends, frame, thin, low_memory=wanted.low_memory)
@@ -121,8 +124,8 @@ class _Scheduler:
             self._batch.stream.prefetch_distance,
             self._batch.prefetchers,
             self._alike.count,
-            self._ends.outputs,
-            self._batch.frames * output_bytes(self._graph),
+            self._problem.board.root_pe,
+            self._batch.frames * output_bytes(self._graph) if self._ends.outputs != DRAM else 0,
         )
         return Schedule(self._batch, self._alike, self._frames, self._ends, self._regions, places, residence)
 
@@ -213,6 +216,19 @@ class _Scheduler:
         inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
         crowded = [index for index, each in enumerate(held) if each + inputs > most]
         return min(max(crowded, default=-1) + 1, len(held) - 1)
+
+
+def ends_of(problem: Problem, *, fetched: bool) -> Ends:
+    """The places of inputs and outputs; where inputs are `fetched` from DRAM, large outputs go there.
+
+    That they have arrived the root can tell if DRAM is at its own router.
+    """
+    board, graph = problem.board, problem.graph
+    large = output_bytes(graph) > board.memory_for("activations").size // LARGE_OUTPUTS
+    near = board.noc is not None and not board.shares_memory and board.root_pe % board.mesh.pes.count == 0
+    made = {op.output for op in graph.ops}.issuperset(graph.outputs)
+    stored = fetched and large and near and made
+    return Ends(DRAM if fetched else board.root_pe, DRAM if stored else board.root_pe)
 
 
 def output_bytes(graph: Graph) -> int:

@@ -60,7 +60,8 @@ class Emitter:
         pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
         self._low_memory = low_memory
         flags = problem.board.noc.flags if problem.board.noc else 0
-        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, together, usual_flags, alike)
+        self._root = problem.board.root_pe
+        self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
         """The signal that there is room for a tensor, by frame and tensor."""
         self._costs: dict[tuple[str, Box], Cost] = {}
@@ -135,7 +136,7 @@ class Emitter:
         asked: dict[int, list[int]] = {}
         for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, chosen)):
             for pe, _ in parcel.destinations:
-                if pe != parcel.sender:
+                if pe not in (parcel.sender, DRAM):
                     asked.setdefault(pe, []).append(parcel.sender)
         room = Block(in_frame(ROOM + tensor, frames[0]), SIGNAL)
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
@@ -261,9 +262,10 @@ class Emitter:
         """The root waits for the outputs, every PE for its accelerators and for what may not have left yet."""
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
-        root = self._program(self.ends.outputs)
+        root = self._program(self._root)
         outputs = list(self._outputs(root.pe))
         self.traffic.wait_for(root.pe, *outputs)
+        self._report_what_is_stored()
         self._report_to_the_root()
         for pe in self.traffic.programs:
             if self._patient:  # what the root knows to have arrived has left before the next frame begins
@@ -285,9 +287,33 @@ class Emitter:
                 held = self._held(frame, root, name)
                 yield from (region for region in held if any(reader == end for reader, _ in region.needs))
 
+    def _report_what_is_stored(self) -> None:
+        """PEs that have sent outputs to DRAM say so once these have left; the root then reads a byte of it.
+
+        What they say comes to the router of DRAM behind the outputs, and DRAM takes one thing after the other.
+        """
+        senders = [pe for pe, program in self.traffic.programs.items() if any(not s.arriving for s in program.sending)]
+        if not senders:
+            return
+        for pe in senders:
+            self.traffic.wait_until_sent(pe)
+        stored = Block("stored", SIGNAL)
+        self.traffic.send([signal(pe, stored, [self._root]) for pe in senders if pe != self._root])
+        self.traffic.wait_for(self._root, stored)
+        self._read_back()
+
+    def _read_back(self) -> None:
+        """The first element of the last frame's first output, from DRAM to the root."""
+        frame, tensor = max(self.assignments), self.graph.outputs[0]
+        (source,), held = self._held(frame, DRAM, tensor), self._held(frame, self._root, tensor)
+        first = Box(tuple(0 for _ in source.box.start), tuple(1 for _ in source.box.stop))
+        target = Region(frame, self._root, tensor, len(held) + 1, first)
+        self.traffic.send([Parcel(self._root, tensor, DRAM, source, first, ((self._root, target),), 1)])
+        self.traffic.wait_for(self._root, target)
+
     def _report_to_the_root(self) -> None:
         """PEs that make a part of a state after all that others need of them say that they are done."""
-        root = self.ends.outputs
+        root = self._root
         late = [each.pe for each in self.traffic.programs.values() if each.pe != root and not self._has_ended(each)]
         done = Block("done", SIGNAL)
         if late and self.graph.kept:
@@ -297,12 +323,12 @@ class Emitter:
     def _has_ended(self, program: Program) -> bool:
         """True if the root knows that a PE has computed all that it computes in the frame."""
         last = max((step for step, _ in program.costs), default=-1)
-        return self.traffic.known_to(self.ends.outputs).of(program.pe) > last
+        return self.traffic.known_to(self._root).of(program.pe) > last
 
     def _check_that_the_root_knows_the_end(self) -> None:
         """Checks that no PE reads or writes after the frame: the root's outputs follow from every compute step."""
         for program in self.traffic.programs.values():
-            ended = program.pe == self.ends.outputs or self._has_ended(program)
+            ended = program.pe == self._root or self._has_ended(program)
             assert ended, f"PE {program.pe} may not have ended"
 
 

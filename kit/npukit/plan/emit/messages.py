@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Arriving, Block, Held, Program, Running, Sent, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
-from npukit.plan.ir.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
+from npukit.plan.ir.plan import NO_FLAG, SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
 
 OUTPUTS_FLAG = SENT_FLAG + 1
 """Counts what arrives on the root of outputs that nothing but the end of the batch waits for."""
@@ -38,6 +38,11 @@ class Parcel:
     box: Box
     destinations: tuple[tuple[int, Held], ...]
     parts: int
+
+    @property
+    def is_stored(self) -> bool:
+        """True if it goes to DRAM, which counts no flag."""
+        return self.destinations[0][0] == DRAM
 
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
@@ -170,8 +175,8 @@ class Traffic:
 
         With a flag given it may count others too, if all that it counts is waited for at once.
         """
-        if parcels:
-            self._take_flag(parcels, flag)
+        if counted := [parcel for parcel in parcels if not parcel.is_stored]:
+            self._take_flag(counted, flag)
         for parcel in parcels:
             self._send(parcel)
 
@@ -208,11 +213,11 @@ class Traffic:
         self.join_all(parcel.sender)
         known = self.known_to(parcel.sender)
         sender, alike = parcel.sender, self.alike
-        arriving = [(pe, Arriving(known)) for pe, _ in parcel.destinations]
+        arriving = [(pe, Arriving(known)) for pe, _ in parcel.destinations if pe != DRAM]
         landings = tuple(
             self._land(pe, held, parcel.box, message, alike.times(sender, pe))
-            for (_, message), (pe, held) in zip(arriving, parcel.destinations, strict=True)
-        )
+            for (_, message), (pe, held) in zip(arriving, parcel.destinations, strict=False)
+        ) or (Landing(DRAM, View(parcel.destinations[0][1].name, parcel.box), NO_FLAG),)
         self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
         step = self.step(parcel.sender, Send(len(self.messages) - 1))
         if parcel.source_pe == parcel.sender:

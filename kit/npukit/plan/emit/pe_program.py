@@ -78,14 +78,16 @@ class Arriving:
 @dataclass
 class Sent:
     """The source of a message, in use until its PE knows that it has left, and the message on its way to each
-    receiver."""
+    receiver; to none if it goes to DRAM."""
 
     held: Held
     arriving: Sequence[tuple[int, Arriving]]
 
     def has_arrived(self, known: Known) -> bool:
         """True if it is known that every receiver has waited for it."""
-        return all(each.awaited is not None and known.of(pe) > each.awaited for pe, each in self.arriving)
+        return bool(self.arriving) and all(
+            each.awaited is not None and known.of(pe) > each.awaited for pe, each in self.arriving
+        )
 
 
 @dataclass

@@ -15,6 +15,7 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.names import Name
@@ -77,7 +78,7 @@ Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 
 @dataclass(frozen=True)
 class Ends:
-    """The PEs on which the inputs lie when a frame begins, and the outputs when it ends."""
+    """The PEs on which the inputs lie when a frame begins, and the outputs when it ends, or DRAM."""
 
     inputs: int
     outputs: int
@@ -177,7 +178,7 @@ def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = F
 
     `apart`: what is read by other ops first goes in multicasts of its own.
     """
-    places = {pe: place for place, pe in enumerate(regions[tensor])}
+    places = {pe: place if pe != DRAM else DRAM for place, pe in enumerate(regions[tensor])}
     held = [region for of_pe in regions[tensor].values() for region in of_pe]
     alike = tuple(replace(region, frame=0, pe=places[region.pe]) for region in held)
     found = dict(zip(alike, held, strict=True))
@@ -209,7 +210,7 @@ def _from_source(
     for box, region in pieces:
         shape = _shape_of(copies(box, source.box, region.box, element_bytes))
         reader = region.first_reader if apart else 0
-        key = (box, region.number, region.pe == source.pe, reader, shape)
+        key = (box, region.number, region.pe == source.pe, region.pe == DRAM, reader, shape)
         groups.setdefault(key, []).append((box, region))
     for group in groups.values():
         yield Transfer(group[0][0], source, tuple(region for _, region in group))

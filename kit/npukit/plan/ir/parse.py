@@ -15,6 +15,7 @@ from npukit.net.box import Box
 from npukit.plan.ir.again import Again
 from npukit.plan.ir.names import Name, in_order
 from npukit.plan.ir.plan import (
+    NO_FLAG,
     Buffer,
     Compute,
     Join,
@@ -70,7 +71,7 @@ _SEND = _line(
     "send <number N> (?P<bytes>bytes )?(?:of <tensor WORD> )?<source NAME><box BOX>?(?P<dram> from dram)?"
     "(?P<landings>(?: to .*)?)"
 )
-_LANDED = _line(" to <pes SPANS>(?: as <name NAME>)?(?: in <box BOX>)? flag <flag N>")
+_LANDED = _line(" to (?:dram|<pes SPANS>)(?: as <name NAME>)?(?: in <box BOX>)?(?: flag <flag N>)?")
 _WAIT = _line("wait <flag N> x <count N>(?:  # .*)?")
 _JOIN = _line("join <engine WORD>")
 _VIEWED = _line("<name NAME><box BOX>?")
@@ -310,7 +311,10 @@ def _landings(text: str, source: str, box: Box) -> Iterator[Landing]:
         if found is None:
             raise ValueError(text)
         view = View(_name(found["name"]) if found["name"] else source, _box(found["box"]) if found["box"] else box)
-        yield from (Landing(pe, view, int(found["flag"])) for pe in _numbers(found["pes"]))
+        if found["pes"] is None:
+            yield Landing(DRAM, view, NO_FLAG)
+        else:
+            yield from (Landing(pe, view, int(found["flag"])) for pe in _numbers(found["pes"]))
         place = found.end()
 
 

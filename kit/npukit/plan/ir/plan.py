@@ -26,6 +26,9 @@ from npukit.net.box import Box
 SENT_FLAG = 0
 """The flag a message increments in the PE that sends it, once its source may be overwritten; not if that is DRAM."""
 
+NO_FLAG = 0xFF
+"""The flag of a landing in DRAM, which counts none."""
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -133,7 +136,10 @@ def streamed_name(op: str, box: Box, form: str | None) -> str:
 
 @dataclass(frozen=True)
 class Landing:
-    """The place where a message arrives, and the flag it increments there, once, when all of it is in place."""
+    """The place where a message arrives, and the flag it increments there, once, when all of it is in place.
+
+    With DRAM for a PE it is a buffer of `Plan.dram`.
+    """
 
     pe: int
     view: View
@@ -206,11 +212,11 @@ class PePlan:
     orders: Orders = Orders()
 
     @cached_property
-    def _by_name(self) -> dict[str, Buffer]:
+    def by_name(self) -> dict[str, Buffer]:
         return {buffer.name: buffer for buffer in self.buffers}
 
     def buffer(self, name: str) -> Buffer:
-        return self._by_name[name]
+        return self.by_name[name]
 
     def computes(self) -> Iterator[Compute]:
         return (step for step in self.steps if isinstance(step, Compute))
@@ -250,8 +256,8 @@ class Plan:
 
     A plan for throughput takes `frames` frames together, a batch, and each step belongs to one of them. Tensors of
     frame n > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`,
-    whose buffers are named likewise, and so are the constants that are streamed, each piece once, in a buffer named
-    `streamed_name`.
+    whose buffers are named likewise, large outputs as well, and so are the constants that are streamed, each piece
+    once, in a buffer named `streamed_name`.
 
     All this on each of the `chips`, the root's first: the plan's PEs are those of the root's chip, and those that stand
     where they stand on the others do the same, each chip with frames and DRAM of its own (`plan/multi_chip.py`).

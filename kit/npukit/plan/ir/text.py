@@ -37,7 +37,21 @@ from npukit.net.arrangement import Arrangement
 from npukit.net.text import quoted
 from npukit.plan.ir.again import Again, runs
 from npukit.plan.ir.names import has_frames, read_name
-from npukit.plan.ir.plan import Buffer, Compute, Join, Landing, Message, PePlan, Plan, Restore, Send, Step, View, Wait
+from npukit.plan.ir.plan import (
+    NO_FLAG,
+    Buffer,
+    Compute,
+    Join,
+    Landing,
+    Message,
+    PePlan,
+    Plan,
+    Restore,
+    Send,
+    Step,
+    View,
+    Wait,
+)
 from npukit.plan.ir.purposes import Purposes
 from npukit.plan.ir.replicas import replicas_in
 
@@ -154,6 +168,8 @@ class _Printer:
         name = self._name(view.buffer, tensor=bool(message.tensor))
         as_name = "" if view.buffer == message.source.buffer else f" as {name}"
         box = "" if view.box == message.source.box else f" in {view.box}"
+        if flag == NO_FLAG:
+            return f" to dram{as_name}{box}"
         return f" to {_numbers([landing.pe for landing in landings])}{as_name}{box} flag {flag}"
 
     def _view(self, pe: PePlan, view: View) -> str:

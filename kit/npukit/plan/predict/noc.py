@@ -88,6 +88,8 @@ class Network:
         """Carries a packet that leaves its source at `start`: each link of the union of the paths is crossed once."""
         if list(destinations) == [source]:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
+        if destinations[0] >= DRAM:
+            return self._store(start, source, destinations[0], flits)
         tree = self._tree(self._router(source), tuple(destinations))
         heads: list[int] = []
         left, slow = start + flits, self._noc.border_cycles(flits)
@@ -102,6 +104,17 @@ class Network:
             for destination, place, border in tree.ends
         }
         return Carried(left, arrived)
+
+    def _store(self, start: int, source: int, place: int, flits: int) -> Carried:
+        """A packet to DRAM, which is one more link at its router: taken from when the head is there."""
+        router, chip = self._router(place), place - DRAM
+        near = source == router
+        brought = Carried(start, {router: start + flits}) if near else self.deliver(start, source, [router], flits)
+        taken = flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
+        begin = max(brought.arrived[router] - flits, self._dram_free[chip])
+        self._dram_free[chip] = begin + taken
+        done = begin + max(taken, flits)
+        return Carried(done if near else brought.left, {place: done})
 
     def _router(self, source: int) -> int:
         """DRAM sits at the router of its chip's first PE."""

@@ -290,7 +290,7 @@ class _Simulation:
             self._recorder.moved(packet, pe.plan.pe, asked, time, carried.arrived)
         if source == pe.plan.pe:
             pe.port.append((carried.left - packet.flits, carried.left))
-        for landing in landings:
+        for landing in landings if landings[0].pe < DRAM else ():
             arrived = carried.arrived[landing.pe]
             target = self._pes[landing.pe]
             target.port.append((arrived - packet.flits, arrived))

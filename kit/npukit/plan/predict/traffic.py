@@ -44,7 +44,7 @@ def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
     routes = Routes(board)
     ways: Counter[tuple[int, tuple[int, ...]]] = Counter()
     for message in plan.messages:
-        targets = tuple([landing.pe for landing in message.landings if landing.pe < DRAM])
+        targets = tuple([_router(board, landing.pe) for landing in message.landings])
         ways[_router(board, message.source_pe), targets] += _bytes(net, message)
     for (source, targets), moved in ways.items():
         for link in routes.tree(source, targets):

@@ -14,8 +14,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from npukit.board.noc import DRAM
 from npukit.dump import lost
 from npukit.plan.batch.channel_bands import narrowed
+from npukit.plan.batch.schedule import ends_of
 from npukit.plan.emit.regions import SMALL_PART
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.predict.exchange_cycles import exchanges_on, fetch_cycles
@@ -144,6 +146,7 @@ class LatencySearch:
     ) -> None:
         self._free = (*problem.graph.kept, *(problem.net.inputs if fetched else ()))
         self._in_dram = problem.net.inputs if fetched or from_dram else ()
+        self._stored = ends_of(problem, fetched=fetched or from_dram).outputs == DRAM
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
         self._splits = Splits(
@@ -258,10 +261,13 @@ class LatencySearch:
         return replace(state, cycles=state.cycles + moved + chained, crowded=crowded)
 
     def _gathered(self, layout: Layout, state: _State) -> _State:
-        """The state with the outputs brought to the root."""
+        """The state with the outputs brought to the root, or to DRAM."""
         spread, moved = dict(layout), 0
         for name in self._graph.outputs:
             owned = self._splits.tiles(name, spread[name])
+            if self._stored and self._board.noc:
+                moved += fetch_cycles(self._board.noc, self._graph.shape(name), owned, self._graph.element_bytes(name))
+                continue
             moved += self._exchanges.cycles(owned, self._splits.gathered(name), self._graph.element_bytes(name))
         return replace(state, cycles=state.cycles + moved)
 

@@ -17,13 +17,13 @@ from itertools import accumulate
 from math import inf
 
 from npukit.accel.interface import Cost
-from npukit.board.noc import DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.live_bytes import most_at_once, most_held
+from npukit.plan.batch.schedule import ends_of
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.regions import Ends, regions_of
@@ -189,7 +189,7 @@ class _Held:
     def _tensors(self) -> list[int]:
         """Bytes of tensors, for each op, on the PE that holds most."""
         graph = self._problem.graph
-        regions = regions_of(graph, self._assignment, Ends(DRAM, self._problem.order[0]), 0)
+        regions = regions_of(graph, self._assignment, ends_of(self._problem, fetched=True), 0)
         return most_held(graph, [regions], aliases(graph, self._problem.engines), late=False)
 
     @cached_property
