@@ -7,7 +7,7 @@ from pathlib import Path
 from end_to_end.builds import build
 from frontend.random_tflite import bundle_of
 from frontend.random_tflite_further import MAKERS
-from frontend.tflite_models import lstm_model
+from frontend.tflite_models import int8_lstm, lstm_model
 from npukit import api
 
 
@@ -23,4 +23,14 @@ def test_an_lstm_in_float(tmp_path: Path) -> None:
     path = tmp_path / "lstm.tflite"
     path.write_bytes(lstm_model(clip=0.3)[0].bytes(["y"]))
     build(path, tmp_path / "out", in_float=True)
+    assert api.validate(tmp_path / "out").passed
+
+
+def test_pes_share_the_units_of_an_lstm_in_integers(tmp_path: Path) -> None:
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(int8_lstm(3)[0].bytes(["y"]))
+    built = build(path, tmp_path / "out", pes=4)
+    gates = [op for op in built.manifest.summary["ops"] if op["op"] == "lstm"]
+    assert len(gates) == 3
+    assert all(len(op["pes"]) > 1 for op in gates)
     assert api.validate(tmp_path / "out").passed

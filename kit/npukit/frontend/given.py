@@ -22,10 +22,13 @@ def made_by(
     result: tuple[tuple[int, ...], str],
     words: Words | None = None,
     work_bytes: int = 0,
+    *,
+    by_rows: bool = False,
 ) -> relax.Var:
     """The result, of this shape and type, of the C of a file of `templates/ops`."""
     name = file.rpartition("/")[2].removesuffix(".c")
-    return builder.emit(call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes))
+    call = call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes, by_rows=by_rows)
+    return builder.emit(call)
 
 
 def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> list[str]:

@@ -318,6 +318,7 @@ class TvmCode(Attributes):
     and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops,
     `macs` counts the multiply-accumulates. `windows`, a step and a size, says of C that is given that step v of its
     first loop makes row v of the output, of `size` elements of p0 from v * step on, and takes nothing from other steps.
+    `by_rows` says of it that it is written as TVM would, so that its rows are found in the text.
     """
 
     kind: ClassVar[str] = "tvm_code"
@@ -328,6 +329,7 @@ class TvmCode(Attributes):
     macs: int = 0
     given: bool = False
     windows: Pair = (0, 0)
+    by_rows: bool = False
 
 
 def _kinds() -> dict[str, type[Attributes]]:

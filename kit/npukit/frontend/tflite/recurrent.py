@@ -8,12 +8,13 @@ keeps lies as an image of one row a frame, so that the filter is a convolution b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import tflite
-from tvm import relax
+from tvm import relax, tirx
 
 from npukit.errors import NpukitError
 from npukit.frontend.given import made_by
@@ -23,7 +24,7 @@ from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.graphs import SVDF_STATE
 from npukit.frontend.tflite.linear import bias_of, dequantized_as
 from npukit.frontend.tflite.model import TfliteOp, TfliteTensor
-from npukit.frontend.tflite.wide import SIGMOID, clamped, multipliers, requantized, te
+from npukit.frontend.tflite.wide import SIGMOID, clamped, multipliers, requantized, tanh_of, te
 from npukit.frontend.tflite.windows import activated
 from npukit.net.requantize import quantize_multiplier
 from npukit.net.tensor import Quantization
@@ -57,76 +58,118 @@ def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
-    """Emits the layer as TFLite Micro's kernel computes it, all steps at once."""
-    data, (hidden, cell) = emitter.value(op.inputs[INPUT]), op.inputs[STATES:NORMS]
-    shape, units = emitter.shape(data), emitter.tensor(hidden).shape[-1]
-    steps, batch = shape[:2] if op.options["TimeMajor"] else shape[1::-1]
-    states = [
-        emitter.value(index) if op.outputs[1:] else relax.const(_begun(emitter, index)) for index in (hidden, cell)
-    ]
-    *weights, biases = (_together(emitter, op.inputs[at : at + 4]) for at in (INPUT_TO_GATES, STATE_TO_GATES, BIASES))
-    zeros = [emitter.scale(op.inputs[index]).zero_point for index in (INPUT, STATES)]
-    less = [np.int32(zero) * each.sum(axis=1, dtype=np.int32) for zero, each in zip(zeros, weights, strict=True)]
-    begins = np.concatenate([biases - less[0], -less[1]])
-    tables = [relax.const(each) for each in (*weights, begins, SIGMOID, _gate_factors(emitter, op))]
-    words = _factors(emitter, op) | {"steps": steps, "batch": batch, "units": units, "width": shape[2]}
-    words |= {"time_major": op.options["TimeMajor"], "most": _most(emitter, op)}
-    size = steps * batch * units
-    result = (size + batch * units,), "int16"
-    whole = made_by(emitter.builder, "lstm.c", [data, *states, *tables], result, words, 9 * units)
-    for index, begin in zip(op.outputs, (0, size - batch * units, size), strict=False):
-        tensor = emitter.tensor(index)
-        emitter.define(index, emitter.loops(partial(_cut, begin, tensor.shape, tensor.dtype), whole, "cut"))
+    """Emits the layer as TFLite Micro's kernel computes it: in each step the gates, the cell, the hidden state, all
+    of their numbers by themselves."""
+    data, time = emitter.value(op.inputs[INPUT]), 0 if op.options["TimeMajor"] else 1
+    shape, states = emitter.shape(data), op.inputs[STATES:NORMS]
+    hidden, cell = (emitter.value(at) if op.outputs[1:] else relax.const(_begun(emitter, at)) for at in states)
+    gates, products, made = _Gates.of(emitter, op), _Products.of(emitter, op), list[relax.Expr]()
+    for step in range(shape[time]):
+        row = emitter.emit(operators.strided_slice(data, [time], [step], [step + 1])) if shape[time] > 1 else data
+        opened = gates.of_step(emitter, row, shape[1 - time], hidden)
+        cell = emitter.loops(products.to_cell, opened, "lstm_cell", cell)
+        hidden = emitter.loops(products.to_hidden, opened, "lstm_hidden", cell, relax.const(SIGMOID))
+        real = emitter.emit(dequantize(hidden, emitter.scale(op.outputs[0]), "int8"))
+        made.append(emitter.emit(operators.expand_dims(real, time)))
+    emitter.define_real(op.outputs[0], operators.concat(made, time) if made[1:] else made[0])
+    for index, value in zip(op.outputs[1:], (hidden, cell), strict=False):
+        emitter.define(index, value)
 
 
-def _cut(begin: int, shape: Sequence[int], dtype: str, data: Any) -> Any:
-    """A part of a vector as another type."""
+@dataclass(frozen=True)
+class _Gates:
+    """The gates of an LSTM in integers: the numbers in their C, and its constants."""
 
-    def taken(*place: Any) -> Any:
-        offset = place[0]
-        for at, length in zip(place[1:], shape[1:], strict=True):
-            offset = offset * length + at
-        return data[begin + offset].astype(dtype)
+    words: dict[str, int]
+    constants: tuple[Any, ...]
 
-    return te.compute(shape, taken, name="cut")
+    @classmethod
+    def of(cls, emitter: Emitter, op: TfliteOp) -> _Gates:
+        sides = (op.inputs[INPUT], INPUT_TO_GATES), (op.inputs[STATES], STATE_TO_GATES)
+        weights = [_of_units(emitter, op.inputs[at : at + 4]) for _, at in sides]
+        zeros = [emitter.scale(given).zero_point for given, _ in sides]
+        sums = [zero * each.sum(axis=2, dtype=np.int32) for zero, each in zip(zeros, weights, strict=True)]
+        begins = np.stack([_of_units(emitter, op.inputs[BIASES : BIASES + 4]) - sums[0], -sums[1]], axis=2)
+        factors = [_gate_factor(emitter, given, op.inputs[at + gate]) for gate in range(4) for given, at in sides]
+        tables = *weights, begins.astype(np.int32), np.array(factors, np.int32).ravel(), SIGMOID
+        words = {"units": weights[0].shape[0], "width": weights[0].shape[2]}
+        words |= {f"{name}_fours": size // 4 for name, size in words.items()}
+        words |= {f"{name}_begin": words[name] // 4 * 4 for name in ("units", "width")}
+        return cls(words, tuple(relax.const(np.ascontiguousarray(each)) for each in tables))
+
+    def of_step(self, emitter: Emitter, data: relax.Expr, batch: int, hidden: relax.Expr) -> relax.Var:
+        """The gates of a step, opened: of each unit four numbers of 16 bits."""
+        result, words = ((batch, self.words["units"], 4), "int16"), {**self.words, "batch": batch}
+        return made_by(emitter.builder, "lstm.c", [data, hidden, *self.constants], result, words, by_rows=True)
+
+
+def _of_units(emitter: Emitter, gates: Sequence[int]) -> np.ndarray:
+    """The constants of an LSTM's gates, those of each unit together."""
+    return np.stack([emitter.constant(index) for index in gates], axis=1)
+
+
+def _gate_factor(emitter: Emitter, given: int, weights: int) -> tuple[int, int]:
+    """Multiplier and shift of a gate's sum of products."""
+    product = np.float32(emitter.scale(given).scale) * np.float32(emitter.scale(weights).scale)
+    return quantize_multiplier(float(product) / GATE_SCALE)
+
+
+@dataclass(frozen=True)
+class _Products:
+    """The products of an LSTM's opened gates and states: multipliers and shifts of what is fresh in the cell, what is
+    kept and what becomes the hidden state; factor and shift of the cell before its tanh; the hidden state's zero point,
+    and the integers between which the cell is clipped."""
+
+    factors: tuple[tuple[int, int], ...]
+    to_tanh: tuple[int, int]
+    zero: int
+    ends: tuple[int, ...]
+
+    @classmethod
+    def of(cls, emitter: Emitter, op: TfliteOp) -> _Products:
+        hidden, cell = (emitter.scale(index) for index in op.inputs[STATES:NORMS])
+        power = round(np.log2(cell.scale))
+        if cell.scale != 2.0**power:
+            raise NpukitError("the scale of its cell is no power of two")
+        scales = OPEN_SCALE**2 / cell.scale, OPEN_SCALE, OPEN_SCALE**2 / hidden.scale
+        most = int(min(op.options["CellClip"] / cell.scale, (1 << 15) - 1))
+        to_tanh = 3 << max(power + 12, 0), max(-power - 12, 0)
+        return cls(tuple(map(quantize_multiplier, scales)), to_tanh, hidden.zero_point, (-most, most) if most else ())
+
+    def to_cell(self, gates: Any, cell: Any) -> Any:
+        """The next cell: the input gate's part of what is new, the forget gate's of what was there."""
+
+        def value(row: Any, unit: Any) -> Any:
+            opened = [gates[row, unit, gate].astype("int32") for gate in range(4)]
+            products = opened[0] * opened[2], opened[1] * cell[row, unit].astype("int32")
+            fresh, kept = (
+                clamped(_fixed(product, factor), "int16").astype("int32")
+                for product, factor in zip(products, self.factors[:2], strict=True)
+            )
+            return clamped(fresh + kept, "int16", *self.ends)
+
+        return te.compute(cell.shape, value, name="cell")
+
+    def to_hidden(self, gates: Any, cell: Any, table: Any) -> Any:
+        """The next hidden state: what the output gate lets through of the cell's tanh."""
+        factor, bits = self.to_tanh
+
+        def value(row: Any, unit: Any) -> Any:
+            scaled = (cell[row, unit].astype("int32") * factor + ((1 << bits) >> 1)) >> bits
+            product = tanh_of(scaled, table) * gates[row, unit, 3].astype("int32")
+            return clamped(_fixed(product, self.factors[2]) + self.zero, "int8")
+
+        return te.compute(cell.shape, value, name="hidden")
+
+
+def _fixed(value: Any, factor: tuple[int, int]) -> Any:
+    """A number of 32 bits times a multiplier and a shift."""
+    return requantized(value, *(tirx.const(each, "int32") for each in factor))
 
 
 def _begun(emitter: Emitter, index: int) -> np.ndarray:
     """A state before the first step: zero."""
     return np.full(emitter.tensor(index).shape, emitter.scale(index).zero_point, emitter.tensor(index).dtype)
-
-
-def _together(emitter: Emitter, inputs: Sequence[int]) -> np.ndarray:
-    return np.concatenate([emitter.constant(index) for index in inputs])
-
-
-def _gate_factors(emitter: Emitter, op: TfliteOp) -> np.ndarray:
-    """Multiplier and shift of each gate's sums over data and hidden state."""
-    data, hidden = (np.float32(emitter.scale(op.inputs[index]).scale) for index in (INPUT, STATES))
-    pairs = [
-        quantize_multiplier(float(given * np.float32(emitter.scale(op.inputs[at + gate]).scale)) / GATE_SCALE)
-        for gate in range(4)
-        for given, at in ((data, INPUT_TO_GATES), (hidden, STATE_TO_GATES))
-    ]
-    return np.array(pairs, np.int32).ravel()
-
-
-def _factors(emitter: Emitter, op: TfliteOp) -> dict[str, int]:
-    """Multipliers and shifts of the products of gates and states, and of the cell before its tanh."""
-    hidden, cell = (emitter.scale(index) for index in op.inputs[STATES:NORMS])
-    power = round(np.log2(cell.scale))
-    if cell.scale != 2.0**power:
-        raise NpukitError("the scale of its cell is no power of two")
-    products = {"fresh": OPEN_SCALE**2 / cell.scale, "kept": OPEN_SCALE, "hidden": OPEN_SCALE**2 / hidden.scale}
-    words = {"hidden_zero": hidden.zero_point}
-    for name, factor in products.items():
-        words[f"{name}_multiplier"], words[f"{name}_shift"] = quantize_multiplier(factor)
-    return words | {"cell_factor": 3 << max(power + 12, 0), "cell_bits": max(-power - 12, 0)}
-
-
-def _most(emitter: Emitter, op: TfliteOp) -> int:
-    """The integer at which the cell is clipped; 0 if it is not."""
-    return int(min(op.options["CellClip"] / emitter.scale(op.inputs[STATES + 1]).scale, (1 << 15) - 1))
 
 
 def _step(held: Sequence[TfliteTensor], clip: float, write: Writer, data: Any, weights: Weights, state: State) -> State:

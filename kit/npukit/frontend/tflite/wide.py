@@ -228,24 +228,21 @@ def relu(low: float, high: float) -> Converter:
 
 def logistic(emitter: Emitter, op: TfliteOp) -> None:
     """A table of the positive half, interpolated, of the input in units of 3/4 of 1/4096."""
-    _by_sigmoid(emitter, op, 9, _logistic)
+    _by_sigmoid(emitter, op, logistic_of)
 
 
 def tanh(emitter: Emitter, op: TfliteOp) -> None:
     """Twice the logistic function of twice the input, less 1."""
-    _by_sigmoid(emitter, op, 8, _tanh)
+    _by_sigmoid(emitter, op, tanh_of)
 
 
-def _by_sigmoid(emitter: Emitter, op: TfliteOp, bits: int, finished: Any) -> None:
-    factor, shift = _table_factor(scale(emitter, op.inputs[0]), tanh=bits == 8)
+def _by_sigmoid(emitter: Emitter, op: TfliteOp, opened: Any) -> None:
+    factor, shift = _table_factor(scale(emitter, op.inputs[0]), tanh=opened is tanh_of)
 
     def looked_up(data: Any, table: Any) -> Any:
         def computed(*place: Any) -> Any:
             value = (data(*place).astype("int32") * factor + ((1 << shift) >> 1)) >> shift
-            size = te.abs(value)
-            index, rest = te.min(size >> bits, 254), size & ((1 << bits) - 1)
-            between = (table[index] << bits) + rest * (table[index + 1] - table[index])
-            return finished(value, size >> bits >= 255, between).astype("int16")
+            return opened(value, table).astype("int16")
 
         return te.compute(data.shape, computed, name="looked_up")
 
@@ -264,14 +261,23 @@ def _sigmoid_table() -> np.ndarray:
 SIGMOID = _sigmoid_table()
 
 
-def _logistic(value: Any, beyond: Any, between: Any) -> Any:
-    result = select(beyond, tirx.const(0x7FFF << 10, "int32"), between)
+def logistic_of(value: Any, table: Any) -> Any:
+    """The logistic function of a value in units of the table, in 15 bits."""
+    result = select(te.abs(value) >> 9 >= 255, tirx.const(0x7FFF << 10, "int32"), _between(value, table, 9))
     return select(value >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1) >> 10
 
 
-def _tanh(value: Any, beyond: Any, between: Any) -> Any:
-    result = select(beyond, tirx.const(0xFFFF << 8, "int32"), between)
+def tanh_of(value: Any, table: Any) -> Any:
+    """The tangent of a value in units of the table, in 15 bits and a sign."""
+    result = select(te.abs(value) >> 8 >= 255, tirx.const(0xFFFF << 8, "int32"), _between(value, table, 8))
     return select(value >= 0, result - (1 << 23) + (1 << 7), -result + (1 << 23) + (1 << 7) - 1) >> 8
+
+
+def _between(value: Any, table: Any, bits: int) -> Any:
+    """A value between two entries of the table of the logistic function, each so many bits from the next."""
+    size = te.abs(value)
+    index, rest = te.min(size >> bits, 254), size & ((1 << bits) - 1)
+    return (table[index] << bits) + rest * (table[index + 1] - table[index])
 
 
 def _table_factor(step: float, *, tanh: bool) -> tuple[int, int]:

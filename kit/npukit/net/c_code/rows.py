@@ -93,7 +93,7 @@ def rows_of(net: Net, op: Op) -> Rows | None:
     attributes = op.attributes
     if isinstance(attributes, TvmCode) and any(attributes.windows):
         return _of_windows(attributes.windows, net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape)
-    if not isinstance(attributes, TvmCode) or attributes.given:
+    if not isinstance(attributes, TvmCode) or (attributes.given and not attributes.by_rows):
         return None
     shapes = tuple((each.name, net.tensor(each.tensor).shape) for each in pointers(net, op) if each.tensor)
     return rows_of_code(attributes.code, shapes)
@@ -261,7 +261,7 @@ def _is_written(rest: str) -> bool:
 
 def _loops(code: str) -> Iterator[_Loop]:
     """The loops of code that is declarations of arrays, and loops each of which is all that is in the one before."""
-    lines = code.splitlines()
+    lines = list(_by_depth(code))
     top = [place for place, line in enumerate(lines) if re.match(r"  \S", line)]
     *before, begin, end = top if len(top) > 1 else (0, 0)
     declared = all(_LOCAL.fullmatch(lines[place].strip()) for place in before)
@@ -275,6 +275,14 @@ def _loops(code: str) -> Iterator[_Loop]:
         begin, end = begin + 1, end - 1
         if lines[end].rstrip() != f"{'  ' * (len(around) + 1)}}}" or not _is_alone(lines[begin : end + 1]):
             return
+
+
+def _by_depth(code: str) -> Iterator[str]:
+    """The lines, each as far in as TVM has what stands in so many blocks."""
+    depth = 1
+    for line in map(str.strip, code.splitlines()):
+        yield "  " * (depth - line.startswith("}")) + line
+        depth += line.count("{") - line.count("}")
 
 
 def _is_alone(lines: Sequence[str]) -> bool:

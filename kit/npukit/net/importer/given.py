@@ -18,12 +18,20 @@ extern: Any = relax.ExternFunc
 
 
 def call_of(
-    name: str, text: str, operands: Sequence[Any], result: Any, words: Words | None = None, work_bytes: int = 0
+    name: str,
+    text: str,
+    operands: Sequence[Any],
+    result: Any,
+    words: Words | None = None,
+    work_bytes: int = 0,
+    *,
+    by_rows: bool = False,
 ) -> Any:
     """The call of an op as C. `words` stand for numbers in it, as do p0_size, ... and output_size."""
     sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
     known = {**sizes, "output_size": _elements(result), **(words or {})}
-    attributes = make_node("ir.DictAttrs", what=name, code=body_of(text, known), work_bytes=work_bytes)
+    told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes, "by_rows": by_rows}
+    attributes = make_node("ir.DictAttrs", **told)
     function = extern(re.sub(r"\W", "_", name))
     return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
 

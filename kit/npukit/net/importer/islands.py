@@ -133,7 +133,9 @@ class Islands:
         assembly, told = self.walk.assembly, call.attrs
         name = assembly.new_name(_plain(told["what"]))
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
-        attributes = TvmCode(told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True)
+        attributes = TvmCode(
+            told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True, by_rows=bool(told["by_rows"])
+        )
         output = Tensor(name, shape_of(call), dtype_of(call))
         return View(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 
