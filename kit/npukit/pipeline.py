@@ -146,7 +146,7 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     options, planned_for = Options.from_json(build.manifest.options), build.manifest.planned_for
     plugins, told = plugins_of(build.board), build.manifest.summary
     kept = {key: value for key, value in told.items() if key in TOLD}
-    engines, loops = with_core(plugins, build.board.core.type), load_kernels(build.folder)
+    engines, loops = with_core(plugins, build.board), load_kernels(build.folder)
     prepared = Prepared(net, plugins, engines, build.manifest.model_sha256, kept, loops)
     progress.stage(f"plan for {build.board.name}")
     problem = Problem(Graph(net), build.board, engines, max_pes=planned_for.pes)
@@ -177,7 +177,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     plugins = plugins_of(board)
     loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, IMPORT_MEMORY.most)
-    engines = with_core(plugins, board.core.type)
+    engines = with_core(plugins, board)
     dumped("net-0-imported.txt", lambda: print_net(loaded.net))
     whole = run_passes(loaded.net, OWN, Wanted(engines))
     pruned = run_passes(whole, SIMPLIFYING, Wanted(engines))

@@ -97,12 +97,12 @@ class EmulatedBoard:
         figures: Mapping[str, int],
         cycles: Mapping[str, int],
         accelerators: Sequence[Accelerator],
-        memories: Sequence[tuple[int, int]],
+        memories: Sequence[Sequence[int]],
         rules: Sequence[tuple[str, int, int]] = (),
     ) -> None:
         """`cycles` are those of instructions, by name, that take other than their architecture's usual core. `memories`
-        are base and size of each, the one with the code first; `rules` what is said of registers, each one of `RULES`,
-        its address and a value."""
+        are base, size and waits of each, as in `Memory`, the one with the code first; `rules` what is said of
+        registers, each one of `RULES`, its address and a value."""
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
         costs = riscv.block_costs if figures["riscv"] else blocks.block_costs
@@ -112,7 +112,7 @@ class EmulatedBoard:
         sizes = {
             "memory_count": len(memories),
             "code_bytes": memories[0][1],
-            "sram_bytes": sum(size for _, size in memories),
+            "sram_bytes": sum(size for _, size, *_ in memories),
         }
         if len(memories) > _MOST_MEMORIES:
             raise CannotStart(f"the board has {len(memories)} memories, more than {_MOST_MEMORIES}")

@@ -42,7 +42,10 @@ class Extent(ctypes.Structure):
 class Memory(ctypes.Structure):
     """`struct memory`."""
 
-    _fields_ = (("base", c_uint32), ("bytes", c_uint32))
+    _fields_ = tuple(
+        (name, c_uint32)
+        for name in ("base", "bytes", "wait_cycles", "next_cycles", "line_bytes", "lines", "ways", "data_lines")
+    )
 
 
 class Progress(ctypes.Structure):

@@ -7,6 +7,7 @@ This module says which constants a kernel gets and in which order its arguments 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from npukit.accel.core_filters import IN_LANES, filter_constants, in_lanes
 from npukit.accel.core_kernels import NO_KERNELS, CoreKernels
+from npukit.accel.core_waits import NO_WAITS, CoreWaits
 from npukit.accel.interface import (
     Abilities,
     Accelerator,
@@ -70,13 +72,47 @@ class Cpu:
     commands: CommandFormat | None = None
     abilities = Abilities()
 
-    def __init__(self, kernels: CoreKernels = NO_KERNELS, core: CoreType = CORTEX_M4F) -> None:
-        self.kernels, self.core = kernels, core
+    def __init__(
+        self, kernels: CoreKernels = NO_KERNELS, core: CoreType = CORTEX_M4F, waits: CoreWaits = NO_WAITS
+    ) -> None:
+        self.kernels, self.core, self.waits = kernels, core, waits
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        cost = self._without_waits(net, op, output)
+        waits = self._waits(net, op, output, cost.constant_bytes)
+        return replace(cost, cycles=cost.cycles + waits) if waits else cost
+
+    def _waits(self, net: Net, op: Op, output: Box, constants: int) -> int:
+        has_kernels = self._has_kernels(net, op, output)
+        of_code = self.waits.of_code(self.kernels.ops[op.name].kernels) if has_kernels else 0
+        return of_code + self._waits_for_constants(net, op, output, constants)
+
+    def _waits_for_constants(self, net: Net, op: Op, output: Box, constants: int) -> int:
+        if self._has_kernels(net, op, output):
+            kernels = self.kernels.ops[op.name].kernels
+            return sum(self.waits.of_constants(op.name, each.constant_bytes, each.sweeps) for each in kernels)
+        return self.waits.of_constants(op.name, constants, output.elements // output.shape[-1] if output.shape else 1)
+
+    def with_constants_near(self, net: Net, room: int) -> Cpu:
+        """The core with those constants in so much memory without waits that gain most by it."""
+        gains: dict[str, tuple[int, int]] = {}
+        for op in (each for each in net.ops if each.engine == CORE):
+            output = Box.whole(net.tensor(op.output).shape)
+            size = self._without_waits(net, op, output).constant_bytes
+            cycles = self._waits_for_constants(net, op, output, size)
+            if cycles:
+                gains[op.name] = cycles, size
+        return Cpu(self.kernels, self.core, self.waits.with_near(gains, room))
+
+    def constants_near(self, net: Net) -> int:
+        """Bytes of the constants that lie in memory without waits."""
+        near = (op for op in net.ops if op.name in self.waits.near)
+        return sum(self.cost(net, op, Box.whole(net.tensor(op.output).shape)).constant_bytes for op in near)
+
+    def _without_waits(self, net: Net, op: Op, output: Box) -> Cost:
         if op.name in self.kernels.moves:
             return self.kernels.moves[op.name].cost(net, op, output)
         if self._has_kernels(net, op, output):
@@ -98,6 +134,12 @@ class Cpu:
         return ()
 
     def lower(self, tile: Tile) -> Lowered:
+        lowered = self._lowered(tile)
+        if tile.op.name not in self.waits.near:
+            return lowered
+        return replace(lowered, constants=tuple(replace(array, near=True) for array in lowered.constants))
+
+    def _lowered(self, tile: Tile) -> Lowered:
         moves = self.kernels.moves.get(tile.op.name)
         if moves and (moved := moves.lowered(tile)):
             return moved

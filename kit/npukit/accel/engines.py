@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from npukit.accel.core_kernels import core_kernels_alone
+from npukit.accel.core_waits import core_waits
 from npukit.accel.cpu import Cpu
 from npukit.accel.fusion import with_matches, with_patterns, with_subgraphs
 from npukit.accel.interface import Accelerator, Cost, Engines, Plugin
 from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
-from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.check import check_net
@@ -26,7 +26,7 @@ AS_ASKED = "--engine cpu"
 
 def engines_of(board: Board) -> dict[str, Accelerator]:
     """The board's accelerators in its order, then the core."""
-    return with_core(plugins_of(board), board.core.type)
+    return with_core(plugins_of(board), board)
 
 
 def plugins_of(board: Board) -> dict[str, Plugin]:
@@ -35,8 +35,9 @@ def plugins_of(board: Board) -> dict[str, Plugin]:
     return {slot.name: plugin_for(slot, board) for slot in board.accelerator}
 
 
-def with_core(plugins: Mapping[str, Plugin], core: CoreType = CORTEX_M4F) -> dict[str, Accelerator]:
-    return {**plugins, CORE: Cpu(core=core)}
+def with_core(plugins: Mapping[str, Plugin], board: Board | None = None) -> dict[str, Accelerator]:
+    """The plug-ins, then the core, of the board or, without one, of the reference hardware."""
+    return {**plugins, CORE: Cpu(core=board.core.type, waits=core_waits(board)) if board else Cpu()}
 
 
 def with_own_passes(net: Net, engines: Engines) -> Net:
@@ -108,12 +109,14 @@ class _CoreAtItsBest(Cpu):
     """The core with the kernel that it has for each op as a whole, chosen when its cost is asked."""
 
     def __init__(self, core: Accelerator) -> None:
-        super().__init__(core=core.core if isinstance(core, Cpu) else CORTEX_M4F)
+        known = core if isinstance(core, Cpu) else Cpu()
+        super().__init__(core=known.core, waits=known.waits)
         self._chosen: dict[str, Cpu] = {}
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         if op.name not in self._chosen:
-            self._chosen[op.name] = Cpu(core_kernels_alone(net.alone(op.placed(CORE)), core=self.core))
+            kernels = core_kernels_alone(net.alone(op.placed(CORE)), core=self.core)
+            self._chosen[op.name] = Cpu(kernels, self.core, self.waits)
         return self._chosen[op.name].cost(net, op, output)
 
 

@@ -90,12 +90,16 @@ class Cost:
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """Data the image carries. `comment` tells a reader of the C what it is."""
+    """Data the image carries. `comment` tells a reader of the C what it is.
+
+    What is `near` is copied at start-up into the memory of the program's variables.
+    """
 
     symbol: str
     values: np.ndarray
     align: int = 4
     comment: str = ""
+    near: bool = False
 
 
 Field = int | Address | str

@@ -70,6 +70,36 @@ class Core(_Part):
         return CORES[self.cpu]
 
 
+class Waits(_Part):
+    """The waits of a memory that does not answer at once, and the cache before it.
+
+    An access takes `cycles` longer unless it is to one of the `lines` of `line_bytes` that were read last, in a cache
+    of so many `ways`; code that follows the line read last `next_cycles`, if there is a prefetcher. Loads have
+    `data_lines` of their own, or share those of the code.
+    """
+
+    cycles: Positive
+    next_cycles: Count | None = None
+    line_bytes: Positive = 4
+    lines: Positive = 1
+    ways: Positive = 1
+    data_lines: Positive | None = None
+
+    @property
+    def following(self) -> int:
+        """Cycles of a line of code behind the one before."""
+        return self.cycles if self.next_cycles is None else self.next_cycles
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of code that the cache holds."""
+        return self.lines * self.line_bytes
+
+    @property
+    def data_bytes(self) -> int:
+        return (self.data_lines or self.lines) * self.line_bytes
+
+
 class Memory(_Part):
     """One memory region as the core sees it, and what the linker may put there."""
 
@@ -77,6 +107,7 @@ class Memory(_Part):
     origin: int = Field(strict=True, ge=0, le=0xFFFF_FFFF)
     size: Positive
     holds: tuple[Holds, ...]
+    waits: Waits | None = None
 
     @property
     def end(self) -> int:

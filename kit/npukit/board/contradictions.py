@@ -31,6 +31,7 @@ def contradictions(board: Board) -> Iterator[Fault]:
     yield from _of_kinds(board)
     yield from _of_mesh(board)
     yield from _of_addresses(board)
+    yield from _of_waits(board)
     if board.events and board.core.type.architecture is not RISC_V:
         yield ("events",), f"[events] is for RISC-V cores: a {board.core.type.title} has events of its own"
     if board.pe_count > 1 and board.noc is None:
@@ -56,6 +57,14 @@ def _of_homes(board: Board) -> Iterator[Fault]:
         if len(homes) != 1:
             found = " and ".join(homes) or "none"
             yield ("memory", 0, "holds"), f"{kind} must have exactly one memory to live in, not {found}"
+
+
+def _of_waits(board: Board) -> Iterator[Fault]:
+    for number, memory in enumerate(board.memory):
+        waits = memory.waits
+        if waits and any(lines % waits.ways for lines in (waits.lines, waits.data_lines or waits.lines)):
+            told = f"the lines of memory {memory.name} are no multiple of its cache's {waits.ways} ways"
+            yield ("memory", number, "waits"), told
 
 
 def _of_accelerators(board: Board) -> Iterator[Fault]:

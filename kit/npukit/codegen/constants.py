@@ -78,17 +78,22 @@ Member = Array | Record
 
 @dataclass(frozen=True)
 class Constants:
-    """The members in order and their offsets, the whole size, and for every symbol the member that has its bytes."""
+    """The members in order and their offsets, the whole size, and for every symbol the member that has its bytes.
+
+    Those that are near the program's variables come by themselves, and are not in the size.
+    """
 
     members: tuple[Member, ...]
     offsets: tuple[int, ...]
     bytes: int
     homes: dict[str, str]
+    near: tuple[Array, ...] = ()
 
     @property
     def offsets_by_symbol(self) -> dict[str, int]:
+        """The offsets by the symbols of all users. Nobody asks for those of what is near: its program shares nothing."""
         offsets = {member.symbol: offset for member, offset in zip(self.members, self.offsets, strict=True)}
-        return {symbol: offsets[home] for symbol, home in self.homes.items()}
+        return {symbol: offsets.get(home, 0) for symbol, home in self.homes.items()}
 
     @property
     def single_structs(self) -> frozenset[str]:
@@ -98,19 +103,20 @@ class Constants:
 def lay_out(arrays: Iterable[ConstantArray], records: Sequence[Record]) -> Constants:
     """Lays out arrays and records: the most aligned first, with hardly any gaps; records lead, arrays follow."""
     shared = list(_shared(arrays))
-    members = sorted([*records, *shared], key=lambda member: (-member.align, member.bytes % member.align != 0))
+    far = [each for each in shared if not each.array.near]
+    members = sorted([*records, *far], key=lambda member: (-member.align, member.bytes % member.align != 0))
     homes = {user: array.symbol for array in shared for user in array.users}
     homes |= {record.symbol: record.symbol for record in records}
     *offsets, size = _offsets(members)
-    return Constants(tuple(members), tuple(offsets), size, homes)
+    return Constants(tuple(members), tuple(offsets), size, homes, tuple(each for each in shared if each.array.near))
 
 
 def _shared(arrays: Iterable[ConstantArray]) -> Iterator[Array]:
     """Each distinct array once."""
-    alike: dict[tuple[str, int, bytes], list[ConstantArray]] = {}
+    alike: dict[tuple[str, int, bytes, bool], list[ConstantArray]] = {}
     for array in arrays:
         values = np.ascontiguousarray(array.values)
-        alike.setdefault((str(values.dtype), array.align, values.tobytes()), []).append(array)
+        alike.setdefault((str(values.dtype), array.align, values.tobytes(), array.near), []).append(array)
     for same in alike.values():
         yield Array(same[0], tuple(array.symbol for array in same))
 

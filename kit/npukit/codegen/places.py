@@ -17,12 +17,14 @@ OWN = "net_own"
 class Places:
     """Symbols of the arena are offsets in it, all others members of the constants: `homes` says of which.
 
-    `structs` are the members that are one struct. `words` are pointers that each PE has of its own.
+    `structs` are the members that are one struct. `words` are pointers that each PE has of its own. Members that are
+    `near` lie in the other struct of constants.
     """
 
     homes: Mapping[str, str]
     structs: frozenset[str]
     words: frozenset[str] = frozenset()
+    near: frozenset[str] = frozenset()
 
     def address(self, symbol: str, offset: int = 0) -> str:
         """A pointer to `offset` bytes behind the symbol, of its own type or void."""
@@ -30,7 +32,8 @@ class Places:
             return f"{OWN}.{symbol}"
         if symbol not in self.homes:
             return f"ARENA({symbol}{f' + {offset}' if offset else ''})"
-        member = f"net_constants.{self.homes[symbol]}"
+        home = self.homes[symbol]
+        member = f"{'net_near' if home in self.near else 'net_constants'}.{home}"
         if symbol in self.structs:
             return f"&{member}"
         return f"(const void *)((const uint8_t *){member} + {offset})" if offset else member

@@ -173,6 +173,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "calls_products": any("products(" in kernel.body for kernel in kernels),
         "has_bool": any("bool " in f"{kernel.signature} {kernel.body}" for kernel in kernels),
         "members": list(_members(role, places_of(role))),
+        "near": [_array(member) for member in role.constants.near],
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(role)),
     }
@@ -183,7 +184,8 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
 def places_of(role: Role) -> Places:
     """The references of the role's C to places in memory."""
     pointers = frozenset(word.name for word in role.words if word.is_address)
-    return Places(role.constants.homes, role.constants.single_structs, pointers)
+    near = frozenset(member.symbol for member in role.constants.near)
+    return Places(role.constants.homes, role.constants.single_structs, pointers, near)
 
 
 @cache

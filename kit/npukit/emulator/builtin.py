@@ -213,7 +213,7 @@ class Emulator:
         self._worker.ask(
             "create",
             figures={**_figures(self._board), "seed": self._seed},
-            memories=[(memory.origin, memory.size) for memory in _memories(self._board)],
+            memories=[_described(memory) for memory in _memories(self._board)],
             rules=self._board.emulator.rules if self._board.emulator else (),
             cycles=dict(self._board.core.type.cycles),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
@@ -306,6 +306,15 @@ def _memories(board: Board) -> tuple[Memory, ...]:
     """The one with the code, and then the others."""
     code = board.memory_for("code")
     return (code, *(memory for memory in board.memory if memory != code))
+
+
+def _described(memory: Memory) -> tuple[int, ...]:
+    """A memory as the worker has it: place, size, waits and their cache."""
+    waits = memory.waits
+    if waits is None:
+        return (memory.origin, memory.size, *(0,) * 6)
+    lines = (waits.line_bytes, waits.lines, waits.ways, waits.data_lines or 0)
+    return (memory.origin, memory.size, waits.cycles, waits.following, *lines)
 
 
 def _noc_figures(noc: Noc | None) -> dict[str, int]:

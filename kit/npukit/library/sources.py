@@ -60,7 +60,7 @@ def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library
     """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
     net, plan, engines = planned_for_library(build, portable)
     program = gather(net, plan, plan.pes[0], engines)
-    role = alone(_without_states(program))
+    role = alone(_without_states(_all_far(program)))
     name = _plain(net.name, "network")
     others = {**render_library(role, name), **drivers_of(program, build.board)}
     values = _values(build, net, plan, role, name, labels)
@@ -74,6 +74,11 @@ def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library
 def _compiled(files: Iterable[str]) -> list[str]:
     """The names of the files that are compiled, the drivers last."""
     return sorted((name for name in files if name.endswith((".c", ".S"))), key=lambda name: ("/" in name, name))
+
+
+def _all_far(program: Program) -> Program:
+    """The program with all constants together: where they lie is for the firmware around the library to know."""
+    return replace(program, arrays=tuple(replace(array, near=False) for array in program.arrays))
 
 
 def _without_states(program: Program) -> Program:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose_core_kernels, core_kernels_alone
+from npukit.accel.core_waits import core_waits
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
@@ -21,7 +22,7 @@ from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
-from npukit.plan.predict.memory import shortfall, with_code
+from npukit.plan.predict.memory import shortfall, with_code, with_near
 from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
 from npukit.plan.search.tries import with_kernel_code
@@ -38,6 +39,9 @@ class HasPlan(Protocol):
     @property
     def plan(self) -> Plan: ...
 
+
+VARIABLE_BYTES = 8 << 10
+"""Room that the firmware's own variables are left: they were measured to take 2 KB at most."""
 
 _MADE, _GIVEN = "plain C: made by TVM", "plain C: as it is given"
 _DIVIDED = "plain C: its kernel in assembly wants the whole op on one PE, and {} PEs share it"
@@ -103,12 +107,33 @@ def _alone(problem: Problem, objective: str, preference: CostPreference) -> Plan
         known = _with_core(problem, kernels)
         plan = _with_code(problem.board, _on_one_pe(known, objective), kernels.code_bytes)
         if plan:
-            return Planned(plan, known.engines, kernels.notes)
+            return _with_constants_near(known, Planned(plan, known.engines, kernels.notes), objective)
     return None
 
 
+def _with_constants_near(problem: Problem, planned: Planned, objective: str) -> Planned:
+    """The plan with constants that make the core wait copied at start-up into memory that does not.
+
+    Only where the PE is alone: PEs that share a program have their data where the plan has them send it.
+    """
+    board, core = problem.board, problem.engines[Cpu.name]
+    if not isinstance(core, Cpu) or core.waits.constants is None or board.memory_for("activations").waits is not None:
+        return planned
+    (pe,) = planned.plan.pes
+    fast = core.with_constants_near(problem.net, pe.memory.free - VARIABLE_BYTES)
+    near = fast.constants_near(problem.net)
+    if objective == "memory" or not near:
+        return planned
+    engines = {**problem.engines, Cpu.name: fast}
+    plan = _on_one_pe(problem.with_engines(engines), objective)
+    (faster,) = plan.pes
+    faster = replace(faster, memory=with_near(board, pe.memory, near))
+    return Planned(replace(plan, pes=(faster,)), engines, planned.kernels)
+
+
 def _with_core(problem: Problem, kernels: CoreKernels) -> Problem:
-    return problem.with_engines({**problem.engines, Cpu.name: Cpu(kernels, problem.board.core.type)})
+    cpu = Cpu(kernels, problem.board.core.type, core_waits(problem.board))
+    return problem.with_engines({**problem.engines, Cpu.name: cpu})
 
 
 def _as_advised(problem: Problem, objective: str, advice: Advice) -> Plan | None:

@@ -210,7 +210,7 @@ def _other_board(problem: Problem) -> Iterator[str]:
     graph = Graph(problem.net.with_ops(ops))
     others = [board for board in known_boards() if board.noc is None and board.name != problem.board.name]
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
-        plan = resident_plan(Problem(graph, board, with_core({}, board.core.type)))
+        plan = resident_plan(Problem(graph, board, with_core({}, board)))
         if not missing_bytes(board, plan):
             yield f"--board {board.name}: fits, {plan.pes[0].memory.free:,} bytes of its memory are left"
             break

@@ -23,8 +23,9 @@ def program_bytes(layout: MemoryLayout, elf: Elf) -> int:
 
 
 def constant_bytes(layout: MemoryLayout, elf: Elf) -> int:
-    """Constants, with the strings and tables beside them."""
-    return layout.constants.size + (_extent(elf, READ_SECTIONS) if layout.constants_apart else 0)
+    """Constants, with the strings and tables beside them, and what is copied to the variables at start-up."""
+    copied = 0 if layout.runs_in_place else _extent(elf, (".data",))
+    return layout.constants.size + copied + (_extent(elf, READ_SECTIONS) if layout.constants_apart else 0)
 
 
 def variable_bytes(elf: Elf) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from npukit.accel.choices import choices_of, with_choices
 from npukit.accel.core_kernels import core_kernels_alone
+from npukit.accel.core_waits import core_waits
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of
 from npukit.board.board import Board
@@ -110,7 +111,8 @@ def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
     order = pes_to_use(build.board, build.manifest.planned_for.pes)
     kernels = core_kernels_alone(net, core=build.board.core.type)
-    engines, plan = {**plugins_of(build.board), Cpu.name: Cpu(kernels, build.board.core.type)}, build.plan()
+    core = Cpu(kernels, build.board.core.type, core_waits(build.board))
+    engines, plan = {**plugins_of(build.board), Cpu.name: core}, build.plan()
     unlimited = Work(most=sys.maxsize)  # it is the user who says how long a tuner searches
     problem = Problem(Graph(net), build.board, engines, order, work=unlimited)
     return BatchAlternatives(problem, plan) if plan.objective == "throughput" else Alternatives(problem)

@@ -295,6 +295,7 @@ static void power_down(struct pe *pe)
     free(pe->word_hooks);
     free(pe->instrumented);
     free(pe->port_uses);
+    waits_free(pe);
 }
 
 static void free_image(struct image *image)

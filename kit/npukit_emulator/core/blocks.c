@@ -185,6 +185,9 @@ static void enter(struct pe *pe, struct block *block, uint32_t address)
     pe->joined = follows && joins(pe->block, block);
     pe->cycles += block->whole.cycles + (follows ? 0 : pe->refill_cycles) - (pe->joined ? 1U : 0U);
     pe->instructions += block->whole.instructions;
+    if (pe->fetches != NULL) {
+        pe->cycles += waits_fetch(pe->fetches, address, block->size);
+    }
     pe->expected = address + block->size;
     pe->unordered = (pe->unordered & pe->block->carries) | pe->block->stores;
     pe->block = block;

@@ -123,6 +123,10 @@ struct rule {
 
 struct memory {
     uint32_t base, bytes;
+    uint32_t wait_cycles; /* of an access to a line of `line_bytes` that its cache does not have: waits.c */
+    uint32_t next_cycles; /* of code behind the line that was read last */
+    uint32_t line_bytes, lines, ways;
+    uint32_t data_lines; /* of loads and stores, if they have a cache of their own */
 };
 
 struct figures {

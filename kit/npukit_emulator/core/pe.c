@@ -215,7 +215,7 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     pe->block = &unknown_block;
     pe->block_places = pe->mesh->figures.code_bytes / 2;
     pe->refill_cycles = pe->mesh->figures.refill_cycles;
-    if (!open_core(pe) || !protect_code(pe) || !shadow_watch(pe)) {
+    if (!open_core(pe) || !protect_code(pe) || !shadow_watch(pe) || !waits_watch(pe)) {
         return "Unicorn does not start";
     }
     const struct debug *debug = &pe->mesh->debug;
@@ -265,6 +265,7 @@ void pe_reset(struct pe *pe)
         riscv_reset(pe);
     }
     blocks_jump(pe, pe->mesh->figures.riscv ? pe->code_base + pe->mesh->figures.start : start_arm(pe));
+    waits_forget(pe);
     pe->site = NO_SITE;
     pe->state = PE_RUNNING;
     schedule_add(pe->mesh, pe);

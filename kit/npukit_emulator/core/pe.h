@@ -101,7 +101,8 @@ struct window {
     uint32_t cycles; /* beyond those of the way */
 };
 
-struct dma; /* dma.c */
+struct dma;   /* dma.c */
+struct cache; /* waits.c */
 
 struct code_range {
     uint32_t from, to;
@@ -117,6 +118,7 @@ struct pe {
     struct block *block;   /* that runs */
     uint32_t block_places, code_base, memory_bases[MOST_MEMORIES];
     uint32_t refill_cycles;
+    struct cache *fetches; /* what is known of the lines of code that were read; 0: code has no waits */
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
     uint32_t stop;
@@ -168,6 +170,7 @@ struct pe {
     size_t port_count;
     struct window windows[MOST_WINDOWS];
     size_t window_count;
+    struct cache *caches; /* of memories with waits */
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;
     uint64_t bytes_sent;
@@ -211,12 +214,19 @@ void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
 void blocks_jump(struct pe *pe, uint32_t pc);
 bool blocks_stored(const struct pe *pe);
 
+/* waits.c: the waits of memories that do not answer at once. */
+bool waits_watch(struct pe *pe);
+uint32_t waits_fetch(struct cache *cache, uint32_t address, uint32_t bytes);
+void waits_forget(struct pe *pe);
+void waits_free(struct pe *pe);
+
 /* shadow.c: which memory has been written since power-on. */
 void shadow_create(struct mesh *mesh);
 bool shadow_watch(struct pe *pe);
 void shadow_written(const struct pe *pe, uint32_t address, size_t bytes);
 bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes);
 void shadow_share(const struct pe *first, const struct pe *other);
+void shadow_leave_it_block(struct pe *pe);
 
 /* watch.c: what looks at single instructions, and at who writes where. */
 bool watch_instruction(struct pe *pe);

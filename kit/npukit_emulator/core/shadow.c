@@ -46,7 +46,7 @@ void shadow_share(const struct pe *first, const struct pe *other)
 }
 
 /* Unicorn notes the state of the IT block before it calls a hook, and would take it for that of the next block. */
-static void leave_it_block(struct pe *pe)
+void shadow_leave_it_block(struct pe *pe)
 {
     uint32_t psr = pe->block->has_conditions ? pe_register(pe, UC_ARM_REG_XPSR) : 0;
     if ((psr & IT_STATE) != 0) {
@@ -62,7 +62,7 @@ static void on_load(uc_engine *core, uc_mem_type type, uint64_t address, int siz
     if (!shadow_is_written(pe, (uint32_t)address, (size_t)size)) {
         pe_fault_at(pe, FAULT_UNWRITTEN, (uint32_t)address, pe_counter(pe));
     }
-    leave_it_block(pe);
+    shadow_leave_it_block(pe);
 }
 
 static void on_store(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
@@ -75,7 +75,7 @@ static void on_store(uc_engine *core, uc_mem_type type, uint64_t address, int si
         return;
     }
     shadow_written(pe, from, (size_t)size);
-    leave_it_block(pe);
+    shadow_leave_it_block(pe);
 }
 
 static bool watch_memory(struct pe *pe, uint64_t from, uint32_t bytes)

@@ -56,6 +56,8 @@ class Kernel:
     scratch_bytes: int = 0
     reads_beyond: int = 0
     may_overwrite: tuple[int, ...] = ()
+    sweeps: int = 1
+    """The number of times that a call reads its constants from first to last."""
 
     @cached_property
     def routine(self) -> Routine:

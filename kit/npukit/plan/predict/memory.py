@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -298,6 +298,13 @@ def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
     parts = {"code": use.code + code_bytes, "constants": use.constants}
     parts |= {"activations": use.activations, "stack": use.stack}
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
+
+
+def with_near(board: Board, use: MemoryUse, near: int) -> MemoryUse:
+    """The memory use with so many bytes of the constants copied at start-up to beside the program's variables."""
+    moved = replace(use, code=use.code + near, variables=use.variables + near)
+    activations = next(region for region in regions_of(board, moved) if "activations" in region.parts)
+    return replace(moved, free=activations.size - activations.used)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
+from typing import NamedTuple
 
 from npukit.accel.cortex_m.code import timing
 
@@ -14,6 +16,13 @@ _MODIFIED_IMMEDIATE_BITS = 8
 _NARROW_BRANCH_REACH = 252
 BYTE_WORTH = 8.0
 """`byte_worth` where nothing is known of the network around a layer"""
+
+
+class _Loop(NamedTuple):
+    """A loop's passes through its body, and the body's bytes, once they are written."""
+
+    trips: int
+    bytes: int = 0
 
 
 class Assembly:
@@ -25,6 +34,9 @@ class Assembly:
         self.cycles = 0
         self.bytes = 0
         self._times = 1
+        self._loops: list[_Loop] = []
+        self._around: tuple[int, ...] = ()
+        self._written: dict[tuple[int, ...], int] = {}
         self._label_at: dict[str, int] = {}
         self._before: timing.Instruction | None = None
 
@@ -42,10 +54,14 @@ class Assembly:
         if trips == 1:
             yield
             return
-        label = self._label()
+        label, first, around = self._label(), self.bytes, self._around
+        self._around = (*around, len(self._loops))
+        self._loops.append(_Loop(trips))
         self._times *= trips
         yield
         self.emit(*closing, f"{branch} {label}")
+        self._loops[self._around[-1]] = _Loop(trips, self.bytes - first)
+        self._around = around
         self._times //= trips
         self.cycles += self._times * (trips - 1)
         self._before = None
@@ -77,6 +93,13 @@ class Assembly:
         """
         return self.instructions + self.cycles + byte_worth * self.bytes
 
+    def fetched_bytes(self, kept_bytes: int) -> int:
+        """Bytes of code that a call fetches, if loops of up to so many are fetched but once each time they begin."""
+        return sum(
+            size * prod(self._loops[loop].trips for loop in around if self._loops[loop].bytes > kept_bytes)
+            for around, size in self._written.items()
+        )
+
     def text(self) -> str:
         return "".join(f"{line}\n" for line in self.lines)
 
@@ -91,7 +114,9 @@ class Assembly:
         self.lines.append(f"    {text}")
         self.instructions += self._times
         self.cycles += self._times * timing.cycles(instruction, self._before)
-        self.bytes += self._branch_bytes(text) if instruction.branches else timing.size(instruction)
+        size = self._branch_bytes(text) if instruction.branches else timing.size(instruction)
+        self.bytes += size
+        self._written[self._around] = self._written.get(self._around, 0) + size
         self._before = None if instruction.branches else instruction
 
     def _branch_bytes(self, text: str) -> int:

@@ -194,6 +194,7 @@ def _fastest(
         output=target,
         scratch_bytes=4 * shape.depth,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
+        sweeps=walk.lines * walk.pairs,
     )
 
 

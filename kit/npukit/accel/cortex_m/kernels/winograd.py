@@ -88,6 +88,7 @@ def _generated(
         scratch_bytes=plan.scratch_bytes,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES + RESULT_BYTES,
         reads_beyond=3,
+        sweeps=-(-target.shape[0] // TILE_ROWS) * -(-target.shape[1] // PAIR_COLUMNS),
         may_overwrite=(0,) if target.shape[0] % TILE_ROWS == 0 and source.follows(target) else (),
     )
 
