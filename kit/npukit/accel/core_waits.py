@@ -20,6 +20,9 @@ class CoreWaits:
     constants: Waits | None = None
     near: frozenset[str] = frozenset()
 
+    def __bool__(self) -> bool:
+        return self.code is not None or self.constants is not None
+
     def with_near(self, gains: Mapping[str, tuple[int, int]], room: int) -> CoreWaits:
         """The waits with those constants near that save most cycles for their bytes, as far as there is room.
 

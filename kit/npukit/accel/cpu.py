@@ -82,6 +82,8 @@ class Cpu:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cost = self._without_waits(net, op, output)
+        if not self.waits:
+            return cost
         waits = self._waits(net, op, output, cost.constant_bytes)
         return replace(cost, cycles=cost.cycles + waits) if waits else cost
 

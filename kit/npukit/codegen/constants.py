@@ -91,7 +91,7 @@ class Constants:
 
     @property
     def offsets_by_symbol(self) -> dict[str, int]:
-        """The offsets by the symbols of all users. Nobody asks for those of what is near: its program shares nothing."""
+        """The offsets by the symbols of all users; nobody asks for those of what is near."""
         offsets = {member.symbol: offset for member, offset in zip(self.members, self.offsets, strict=True)}
         return {symbol: offsets.get(home, 0) for symbol, home in self.homes.items()}
 
