@@ -21,7 +21,7 @@ import numpy as np
 from npukit import api
 from npukit.measure.cases import load_cases
 from npukit.measure.trace import timeline_of
-from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, SEND, WAIT, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, SEND, WAIT, Timeline, TimeSlice
 from npukit.plan.tensors import core_cycles
 from npukit.project.build_folder import Build
 
@@ -59,7 +59,7 @@ def found_in(timeline: Timeline) -> Iterator[Found]:
     )
 
 
-def _of_chains(before: Slice, call: Slice, engines: Sequence[Slice]) -> Iterator[Found]:
+def _of_chains(before: TimeSlice, call: TimeSlice, engines: Sequence[TimeSlice]) -> Iterator[Found]:
     """Two calls that follow each other, if one of them runs an engine."""
     if within := [each for each in engines if call.start <= each.start < call.end]:
         yield "START_CYCLES", within[0].start - before.end
@@ -67,7 +67,7 @@ def _of_chains(before: Slice, call: Slice, engines: Sequence[Slice]) -> Iterator
         yield "STOP_CYCLES", call.start - within[-1].end
 
 
-def _of_waits(call: Slice, sleeps: Sequence[tuple[int, int]]) -> Iterator[Found]:
+def _of_waits(call: TimeSlice, sleeps: Sequence[tuple[int, int]]) -> Iterator[Found]:
     starts = [start for start, _ in sleeps]
     slept = sleeps[bisect_left(starts, call.start) : bisect_left(starts, call.end)]
     if not slept and call.cycles < core_cycles.DOZE_CYCLES:

@@ -24,7 +24,7 @@ from npukit.accel.mac_array.cycles import Figures, ceil_div
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.trace_records import Kind
+from npukit.emulator.trace_records import RecordKind
 from npukit.link.session import Session
 from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
@@ -164,7 +164,7 @@ def measure(layer: Layer, folder: Path) -> Measured:
         run_case(session, net, cases, 0, observe=False)
         emulator.trace(True)
         frame = session.run().cycles
-        work = emulator.traced().of(Kind.WORK)
+        work = emulator.traced().of(RecordKind.WORK)
     emulator.close()
     (step,) = plan.pes[0].computes()
     return Measured(frame, int((work["end"] - work["start"]).sum()), step.cycles, total_macs(net), exact)

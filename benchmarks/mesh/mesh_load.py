@@ -26,7 +26,7 @@ from npukit.board.board import Board, load_board
 from npukit.boot.keys import public_bytes
 from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
-from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
+from npukit.boot.mesh_image import ImageProgram, Segment, pack_mesh_image
 from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
@@ -39,11 +39,11 @@ _STEP_CYCLES = 20_000
 _GIVE_UP_CYCLES = 1_000_000_000
 
 
-def contents(board: Board) -> tuple[Program, list[Overlay]]:
+def contents(board: Board) -> tuple[ImageProgram, list[Overlay]]:
     random = np.random.default_rng(1)
     code = _VECTORS + _LOOP_FOR_EVER
     pes = tuple(range(board.pe_count))
-    program = Program((Segment(0, code + random.bytes(_PROGRAM_BYTES - len(code))),), pes)
+    program = ImageProgram((Segment(0, code + random.bytes(_PROGRAM_BYTES - len(code))),), pes)
     room = flash_of(board).slot_bytes - _PROGRAM_BYTES - 4096 - 32 * len(pes)
     own = min(_MOST_OWN_BYTES, room // len(pes)) // 16 * 16
     return program, [Overlay(pe, _OWN_ADDRESS, random.bytes(own)) for pe in pes] if own > 0 else []

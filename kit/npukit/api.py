@@ -394,13 +394,13 @@ def write_report(folder: Folder, *, compare: Folder | None = None, output: Path 
 
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
     """Measure frames on all boards that the TVM tracker at `HOST:PORT` has for the key, side by side."""
-    from npukit.farm.address import Address
+    from npukit.farm.address import HostPort
 
     with extra_packages("farm", "a farm of boards"):
         from npukit.farm.client import farm_bench as measure
 
     built = load(folder)
-    return measure(Address.parse(tracker), key or built.board.name, built.manifest.build_id, frames)
+    return measure(HostPort.parse(tracker), key or built.board.name, built.manifest.build_id, frames)
 
 
 @contextmanager
@@ -419,12 +419,12 @@ def serve(
     Clients run and time this network; with `trials` they may also put other builds onto the board (`npukit tune`).
     They are other processes: a client of TVM's keeps Python to itself while it waits, and the server is a thread.
     """
-    from npukit.farm.address import Address
+    from npukit.farm.address import HostPort
     from npukit.farm.served import ServedBoard
     from npukit.farm.server import Server
     from npukit.measure.target import open_target
 
-    built, registry = load(folder), Address.parse(tracker) if tracker else None
+    built, registry = load(folder), HostPort.parse(tracker) if tracker else None
     if registry:
         registry.check()
     with open_target(built, on):
@@ -503,7 +503,7 @@ def tune(
     `database` keeps the tuning records (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` are files of
     records to start from. With `tracker`, a TVM tracker at `HOST:PORT`, all boards of the key measure side by side.
     """
-    from npukit.farm.address import Address
+    from npukit.farm.address import HostPort
     from npukit.farm.trials import local, on_farm
     from npukit.pipeline import build_again
     from npukit.tuner.session import Tuner
@@ -513,7 +513,7 @@ def tune(
     built, path, shown = load(folder), Path(database) if database else default_path(), visible(progress)
     for each in merge:
         load_database(path).merged(load_database(Path(each))).save(path)
-    farm = on_farm(Address.parse(tracker), key or built.board.name) if tracker else local(on)
+    farm = on_farm(HostPort.parse(tracker), key or built.board.name) if tracker else local(on)
     with farm as measurer:
         return Tuner(built, path, measurer, build_again, shown).run(budget_seconds)
 

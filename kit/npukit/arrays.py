@@ -16,12 +16,12 @@ MOST_BYTES = 1 << 30
 MOST_ARRAYS = 1 << 16
 
 
-def read_arrays(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, np.ndarray]:
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an npz file by name. A `ValueError` says why it is none."""
     try:
         with path.open("rb") as stream, ZipFile(stream) as archive:
             members = archive.infolist()
-            _check_size(members, most_bytes)
+            _check_size(members)
             return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
     except (OSError, BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, SyntaxError) as error:
         raise ValueError(str(error) or type(error).__name__) from error
@@ -37,12 +37,12 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
         ) from error
 
 
-def _check_size(members: list[ZipInfo], most_bytes: int) -> None:
+def _check_size(members: list[ZipInfo]) -> None:
     if len(members) > MOST_ARRAYS:
         raise ValueError(f"it has {len(members):,} arrays; npukit reads {MOST_ARRAYS:,}")
     size = sum(member.file_size for member in members)
-    if size > most_bytes:
-        raise ValueError(f"its arrays have {size:,} bytes; npukit reads {most_bytes:,}")
+    if size > MOST_BYTES:
+        raise ValueError(f"its arrays have {size:,} bytes; npukit reads {MOST_BYTES:,}")
 
 
 def _array(archive: ZipFile, member: ZipInfo) -> np.ndarray:

@@ -30,7 +30,7 @@ from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.cases import Cases, golden_cases, rounds
 from npukit.net.cost import macs
-from npukit.net.importer.loops import Kernel, Scheduling, load_kernels, save_kernels, scheduling
+from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
 from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import TvmCode
@@ -77,7 +77,7 @@ from npukit.project.images.regions import with_digests
 from npukit.project.manifest import PLANNED_FOR, CoresidentRecord, Manifest, image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
-from npukit.quantize.models import Loaded, Own, load_model
+from npukit.quantize.models import Loaded, OwnImport, load_model
 from npukit.report.page import write_report
 from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
@@ -100,7 +100,7 @@ class Prepared:
     engines: Mapping[str, Accelerator]
     model_sha256: str
     told: Mapping[str, Any]
-    loops: Mapping[str, Kernel]
+    loops: Mapping[str, LoopKernel]
     shared: Net | None = None
 
     @property
@@ -216,7 +216,7 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
             in_file_types=options.io == "file",
             in_float=options.in_float,
             keep_float=options.keep_float,
-            own=Own(passes("relax"), passes("quantizer"), patterns),
+            own=OwnImport(passes("relax"), passes("quantizer"), patterns),
         )
     return loaded, loops
 

@@ -11,7 +11,7 @@ from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.trace_records import Kind
+from npukit.emulator.trace_records import RecordKind
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
 from npukit.measure.cases import golden_cases, rounds
@@ -66,7 +66,7 @@ def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in
         run_round(session, placed, cases, rounds(cases.count, 1)[0], observe=False)
         emulator.trace(True)
         session.run()
-        work = emulator.traced().of(Kind.WORK)
+        work = emulator.traced().of(RecordKind.WORK)
     emulator.close()
     worked = int((work["end"] - work["start"]).sum())
     return Ran(placed, planned.plan, sources[0].files["net.c"], found, measured, worked)

@@ -17,7 +17,7 @@ from frontend.tflite_models import run_micro
 from helpers import CHECKOUT, first_of, models
 from npukit import api
 from npukit.accel.engines import assign_engines, engines_of
-from npukit.accel.subgraphs.compiler import Compiled, NetworkCompiler
+from npukit.accel.subgraphs.compiler import CompiledBlob, NetworkCompiler
 from npukit.board.board import load_board
 from npukit.cli.next_step import next_step
 from npukit.errors import NpukitError
@@ -105,7 +105,7 @@ def test_a_compiler_that_reads_tflite_gets_what_tflite_micro_runs(tmp_path: Path
     net = load_model(DIGITS / "digits_int8.tflite").net
     op = fuse(net.ops, whole=True)
     answered = NetworkCompiler("npu", (sys.executable, script), {}, form="tflite").compiled(net, op)
-    assert isinstance(answered, Compiled)
+    assert isinstance(answered, CompiledBlob)
     given = np.random.default_rng(0).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)
     (got,) = run_micro((tmp_path / "kept.tflite").read_bytes(), [[given]])
     np.testing.assert_array_equal(got[0], run_reference(net, [given])[0])

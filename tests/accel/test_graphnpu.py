@@ -16,7 +16,7 @@ from accel.run_net import run_net
 from end_to_end.builds import DIGITS, build
 from helpers import CHECKOUT
 from npukit import api
-from npukit.accel.subgraphs.compiler import Compiled, NetworkCompiler, Refused
+from npukit.accel.subgraphs.compiler import CompiledBlob, NetworkCompiler, RefusedSubgraph
 from npukit.accel.subgraphs.json_file import subgraph_text
 from npukit.board.board import Board, load_board
 from npukit.errors import NpukitError
@@ -120,7 +120,7 @@ def test_the_compiler_is_asked_once_for_each_subgraph(tmp_path: Path) -> None:
     )
     compiler, (net, op) = NetworkCompiler("npu", (sys.executable, script), {}), one_of_everything()
     answers = [compiler.compiled(net, op) for _ in range(3)]
-    assert all(isinstance(each, Compiled) and each.blob == b"\0\1\2" and each.cycles == 7 for each in answers)
+    assert all(isinstance(each, CompiledBlob) and each.blob == b"\0\1\2" and each.cycles == 7 for each in answers)
     assert (tmp_path / "asked").read_text() == "x"
 
 
@@ -173,7 +173,7 @@ def test_a_refusal_is_its_words(tmp_path: Path) -> None:
     answer = {"format": "npukit-blob", "version": 1, "refusal": "too many channels"}
     script.write_text(f"import sys\nopen(sys.argv[2], 'w').write('''{json.dumps(answer)}''')\n")
     told = NetworkCompiler("npu", (sys.executable, script), {}).compiled(*one_of_everything())
-    assert isinstance(told, Refused)
+    assert isinstance(told, RefusedSubgraph)
     assert told.refusal == "too many channels"
 
 

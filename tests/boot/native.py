@@ -13,7 +13,7 @@ from link.device_process import DEVICE as PIPES
 from link.device_process import compile_here
 from npukit.board.board import Board, Flash, load_board
 from npukit.boot.loader import SIGNATURE
-from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
+from npukit.boot.mesh_image import ImageProgram, Segment, pack_mesh_image
 from npukit.boot.provision import COPIES, Policy, Takes
 from npukit.data import data_folder
 from npukit.project.render import render_board_header, render_flash_header
@@ -44,8 +44,8 @@ def small_board() -> Board:
 def tiny_mesh(board: Board, content: bytes, build: int = 1) -> bytes:
     """A mesh image of two programs on three PEs."""
     programs = (
-        Program((Segment(0, content), Segment(0x8000, b"\x11" * 8)), (0,)),
-        Program((Segment(0, content[:16]),), (1, 5)),
+        ImageProgram((Segment(0, content), Segment(0x8000, b"\x11" * 8)), (0,)),
+        ImageProgram((Segment(0, content[:16]),), (1, 5)),
     )
     return pack_mesh_image(board, programs, (), bytes([build]) * 16)
 

@@ -14,8 +14,8 @@ from npukit.accel.cortex_m.kernels.add import add
 from npukit.accel.cortex_m.kernels.border import copy_with_border, fill_border
 from npukit.accel.cortex_m.kernels.pool import pool
 from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _made(kernel: Kernel | Refusal) -> Kernel:
     return kernel
 
 
-def _filter(kernel: Kernel, layer: Layer, compute: Callable) -> Case:
+def _filter(kernel: Kernel, layer: OpView, compute: Callable) -> Case:
     x = layers.activations(np.random.default_rng(1), layer.input_shape, extreme=False)
     packed = kernel.inputs[0].pack(x, layer.input_zero)
     return Case(kernel, (packed,), compute(layer, x), layer.output_zero)

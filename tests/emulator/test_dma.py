@@ -13,7 +13,7 @@ from emulator.programs import RESULTS, program, run_to_sleep, running, words
 from npukit.board.board import load_board
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
-from npukit.plan.predict.noc import Network
+from npukit.plan.predict.noc import Links
 from npukit.plan.tensors.routes import Link, Routes
 from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
 from oracles.mac_array_command import Command, Kind
@@ -186,7 +186,7 @@ def test_a_border_need_not_carry_whole_bytes_a_cycle(tmp_path: Path) -> None:
     two = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
     Path(two).write_text(Path(two).read_text().replace("link_bytes_per_cycle = 4", "link_bytes_per_cycle = 2.5"))
     assert run({0: [send(0, 16, 64)]}, 32, two)[16] == [20 + 3 * 4 + 40 + 26]
-    assert Network(load_board(two)).carry(0, 0, 0, [16], 4).arrived == {16: 20 + 3 * 4 + 40 + 26}
+    assert Links(load_board(two)).carry(0, 0, 0, [16], 4).arrived == {16: 20 + 3 * 4 + 40 + 26}
 
 
 def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_p
     Path(board).write_text(Path(board).read_text().replace('["emulator", "renode"]', '["emulator"]'))
     there = {1: 2 * 16 + 1, 15: 4 * 16, 16 + 5: 8 * 16 + 9, 3 * 16 + 3: 2 * 16, 8 * 16 + 15: 5}
     woken = run({pe: [send(pe, to, 64)] for pe, to in there.items()}, 144, board)
-    ways = Routes(load_board(board)), Network(load_board(board))
+    ways = Routes(load_board(board)), Links(load_board(board))
     assert [sum(link.border for link in ways[0].path(*each)) for each in there.items()] == [1, 1, 2, 1, 1]
     assert ways[0].path(15, 4 * 16) == (Link(0, 4, border=True),)
     for pe, to in there.items():

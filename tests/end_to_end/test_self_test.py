@@ -17,7 +17,7 @@ from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
 from npukit.project.images.elf import Elf
-from npukit.project.images.regions import CODE, REGIONS, Region, regions_of
+from npukit.project.images.regions import CODE, REGIONS, LoadedRegion, regions_of
 
 UNUSED_VECTOR = 36
 """A byte of the code that only an exception reads which never comes."""
@@ -44,11 +44,11 @@ def opened(built: Build, emulator: Emulator) -> Session:
     return session
 
 
-def regions(built: Build) -> list[Region]:
+def regions(built: Build) -> list[LoadedRegion]:
     return [region for image in built.images() for region in regions_of(image)]
 
 
-def flip(emulator: Emulator, region: Region, chance: random.Random) -> None:
+def flip(emulator: Emulator, region: LoadedRegion, chance: random.Random) -> None:
     at = region.address + (UNUSED_VECTOR if region.name == CODE else chance.randrange(len(region.data)))
     (good,) = emulator.read_memory(region.pe, at, 1)
     emulator.write_memory(region.pe, at, bytes([good ^ 1 << chance.randrange(8)]))
@@ -71,7 +71,7 @@ def test_what_was_wrong_from_the_start_is_named(built: Build, name: str, pe: int
     assert found or name != CODE
 
 
-def frames_of_a_round(of_pe: list[Region]) -> int:
+def frames_of_a_round(of_pe: list[LoadedRegion]) -> int:
     return sum(-(-len(region.data) // BYTES_A_FRAME) for region in of_pe) + len(REGIONS)
 
 

@@ -21,7 +21,7 @@ from npukit import api
 from npukit.cli.main import app
 from npukit.cli.verbs.serve import _who
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.farm.address import Address
+from npukit.farm.address import HostPort
 from npukit.farm.served import ServedBoard
 from npukit.farm.server import functions_of
 from npukit.project.build_folder import GOLDEN, Build
@@ -127,7 +127,7 @@ def test_boards_that_serve_another_build_do_not_fit(farm: str) -> None:
     from npukit.farm.client import farm_bench
 
     with pytest.raises(DoesNotFit, match=f"not build {'00' * 16}"):
-        farm_bench(Address.parse(farm), KEY, "00" * 16, 1)
+        farm_bench(HostPort.parse(farm), KEY, "00" * 16, 1)
 
 
 def test_a_tracker_that_is_not_there_is_an_error_at_once(digits: Build) -> None:
@@ -153,7 +153,7 @@ def test_it_says_so_loudly(host: str, who: str) -> None:
 @pytest.mark.parametrize("text", ["", "here", "here:", ":1", "here:70000", "here:x"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(NpukitError, match="is not a host and a port"):
-        Address.parse(text)
+        HostPort.parse(text)
 
 
 def test_trials_run_on_all_boards_side_by_side(

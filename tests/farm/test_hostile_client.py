@@ -22,7 +22,7 @@ from npukit.farm import session as sessions
 from npukit.farm.packets import VERSION, Code, Kind
 from npukit.farm.served import MOST_FRAMES, ServedBoard
 from npukit.farm.server import Server, functions_of
-from npukit.farm.session import Session
+from npukit.farm.session import FarmSession
 from npukit.farm.trials import unpacked
 
 KEY = "board"
@@ -58,11 +58,11 @@ def functions(*, trials: bool = False) -> dict[str, Any]:
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session(functions())
+def session() -> FarmSession:
+    return FarmSession(functions())
 
 
-def ask(session: Session, code: int, body: bytes = b"") -> bytes:
+def ask(session: FarmSession, code: int, body: bytes = b"") -> bytes:
     answer = session.answer(struct.pack("<i", code) + body)
     assert answer is not None
     assert struct.unpack_from("<Q", answer)[0] == len(answer) - 8
@@ -101,16 +101,16 @@ def given(answer: bytes) -> int:
     return found
 
 
-def function(session: Session, name: str) -> int:
+def function(session: FarmSession, name: str) -> int:
     return given(ask(session, Code.GET_FUNCTION, values(text(name))))
 
 
-def allocated(session: Session, size: int) -> int:
+def allocated(session: FarmSession, size: int) -> int:
     data_type = struct.pack("<iBBHi", Kind.DATA_TYPE, 2, 32, 1, 0)
     return given(ask(session, Code.ALLOCATE, values(CPU, number(size), number(64), data_type)))
 
 
-def test_what_a_client_is_meant_to_do_it_can(session: Session) -> None:
+def test_what_a_client_is_meant_to_do_it_can(session: FarmSession) -> None:
     version = struct.pack("<Q", len(VERSION)) + VERSION.encode()
     assert code_of(ask(session, Code.INIT_SERVER, version + values())) == Code.RETURN
     source, target = allocated(session, 12), allocated(session, 12)
@@ -137,18 +137,18 @@ def test_what_a_client_is_meant_to_do_it_can(session: Session) -> None:
         *("npukit.trial", "__import__", "os.system", ""),
     ],
 )
-def test_no_function_is_there_but_those_of_the_network(session: Session, name: str) -> None:
+def test_no_function_is_there_but_those_of_the_network(session: FarmSession, name: str) -> None:
     assert function(session, name) == 0
 
 
 def test_other_builds_only_if_the_server_says_so() -> None:
-    assert function(Session(functions(trials=True)), "npukit.trial") != 0
+    assert function(FarmSession(functions(trials=True)), "npukit.trial") != 0
 
 
 ADDRESS = id(ADDRESSED := bytearray(4096))
 """Something that is in the server's memory."""
 
-REQUESTS: dict[str, Callable[[Session], bytes]] = {
+REQUESTS: dict[str, Callable[[FarmSession], bytes]] = {
     "a call of an address": lambda s: ask(s, Code.CALL, struct.pack("<Q", ADDRESS) + values()),
     "a call of nothing": lambda s: ask(s, Code.CALL, struct.pack("<Q", 0) + values()),
     "a call of memory": lambda s: ask(s, Code.CALL, struct.pack("<Q", allocated(s, 64)) + values()),
@@ -184,7 +184,9 @@ REQUESTS: dict[str, Callable[[Session], bytes]] = {
     "an object": lambda s: ask(s, Code.GET_FUNCTION, values(struct.pack("<iIQ", 129, 129, ADDRESS))),
     "a text of 16 EB": lambda s: ask(s, Code.GET_FUNCTION, values(struct.pack("<iQ", Kind.C_STRING, (1 << 64) - 1))),
     "a session elsewhere": lambda s: ask(
-        s, Code.INIT_SERVER, struct.pack("<Q5s", 5, VERSION.encode()) + values(text("rpc.Connect"), text("10.0.0.1"))
+        s,
+        Code.INIT_SERVER,
+        struct.pack("<Q5s", 5, VERSION.encode()) + values(text("rpc.Connect"), text("10.0.0.1")),
     ),
     "another version": lambda s: ask(s, Code.INIT_SERVER, struct.pack("<Q5s", 5, b"9.9.9") + values()),
     "no such request": lambda s: ask(s, 99),
@@ -196,13 +198,13 @@ REQUESTS: dict[str, Callable[[Session], bytes]] = {
 
 
 @pytest.mark.parametrize("what", REQUESTS)
-def test_a_request_that_goes_too_far_is_an_error(session: Session, what: str) -> None:
+def test_a_request_that_goes_too_far_is_an_error(session: FarmSession, what: str) -> None:
     assert code_of(REQUESTS[what](session)) == Code.EXCEPTION
     assert allocated(session, 1 << 20), "the session goes on"
     assert not any(ADDRESSED)
 
 
-def test_what_is_allocated_in_parts_is_bounded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_allocated_in_parts_is_bounded(session: FarmSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MOST_BYTES", 1000)
     monkeypatch.setattr(sessions, "MOST_HELD", 8)
     first = allocated(session, 600)
@@ -220,7 +222,7 @@ def test_frames_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_twenty_thousand_packets_of_chance() -> None:
     """Good requests with bytes changed, cut and repeated: each is answered, and leaves the session one that answers."""
-    chance, session = random.Random(16), Session(functions())
+    chance, session = random.Random(16), FarmSession(functions())
     held = [function(session, "npukit.run"), allocated(session, 64)]
     good = [
         struct.pack("<i", Code.CALL) + struct.pack("<Q", held[0]) + values(handle(held[1]), text("x"), number(1)),
@@ -237,7 +239,7 @@ def test_twenty_thousand_packets_of_chance() -> None:
         answer = session.answer(bytes(packet[: chance.choice((len(packet), chance.randrange(1, len(packet))))]))
         codes.add(None if answer is None else code_of(answer[8:]))
         if len(codes) and chance.random() < 0.01:
-            session = Session(functions())
+            session = FarmSession(functions())
             function(session, "npukit.run")
             allocated(session, 64)
     assert {Code.RETURN, Code.EXCEPTION} < codes

@@ -9,7 +9,7 @@ import pytest
 
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench, LayerCost
-from npukit.measure.compare import Row, compare, load_bench
+from npukit.measure.compare import ComparedFigure, compare, load_bench
 
 LAYERS = (LayerCost("conv", "mac_array", 150, 100, 20, 140), LayerCost("new", "cpu", 7, 0, 5, 7))
 NEW = Bench("emulator", 30, 200, 210, 190, 1000, 5.0, 300_000_000, LAYERS, ())
@@ -22,10 +22,14 @@ def test_layers_of_both_then_totals() -> None:
         "layers": [{"name": "conv", "cycles": 300}, {"name": "gone", "cycles": 9}],
     }
     rows = compare(old, NEW)
-    assert rows[:3] == [Row("conv", 300, 150), Row("new", None, 7), Row("gone", 9, None)]
+    assert rows[:3] == [
+        ComparedFigure("conv", 300, 150),
+        ComparedFigure("new", None, 7),
+        ComparedFigure("gone", 9, None),
+    ]
     assert rows[0].change == -0.5
     assert rows[1].change is rows[2].change is None
-    assert rows[3] == Row("latency cycles", 400, 200)
+    assert rows[3] == ComparedFigure("latency cycles", 400, 200)
 
 
 def test_what_bench_printed_can_be_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.trace_records import Kind
+from npukit.emulator.trace_records import RecordKind
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME, call_sites
@@ -23,7 +23,7 @@ from npukit.measure.device_trace import record_on_device
 from npukit.measure.trace import timeline_of
 from npukit.measure.validate import write_inputs
 from npukit.plan.ir.plan import Compute
-from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, Timeline, TimeSlice
 from npukit.project.build_folder import GOLDEN, Build
 
 FRAMES = 2
@@ -57,7 +57,7 @@ def test_each_event_is_as_far_from_its_call_as_any_other(built: Build) -> None:
         emulator.trace(True, notes)
         session.run(frames=FRAMES)
         settled(session, FRAMES)
-        marks = emulator.traced().of(Kind.MARK)
+        marks = emulator.traced().of(RecordKind.MARK)
         events = {pe: session.events(pe, before[pe]).events for pe in notes}
     for pe, noted in events.items():
         calls = marks[marks["pe"] == pe]["start"]
@@ -102,7 +102,7 @@ def _cycles_of_all(timeline: Timeline) -> int:
     return max(each.end for each in frames) - min(each.start for each in frames)
 
 
-def _is_step(piece: Slice, pe: int) -> bool:
+def _is_step(piece: TimeSlice, pe: int) -> bool:
     return (piece.pe, piece.track) == (pe, CORE) and piece.name not in (FRAME, COUNTED_FRAME, "net_event")
 
 

@@ -19,7 +19,7 @@ from npukit.errors import DoesNotFit
 from npukit.link.session import Session
 from npukit.measure.memory import _regions, check_memory
 from npukit.project.build_folder import Build
-from npukit.project.images.regions import Region, digest
+from npukit.project.images.regions import LoadedRegion, digest
 
 DIGITS = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 
@@ -72,7 +72,7 @@ def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPa
     count, patch, run = 100, 6, 7
     rows = b"".join(pack("<BBHI", patch, word, 0, 0x1000 + word) for word in range(count))
     rows += pack("<BBHI", run, 0, 0, len(rows) + 8)
-    region = Region(3, "PE 3", "own data", 0, rows + bytes(4 * count))
+    region = LoadedRegion(3, "PE 3", "own data", 0, rows + bytes(4 * count))
     monkeypatch.setattr("npukit.measure.memory._regions", lambda build: [region])
     written = rows + b"".join(pack("<I", 0x1000 + word) for word in range(count))
     assert check_memory(cast(Session, Memory(written)), cast(Build, None)) == len(region.data)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from npukit.measure.on_messages import sends, waits
-from npukit.plan.predict.timeline import CORE, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, Timeline, TimeSlice
 
 
-def timeline(*slices: Slice, together: int = 1, frames: int = 1) -> Timeline:
+def timeline(*slices: TimeSlice, together: int = 1, frames: int = 1) -> Timeline:
     return Timeline("net", "board", 1, tuple((100 * n, 100 * n + 90) for n in range(frames)), slices, together)
 
 
-def wait(pe: int, start: int, end: int) -> Slice:
-    return Slice(pe, CORE, "noc_wait", start, end)
+def wait(pe: int, start: int, end: int) -> TimeSlice:
+    return TimeSlice(pe, CORE, "noc_wait", start, end)
 
 
-def send(pe: int, start: int, end: int) -> Slice:
-    return Slice(pe, CORE, "noc_send", start, end)
+def send(pe: int, start: int, end: int) -> TimeSlice:
+    return TimeSlice(pe, CORE, "noc_send", start, end)
 
 
-def work(pe: int, layer: str, start: int, end: int) -> Slice:
-    return Slice(pe, "mac_array", layer, start, end, layer, 0)
+def work(pe: int, layer: str, start: int, end: int) -> TimeSlice:
+    return TimeSlice(pe, "mac_array", layer, start, end, layer, 0)
 
 
 def test_a_wait_belongs_to_the_layer_that_follows_and_a_send_to_the_one_before() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from npukit.board.board import Board, Kind, load_board
+from npukit.board.board import Board, PeKind, load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import CORE
 from npukit.net.reference.interpreter import run_reference
@@ -29,7 +29,7 @@ CHECKERED = (0, 2, 5, 7, 8, 10, 13, 15)
 
 def board(*without: int | tuple[int, int]) -> Board:
     """A mesh on which these PEs have no array."""
-    return load_board("pe-mesh").model_copy(update={"kind": (Kind(pes=without, accelerators=()),)})
+    return load_board("pe-mesh").model_copy(update={"kind": (PeKind(pes=without, accelerators=()),)})
 
 
 def pes_by_engine(plan: Plan) -> dict[str, set[int]]:
@@ -63,7 +63,7 @@ def test_pes_that_carry_more_come_first_behind_the_root() -> None:
 
 
 def test_kinds_of_which_none_carries_more_take_turns() -> None:
-    mac, other = Kind(pes=((0, 7),), accelerators=("mac_array",)), Kind(pes=((8, 15),), accelerators=("other",))
+    mac, other = PeKind(pes=((0, 7),), accelerators=("mac_array",)), PeKind(pes=((8, 15),), accelerators=("other",))
     slots = load_board("pe-mesh").accelerator
     both = board().model_copy(
         update={

@@ -22,7 +22,7 @@ from npukit.net.tensor import Tensor
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.planner import plan_network
-from npukit.plan.search.neighbours import Walk
+from npukit.plan.search.neighbours import NeighbourWalk
 from oracles.plan_execution import Execution
 from plan.engines import engines, planned_on
 from plan.networks import Builder, autoencoder, image_net, keyword_net, small_net, wake_word_net
@@ -151,11 +151,11 @@ def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
 def test_neighbours_are_tried_on_the_chosen_number_of_pes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[int] = []
 
-    def from_plan(_: Walk, plan: Plan) -> Plan:
+    def from_plan(_: NeighbourWalk, plan: Plan) -> Plan:
         walked.append(len(plan.pes))
         return plan
 
-    monkeypatch.setattr(Walk, "from_plan", from_plan)
+    monkeypatch.setattr(NeighbourWalk, "from_plan", from_plan)
     plan = plan_network(tiny(), BOARD, engines(BOARD), max_pes=16)
     assert walked == [len(plan.pes)]
 

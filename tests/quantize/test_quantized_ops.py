@@ -9,7 +9,7 @@ import onnx
 import pytest
 from float_models import calibrated, node, saved, weights
 
-from npukit.quantize.observe import Range, extremes, percentiles
+from npukit.quantize.observe import ObservedRange, extremes, percentiles
 
 IMAGE = (1, 4, 8, 6)
 ROWS = (1, 5, 8)
@@ -146,7 +146,7 @@ def test_ranges_are_the_same_where_the_last_bits_differ() -> None:
     ends = np.random.default_rng(4).lognormal(0, 3, (2, 20_000)).astype(np.float32)
     moved = np.nextafter(ends, np.float32(np.inf)), np.nextafter(ends, np.float32(0))
     ranges, *others = (
-        [Range(-float(a), float(b)).steady for a, b in zip(*each, strict=True)] for each in (ends, *moved)
+        [ObservedRange(-float(a), float(b)).steady for a, b in zip(*each, strict=True)] for each in (ends, *moved)
     )
     for other in others:
         assert sum(a != b for a, b in zip(ranges, other, strict=True)) < len(ranges) / 2_000
@@ -158,14 +158,14 @@ def test_ranges_are_the_same_where_the_last_bits_differ() -> None:
 @pytest.mark.parametrize("end", [0.0, 1.0, 6.0, -2.5, 127.0])
 def test_round_ends_of_ranges_stay(end: float) -> None:
     for near in (end, float(np.nextafter(np.float32(end), np.float32(0))), end + 1e-7 * abs(end)):
-        assert Range(near, near).steady == Range(end, end)
+        assert ObservedRange(near, near).steady == ObservedRange(end, end)
 
 
 def test_percentiles_leave_out_what_is_rare() -> None:
     values = [[np.append(np.linspace(-1, 2, 20000), 100)], [np.linspace(-1, 2, 20000)]]
     whole = extremes(iter(values))
     (cut,) = percentiles(iter(values), whole, 1e-4)
-    assert whole == [Range(-1, 100)]
+    assert whole == [ObservedRange(-1, 100)]
     assert cut.low == -1
     assert 2 <= cut.high < 2.1
 

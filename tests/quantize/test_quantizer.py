@@ -14,7 +14,7 @@ from helpers import CHECKOUT
 from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.choose import FIXED
-from npukit.quantize.models import Loaded, Own, load_model
+from npukit.quantize.models import Loaded, OwnImport, load_model
 from npukit.quantize.scales import Quantizer, in_turn
 
 DIGITS = CHECKOUT / "examples/digits"
@@ -35,7 +35,7 @@ def loaded(tmp_path: Path, *quantizers: Quantizer, keep_float: tuple[str, ...] =
     np.savez(tmp_path / "samples.npz", in0=digits["float0"][:100], labels=digits["labels"][:100])
 
     samples = tmp_path / "samples.npz"
-    own = Own(quantizers=quantizers)
+    own = OwnImport(quantizers=quantizers)
     return load_model(DIGITS / "digits_float.onnx", calibration=samples, keep_float=keep_float, own=own)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import CHECKOUT
 from npukit.net.importer.arrangements import AS_WRITTEN, Nest, Tiling
-from npukit.net.importer.loops import Kernel, Step, scheduling
+from npukit.net.importer.loops import LoopKernel, Step, scheduling
 from npukit.net.importer.lowering import code_again
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
@@ -23,18 +23,18 @@ FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
 
 
 @pytest.fixture(scope="module")
-def digits() -> tuple[Net, dict[str, Kernel]]:
+def digits() -> tuple[Net, dict[str, LoopKernel]]:
     with scheduling("board", NOTHING_FOUND) as opened:
         net = load_model(FLOAT, in_float=True).net
     return net, opened.kernels_of(net)
 
 
-def padded(kernels: dict[str, Kernel]) -> Kernel:
+def padded(kernels: dict[str, LoopKernel]) -> LoopKernel:
     """A convolution with borders."""
     return next(kernel for kernel in kernels.values() if len(searches_for(kernel, AS_WRITTEN, 1, ())) == 2)
 
 
-def test_proposals_come_once_and_compute_the_same(digits: tuple[Net, dict[str, Kernel]]) -> None:
+def test_proposals_come_once_and_compute_the_same(digits: tuple[Net, dict[str, LoopKernel]]) -> None:
     net, kernels = digits
     kernel = padded(kernels)
     rng = np.random.default_rng(1)
@@ -54,7 +54,7 @@ def test_proposals_come_once_and_compute_the_same(digits: tuple[Net, dict[str, K
     assert searches_for(kernel, AS_WRITTEN, 1000, known)[0].ask() not in known
 
 
-def with_code(net: Net, kernel: Kernel, tiling: Tiling) -> Net:
+def with_code(net: Net, kernel: LoopKernel, tiling: Tiling) -> Net:
     made = code_again(kernel, tiling)
     code = {
         op.name: dataclasses.replace(op.attributes, code=made.body, work_bytes=made.work_bytes)
@@ -64,7 +64,7 @@ def with_code(net: Net, kernel: Kernel, tiling: Tiling) -> Net:
     return net.with_ops(tuple(dataclasses.replace(op, attributes=code.get(op.name, op.attributes)) for op in net.ops))
 
 
-def test_it_goes_on_from_what_was_cheap(digits: tuple[Net, dict[str, Kernel]]) -> None:
+def test_it_goes_on_from_what_was_cheap(digits: tuple[Net, dict[str, LoopKernel]]) -> None:
     (search, _) = searches_for(padded(digits[1]), AS_WRITTEN, 1000, ())
     for _ in range(9):
         choice = search.ask()
@@ -72,7 +72,7 @@ def test_it_goes_on_from_what_was_cheap(digits: tuple[Net, dict[str, Kernel]]) -
         search.tell(choice, 500)
 
 
-def test_what_sums_nothing_has_no_search(digits: tuple[Net, dict[str, Kernel]]) -> None:
+def test_what_sums_nothing_has_no_search(digits: tuple[Net, dict[str, LoopKernel]]) -> None:
     kernel = padded(digits[1])
     relu = Step("nn.relu", (0,), None, {})
     assert not searches_for(dataclasses.replace(kernel, steps=(relu,)), AS_WRITTEN, 1, ())

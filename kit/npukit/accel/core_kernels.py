@@ -10,10 +10,10 @@ import numpy as np
 
 from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
-from npukit.accel.core_rows import Rows, rows_of
+from npukit.accel.core_rows import RowsRoutine, rows_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import Call, Choice, Node, choose, choose_thriftily
+from npukit.accel.cortex_m.network import KernelCall, KernelChoice, Node, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
@@ -44,7 +44,7 @@ class OpKernels:
         return tuple(kernel for kernel in (self.copy, self.main, self.border) if kernel)
 
     @property
-    def codes(self) -> tuple[cortex_m.Routine, ...]:
+    def codes(self) -> tuple[cortex_m.SharedRoutine, ...]:
         return tuple(kernel.routine for kernel in self.kernels)
 
     @property
@@ -98,7 +98,7 @@ class CoreKernels:
     """
 
     ops: Mapping[str, OpKernels]
-    moves: Mapping[str, Moves | Rows]
+    moves: Mapping[str, Moves | RowsRoutine]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -174,7 +174,7 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
     )
 
 
-def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | Rows]]:
+def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | RowsRoutine]]:
     """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
         rows = rows_of(net, op) if core.has_dsp else None
@@ -196,7 +196,7 @@ def code_on_pe(kernels: CoreKernels, net: Net, computed: Iterable[tuple[str, Box
     return sum(code.values())
 
 
-def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
+def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
     mains = {call.node: call for call in choice.calls if call.kernel and call.inputs != (call.node,)}
     for call in choice.calls:
         assert call.kernel or all(choice.layouts[_origin(choice, source)].plain for source in call.inputs), call
@@ -211,7 +211,7 @@ def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterat
             yield name, OpKernels(copy, call.kernel, borders.get(node), arrangement)
 
 
-def _origin(choice: Choice, node: int) -> int:
+def _origin(choice: KernelChoice, node: int) -> int:
     """The node itself, or what it is a copy of."""
     return choice.nodes[node].inputs[0] if _is_copy(choice.nodes[node]) else node
 
@@ -233,7 +233,7 @@ def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
     )
 
 
-def _refusal(call: Call) -> str:
+def _refusal(call: KernelCall) -> str:
     """Each reason, and which variants it keeps from applying."""
     reasons: dict[str, list[str]] = {}
     for refusal in call.refusals:

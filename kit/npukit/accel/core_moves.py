@@ -9,7 +9,7 @@ from itertools import groupby, product
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Routine as Code
+from npukit.accel.cortex_m.kernel import SharedRoutine as Code
 from npukit.accel.cortex_m.kernel import entry_cycles, routine
 from npukit.accel.cortex_m.kernels.transpose import Axis, dense_strides, transposition
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
 from npukit.accel.cortex_m.kernels.helium import takes_pixels
-from npukit.accel.cortex_m.layer import INT8, Layer, pixels, refusal, shape_of
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node
+from npukit.accel.cortex_m.op_view import INT8, OpView, pixels, shape_of
+from npukit.accel.cortex_m.support import refusal
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, DepthwiseConv2d, Reshape
@@ -60,8 +61,8 @@ class _Builder:
         reasons = {name: reason for name, reason in self._reasons.items() if reason}
         return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons, self._homes)
 
-    def _layer(self, op: Op) -> Layer:
-        return Layer(self._net, op, self._ranges.get(op.inputs[0]), self._helium)
+    def _layer(self, op: Op) -> OpView:
+        return OpView(self._net, op, self._ranges.get(op.inputs[0]), self._helium)
 
     def _add_op(self, op: Op) -> None:
         layer = self._layers.get(op.name)
@@ -72,10 +73,10 @@ class _Builder:
             return
         if self._wants_copy(layer):
             copy = Op(f"{op.name}_input", Reshape(), op.inputs[:1], op.inputs[:1])
-            sources[0] = self._add(Node.of(Layer(self._net, copy), sources[0]))
+            sources[0] = self._add(Node.of(OpView(self._net, copy), sources[0]))
         self._places[op.output] = self._add(Node.of(layer, *sources), op.name)
 
-    def _wants_copy(self, layer: Layer) -> bool:
+    def _wants_copy(self, layer: OpView) -> bool:
         """True if its input comes without the border or the planes it wants, and a copy would have them."""
         home = self._homes[layer.op.inputs[0]]
         if not isinstance(layer.attributes, DepthwiseConv2d) or takes_pixels(layer):

@@ -11,10 +11,10 @@ from math import prod
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Routine as Code
+from npukit.accel.cortex_m.kernel import SharedRoutine as Code
 from npukit.accel.cortex_m.kernel import entry_cycles, routine
 from npukit.accel.cortex_m.kernels.norm import norm
-from npukit.accel.cortex_m.kernels.rows import Part, Strides
+from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
 from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, Routine, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -27,13 +27,13 @@ _DIGEST_DIGITS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowsRoutine:
     """An op as a routine for so many rows, or for the same part of each, and the constants that it reads: those of all
     numbers of a row, or of those from one to before another."""
 
     note: str
     length: int
-    body: Callable[[int, Part, Strides], Assembly]
+    body: Callable[[int, RowPart, Strides], Assembly]
     constants: Callable[[int, int], np.ndarray]
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
@@ -50,7 +50,7 @@ class Rows:
         shape = target.box.shape
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
         strides = source.pixel_stride, target.pixel_stride
-        body = self.body(prod(shape[outer:-1]), Part(self.length, shape[-1]), strides)
+        body = self.body(prod(shape[outer:-1]), RowPart(self.length, shape[-1]), strides)
         name = f"{self.note.replace(' ', '_')}_{routine(body).name[-_DIGEST_DIGITS:]}"
         code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
         calls = (
@@ -67,20 +67,20 @@ class Rows:
 
     def _dense(self, output: Box) -> Assembly:
         count = (1, *output.shape)[-1]
-        return self.body(output.elements // count, Part(self.length, count), (self.length, count))
+        return self.body(output.elements // count, RowPart(self.length, count), (self.length, count))
 
 
-def rows_of(net: Net, op: Op) -> Rows | None:
+def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     """The routine for an op over rows; None for others, and where numbers would leave 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
     if isinstance(attributes, Softmax) and length <= LONGEST:
         table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta)[::-1].astype(np.int32)
-        return Rows("softmax by table", length, softmax, lambda start, stop: table)
+        return RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):
         zero = quantization(net, op.inputs[0]).zero_point
         pairs = np.stack([net.constants[name] for name in op.inputs[1:]], axis=-1)
         body = partial(norm, attributes=attributes, zero=zero)
-        return Rows("norm", length, body, lambda start, stop: pairs[start:stop].ravel())
+        return RowsRoutine("norm", length, body, lambda start, stop: pairs[start:stop].ravel())
     return None
 
 

@@ -33,7 +33,7 @@ MIDDLE = 128
 
 
 @dataclass(frozen=True)
-class Plane:
+class ColourPlane:
     """A plane of elements, each with the channels of a cell of pixels."""
 
     channels: str
@@ -44,7 +44,7 @@ class Plane:
 class Colour:
     """Planes that lie one behind the other; `mosaic` is the pattern of two by two pixels under a Bayer filter."""
 
-    planes: tuple[Plane, ...]
+    planes: tuple[ColourPlane, ...]
     mosaic: str = ""
 
     @property
@@ -57,10 +57,10 @@ class Colour:
 
 
 def _packed(channels: str, cell: Pair = (1, 1)) -> Colour:
-    return Colour((Plane(channels, cell),))
+    return Colour((ColourPlane(channels, cell),))
 
 
-_LUMINANCE, _PAIRS = Plane("Y"), (2, 2)
+_LUMINANCE, _PAIRS = ColourPlane("Y"), (2, 2)
 _BYTES = np.arange(256)
 OF_BYTES: Mapping[str, Sequence[tuple[str, np.ndarray]]] = {
     "h": (("R", _BYTES & 0xF8 | _BYTES >> 5), ("g", (_BYTES & 7) << 5 | (_BYTES & 7) >> 1)),
@@ -82,10 +82,10 @@ COLOURS: Mapping[str, Colour] = {
     "YUV": _packed("YUV"),
     "YUYV": _packed("YUYV", (1, 2)),
     "UYVY": _packed("UYVY", (1, 2)),
-    "NV12": Colour((_LUMINANCE, Plane("UV", _PAIRS))),
-    "NV21": Colour((_LUMINANCE, Plane("VU", _PAIRS))),
-    "I420": Colour((_LUMINANCE, Plane("U", _PAIRS), Plane("V", _PAIRS))),
-    **{pattern: Colour((Plane("Y"),), pattern) for pattern in ("RGGB", "BGGR", "GRBG", "GBRG")},
+    "NV12": Colour((_LUMINANCE, ColourPlane("UV", _PAIRS))),
+    "NV21": Colour((_LUMINANCE, ColourPlane("VU", _PAIRS))),
+    "I420": Colour((_LUMINANCE, ColourPlane("U", _PAIRS), ColourPlane("V", _PAIRS))),
+    **{pattern: Colour((ColourPlane("Y"),), pattern) for pattern in ("RGGB", "BGGR", "GRBG", "GBRG")},
 }
 """Orders of a camera's bytes, by the names that V4L2, OpenCV and camera drivers have for them."""
 

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from npukit.application.colours import COLOURS, OF_BYTES, ONE, Colour, Plane, mosaic_weights, weights_of
+from npukit.application.colours import COLOURS, OF_BYTES, ONE, Colour, ColourPlane, mosaic_weights, weights_of
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
@@ -95,7 +95,7 @@ def _whole(draft: Draft, name: str, colour: Colour, size: Pair, unit: float) -> 
     return draft.op(draft.before, Requantize(), (name,), Quantization((unit,), (LOWEST,)))
 
 
-def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[str, Plane]]:
+def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[str, ColourPlane]]:
     """Each plane as an image of its own, whose pixels are cells. They are cut between rows of the narrowest."""
     shapes = [(size[0] // plane.cell[0], size[1] // plane.cell[1], len(plane.channels)) for plane in colour.planes]
     if len(shapes) == 1:
@@ -108,14 +108,14 @@ def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[
     return list(zip(parts, colour.planes, strict=True))
 
 
-def _part(draft: Draft, plane: tuple[str, Plane], begin: Pair, size: Pair) -> tuple[str, Plane]:
+def _part(draft: Draft, plane: tuple[str, ColourPlane], begin: Pair, size: Pair) -> tuple[str, ColourPlane]:
     """The part of a plane that is taken, of the rows and columns of the image."""
     name, (rows, columns) = plane[0], plane[1].cell
     name = draft.sliced(name, 1, begin[0] // rows, (begin[0] + size[0]) // rows)
     return draft.sliced(name, 2, begin[1] // columns, (begin[1] + size[1]) // columns), plane[1]
 
 
-def _joined(draft: Draft, planes: list[tuple[str, Plane]], colour: Colour) -> tuple[str, str]:
+def _joined(draft: Draft, planes: list[tuple[str, ColourPlane]], colour: Colour) -> tuple[str, str]:
     """All channels of each pixel or cell, and their names. What four pixels share, each of them gets."""
     if len(planes) == 1:
         return planes[0][0], planes[0][1].channels

@@ -252,7 +252,7 @@ class AcceleratorSlot(_Part):
         return (folder / plugin).resolve() if plugin and folder else plugin
 
 
-class Kind(_Part):
+class PeKind(_Part):
     """PEs that carry some of the board's accelerators and not the others; PEs of no kind carry them all."""
 
     pes: tuple[int | tuple[int, int], ...]
@@ -330,7 +330,7 @@ class Board(_Part):
     flash: Flash | None = None
     programmer: Programmer | None = None
     accelerator: tuple[AcceleratorSlot, ...] = ()
-    kind: tuple[Kind, ...] = ()
+    kind: tuple[PeKind, ...] = ()
     qemu: Qemu | None = None
     energy: Energy | None = None
     renode: Renode | None = None

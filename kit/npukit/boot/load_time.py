@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from npukit.board.board import Board
 from npukit.boot.loader import flash_of
-from npukit.boot.mesh_image import Program, alike
+from npukit.boot.mesh_image import ImageProgram, alike
 from npukit.project.images.image import Overlay
 
 _CHUNK_BYTES = 4096
@@ -21,7 +21,7 @@ _SIGNATURE_CYCLES = 4_600_000
 
 
 def load_cycles(
-    board: Board, programs: Sequence[Program], overlays: Sequence[Overlay], image_bytes: int, *, signed: bool
+    board: Board, programs: Sequence[ImageProgram], overlays: Sequence[Overlay], image_bytes: int, *, signed: bool
 ) -> int:
     """Cycles for these programs and overlays, an image of so many bytes. A signature is checked."""
     sent = sum(_program_cycles(program) for program in programs)
@@ -36,7 +36,7 @@ def load_cycles(
     )
 
 
-def _program_cycles(program: Program) -> int:
+def _program_cycles(program: ImageProgram) -> int:
     """Every segment once to all PEs of the program, by multicast."""
     return sum(_segment_cycles(len(segment.data), len(program.pes)) for segment in program.segments)
 
@@ -46,6 +46,6 @@ def _segment_cycles(size: int, pes: int) -> int:
     return size * _COPY_CYCLES_PER_BYTE + chunks * (_SEND_CYCLES + pes * _LIST_CYCLES_PER_PE)
 
 
-def _largest(programs: Sequence[Program]) -> int:
+def _largest(programs: Sequence[ImageProgram]) -> int:
     """The boot controller's copies for the root PE: of one program."""
     return max(sum(len(segment.data) for segment in program.segments) for program in programs)

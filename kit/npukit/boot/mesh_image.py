@@ -31,7 +31,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Program:
+class ImageProgram:
     """A program that one or more PEs run."""
 
     segments: tuple[Segment, ...]
@@ -44,17 +44,19 @@ def mesh_image(board: Board, images: Sequence[Image], build_id: bytes) -> bytes:
     return pack_mesh_image(board, distinct_programs(images), overlays, build_id)
 
 
-def pack_mesh_image(board: Board, programs: Sequence[Program], overlays: Sequence[Overlay], build_id: bytes) -> bytes:
+def pack_mesh_image(
+    board: Board, programs: Sequence[ImageProgram], overlays: Sequence[Overlay], build_id: bytes
+) -> bytes:
     """Programs and overlays in the format that the loader reads."""
     return _Writer(board, build_id, programs, overlays).bytes()
 
 
-def distinct_programs(images: Sequence[Image]) -> tuple[Program, ...]:
+def distinct_programs(images: Sequence[Image]) -> tuple[ImageProgram, ...]:
     """The images, those with the same bytes as one."""
     pes: dict[tuple[Segment, ...], list[int]] = {}
     for image in images:
         pes.setdefault(_segments(image), []).extend(image.pes)
-    return tuple(Program(segments, tuple(sorted(who))) for segments, who in pes.items())
+    return tuple(ImageProgram(segments, tuple(sorted(who))) for segments, who in pes.items())
 
 
 def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
@@ -74,7 +76,9 @@ def _whole_words(data: bytes) -> bytes:
 
 
 class _Writer:
-    def __init__(self, board: Board, build_id: bytes, programs: Sequence[Program], overlays: Sequence[Overlay]) -> None:
+    def __init__(
+        self, board: Board, build_id: bytes, programs: Sequence[ImageProgram], overlays: Sequence[Overlay]
+    ) -> None:
         self.board = board
         self.build_id = build_id
         self.programs = programs

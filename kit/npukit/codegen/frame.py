@@ -13,7 +13,19 @@ from typing import Any, ClassVar, Self
 from npukit.accel.interface import Address, Call, CommandFormat
 from npukit.codegen.names import comment_text
 from npukit.codegen.tir.c_text import function_bodies
-from npukit.codegen.tir.door import Expr, Function, Local, Parameter, call, define, do, give, if_else, print_c, when
+from npukit.codegen.tir.door import (
+    Expr,
+    Local,
+    TirFunction,
+    TirParameter,
+    call,
+    define,
+    do,
+    give,
+    if_else,
+    print_c,
+    when,
+)
 
 NAME = "net_run"
 BEGIN, END = "net_begin_layer", "net_end_layer"
@@ -22,7 +34,7 @@ EVENT, FRAME_END = "net_event", "net_end_frame"
 
 
 @dataclass(frozen=True)
-class Operand:
+class StepOperand:
     """The operand of a step in which PEs may differ: an address, or a number; `type` is its C type."""
 
     value: Address | int
@@ -49,9 +61,9 @@ class KernelStep:
         calls = tuple((c.function, *("" if isinstance(a, Address) else a for a in c.arguments)) for c in self.calls)
         return ("kernel", self.checked, self.wait, self.submitted, calls)
 
-    def operands(self) -> tuple[Operand, ...]:
+    def operands(self) -> tuple[StepOperand, ...]:
         arguments = (a for call in self.calls for a in call.arguments)
-        return tuple(Operand(a, "void *") for a in arguments if isinstance(a, Address))
+        return tuple(StepOperand(a, "void *") for a in arguments if isinstance(a, Address))
 
     def with_operands(self, values: Sequence[Address | int | str]) -> KernelStep:
         given = iter(values)
@@ -78,9 +90,9 @@ class ChainStep:
     def code(self) -> object:
         return ("chain", self.format.run, self.submitted, tuple(len(commands) for _, commands in self.layers))
 
-    def operands(self) -> tuple[Operand, ...]:
+    def operands(self) -> tuple[StepOperand, ...]:
         commands = (symbol for _, commands in self.layers for symbol in commands)
-        return tuple(Operand(Address(symbol), f"const struct {self.format.struct} *") for symbol in commands)
+        return tuple(StepOperand(Address(symbol), f"const struct {self.format.struct} *") for symbol in commands)
 
     def with_operands(self, values: Sequence[Address | int | str]) -> ChainStep:
         given = (value.symbol for value in values if isinstance(value, Address))
@@ -97,7 +109,7 @@ class JoinStep:
     def code(self) -> object:
         return ("join", self.wait)
 
-    def operands(self) -> tuple[Operand, ...]:
+    def operands(self) -> tuple[StepOperand, ...]:
         return ()
 
     def with_operands(self, values: Sequence[Address | int | str]) -> JoinStep:
@@ -112,8 +124,8 @@ class _OfOneSymbol:
     symbol: str
     struct: ClassVar[str]
 
-    def operands(self) -> tuple[Operand, ...]:
-        return (Operand(Address(self.symbol), f"const struct {self.struct} *"),)
+    def operands(self) -> tuple[StepOperand, ...]:
+        return (StepOperand(Address(self.symbol), f"const struct {self.struct} *"),)
 
     def with_operands(self, values: Sequence[Address | int | str]) -> Self:
         (value,) = values
@@ -139,9 +151,9 @@ class WaitStep:
     purpose: str = ""
     code = ("wait",)
 
-    def operands(self) -> tuple[Operand, ...]:
+    def operands(self) -> tuple[StepOperand, ...]:
         values = (("flag", self.flag), ("count", self.count))
-        return tuple(Operand(value, "uint32_t ", name) for name, value in values if isinstance(value, int))
+        return tuple(StepOperand(value, "uint32_t ", name) for name, value in values if isinstance(value, int))
 
     def with_operands(self, values: Sequence[Address | int | str]) -> WaitStep:
         flag, count = values
@@ -181,10 +193,10 @@ def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
     return replace(step, calls=tuple(calls))
 
 
-def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, traces: bool = False) -> Function:
+def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, traces: bool = False) -> TirFunction:
     """The whole frame. Observed, it runs command by command and records each layer; tracing, it notes each step."""
-    parameters = [Parameter(symbol, "uint8", "place") for symbol in dict.fromkeys(_symbols(steps))]
-    parameters += [Parameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
+    parameters = [TirParameter(symbol, "uint8", "place") for symbol in dict.fromkeys(_symbols(steps))]
+    parameters += [TirParameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
     names = [parameter.name for parameter in parameters]
 
     def body(*values: Any) -> None:
@@ -193,7 +205,7 @@ def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, trace
     return define(NAME, parameters, body, result="int32")
 
 
-def frame_as_c(function: Function, place: Callable[[str, int], str], numbers: Mapping[str, str]) -> str:
+def frame_as_c(function: TirFunction, place: Callable[[str, int], str], numbers: Mapping[str, str]) -> str:
     """The statements of the frame.
 
     `place`: the C of a symbol's address plus so many bytes; `numbers`: the C of numbers that are not known here.

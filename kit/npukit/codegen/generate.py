@@ -13,10 +13,10 @@ from npukit.codegen.names import c_string, foreign_arena
 from npukit.codegen.own import own_data
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program, gather_all
-from npukit.codegen.render import ChipRow, Ends, PeRow, Titles, render
+from npukit.codegen.render import ChipRow, HostTensors, PeRow, Titles, render
 from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
-from npukit.codegen.streamed import Piece
+from npukit.codegen.streamed import DramPiece
 from npukit.codegen.tensors import input_rows, output_rows
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
@@ -78,13 +78,13 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
     )
 
 
-def _streamed(role: Role) -> tuple[Piece, ...]:
+def _streamed(role: Role) -> tuple[DramPiece, ...]:
     """The constants that the tiles of all its PEs find in DRAM, each piece once."""
     parts = (part for program in role.programs for part in program.parts)
     return tuple(dict.fromkeys(part.streamed for part in parts if part.streamed))
 
 
-def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
+def _ends(net: Net, plan: Plan, board: Board, program: Program) -> HostTensors:
     root, *workers = (pe.pe for pe in plan.pes)
     control = "(uint32_t)&net_activations" if len(plan.chips) > 1 else "0"
     pes = [PeRow(root, control), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
@@ -97,10 +97,10 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
     pes_of_chip = board.mesh.pes.count
     chips = [ChipRow((chip - plan.home) * pes_of_chip, chip) for chip in plan.chips]
     tensors = input_rows(net, plan, program), output_rows(net, plan, program)
-    return Ends(*tensors, pes, plan.frames, chips, remembers=bool(net.states))
+    return HostTensors(*tensors, pes, plan.frames, chips, remembers=bool(net.states))
 
 
-def _conversions(ends: Ends | None) -> tuple[Path, ...]:
+def _conversions(ends: HostTensors | None) -> tuple[Path, ...]:
     """The sources by which the link converts, if it does."""
     rows = (*ends.inputs, *ends.outputs) if ends else ()
     converts = any(row.conversion for row in rows)

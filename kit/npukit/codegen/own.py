@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.accel.interface import Address
 from npukit.codegen.constants import Absolute, Array, Foreign, Number, Record, Value
-from npukit.codegen.roles import Own, Role
+from npukit.codegen.roles import OwnLayout, Role
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 
 
@@ -18,7 +18,7 @@ def own_data(role: Role) -> OwnData:
     return OwnData(role.own_bytes, tuple(_pe_data(own) for own in role.own), headers)
 
 
-def _pe_data(own: Own) -> PeData:
+def _pe_data(own: OwnLayout) -> PeData:
     arrays = tuple(
         (offset, np.ascontiguousarray(member.array.values).tobytes())
         for offset, member in own.parts
@@ -27,7 +27,7 @@ def _pe_data(own: Own) -> PeData:
     return PeData(own.program.pe, arrays, tuple(_rows(own)))
 
 
-def _rows(own: Own) -> Iterator[Row]:
+def _rows(own: OwnLayout) -> Iterator[Row]:
     start, words = own.words
     if words:
         yield Row(start, "", tuple(word.name for word in words), tuple(_value(own, word.value) for word in words))
@@ -39,7 +39,7 @@ def _rows(own: Own) -> Iterator[Row]:
                 yield Row(offset + index * member.row_bytes, member.struct, names, found)
 
 
-def _value(own: Own, value: Value) -> int | str | Spot:
+def _value(own: OwnLayout, value: Value) -> int | str | Spot:
     if isinstance(value, int | str):  # most are
         return value
     match value:
@@ -54,7 +54,7 @@ def _value(own: Own, value: Value) -> int | str | Spot:
     return value
 
 
-def _spot(own: Own, address: Address) -> Spot:
+def _spot(own: OwnLayout, address: Address) -> Spot:
     if address.symbol in own.program.offsets:
         return Spot("activations", own.program.offsets[address.symbol] + address.offset)
     if address.symbol in own.homes:

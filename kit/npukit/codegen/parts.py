@@ -10,7 +10,7 @@ from npukit.accel.interface import Accelerator, Address, Call, Commands, Lowered
 from npukit.codegen.constants import Fields, Record
 from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
-from npukit.codegen.streamed import Piece, streamed_piece, with_constants_in
+from npukit.codegen.streamed import DramPiece, streamed_piece, with_constants_in
 from npukit.codegen.tir.kernels import describe
 from npukit.errors import NpukitError
 from npukit.net.c_code.function import C_TYPES
@@ -31,7 +31,7 @@ class Part:
     onward: int
     """The number of layers from this part's to that of the part behind it."""
     submitted: bool = False
-    streamed: Piece | None = None
+    streamed: DramPiece | None = None
     """Its constants, if they are not in the image."""
     prototype: str | None = None
     """The prototype of the function of a plug-in that it calls."""

@@ -52,7 +52,7 @@ class Titles:
 
 
 @dataclass(frozen=True)
-class Ends:
+class HostTensors:
     """The tensors that the host writes and reads, on the PE it talks to, and the PEs of the network."""
 
     inputs: Sequence[TensorRow]
@@ -81,7 +81,7 @@ class ChipRow:
     dram: int
 
 
-def render(role: Role, titles: Titles, ends: Ends | None) -> dict[str, str]:
+def render(role: Role, titles: Titles, ends: HostTensors | None) -> dict[str, str]:
     """Every file by its name."""
     known = {pe.pe for pe in ends.pes} if ends else set()
     foreign = (foreign_pes(role.constants.members) | known) - {role.first.pe}

@@ -36,7 +36,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnLayout:
     """The data of one PE, from where its own data begins: each member with its offset."""
 
     program: Program
@@ -67,7 +67,7 @@ class Role:
     """The tiles that layers leave in each place, if they are the same everywhere."""
     places: int
     """The most places in which layers of one PE are left."""
-    own: tuple[Own, ...]
+    own: tuple[OwnLayout, ...]
     """The own data of each PE, unless there is nothing that differs."""
 
     @property
@@ -293,7 +293,7 @@ class _Sharing:
                 return None
         return tuple(tiles[0])
 
-    def own(self, number: int, words: tuple[Word, ...], own_layers: bool) -> Own:
+    def own(self, number: int, words: tuple[Word, ...], own_layers: bool) -> OwnLayout:
         """The data of one program: its table of layers if that is its own, its words, its constants."""
         program, identities = self.programs[number], self.identities[number]
         layers: list[tuple[int, Member]] = [(0, _layers_record(left_tiles(program)))] if own_layers else []
@@ -311,7 +311,7 @@ class _Sharing:
         homes = {symbol: base + offset for symbol, offset in kept.offsets_by_symbol.items()}
         found = ((symbol, self.common.get(identities.of(symbol))) for symbol in identities.symbols())
         common = {symbol: offset for symbol, offset in found if offset is not None}
-        return Own(program, (*layers, *placed), (start, words), homes, common)
+        return OwnLayout(program, (*layers, *placed), (start, words), homes, common)
 
     @property
     def places(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from npukit.codegen.streamed import Piece
+from npukit.codegen.streamed import DramPiece
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Sources:
     activation_bytes: int
     wrappers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The functions that plug-ins' drivers must have, each with an op that calls it and the plug-in."""
-    streamed: tuple[Piece, ...] = ()
+    streamed: tuple[DramPiece, ...] = ()
     """Constants of its tiles that lie in DRAM; PEs may have the same."""
     foreign_pes: tuple[int, ...] = ()
     """Other PEs whose activations the C refers to by name."""

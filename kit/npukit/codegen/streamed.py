@@ -12,18 +12,18 @@ from npukit.plan.ir.plan import Plan
 
 
 @dataclass(frozen=True)
-class Piece:
+class DramPiece:
     """The constants of a tile as they lie in DRAM. `name` is that of their buffer there."""
 
     name: str
     data: bytes
 
 
-def streamed_piece(name: str, constants: Sequence[ConstantArray]) -> Piece:
+def streamed_piece(name: str, constants: Sequence[ConstantArray]) -> DramPiece:
     data = bytearray()
     for offset, array in _laid_out(constants):
         data += bytes(offset - len(data)) + np.ascontiguousarray(array.values).tobytes()
-    return Piece(name, bytes(data))
+    return DramPiece(name, bytes(data))
 
 
 def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
@@ -43,7 +43,7 @@ def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
     return Lowered((), Commands(tuple(structs)))
 
 
-def dram_image(plan: Plan, pieces: Iterable[Piece]) -> bytes:
+def dram_image(plan: Plan, pieces: Iterable[DramPiece]) -> bytes:
     """The bytes that must be in DRAM before the first frame: every piece where the plan has its buffer."""
     data: dict[str, bytes] = {}
     for piece in pieces:

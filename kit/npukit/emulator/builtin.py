@@ -23,7 +23,7 @@ from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments, stack_and_code, where
 from npukit.emulator.trace_records import TraceRecords
-from npukit.emulator.waiting import Senders, Wait, chain_of_waits
+from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
 from npukit.errors import NpukitError
 from npukit.project.images.image import Image
 
@@ -32,7 +32,7 @@ _SECONDS_AT_ONCE = 0.5
 
 
 @dataclass(frozen=True)
-class Counters:
+class EmulatorCounters:
     """The counters of one PE since reset, in cycles of the board's clock unless the name says otherwise."""
 
     instructions: int
@@ -142,10 +142,10 @@ class Emulator:
         """The board's cycle count since reset."""
         return self._worker.ask("counters", pe=0)[0]["now"]
 
-    def counters(self, pe: int) -> Counters:
+    def counters(self, pe: int) -> EmulatorCounters:
         self._check_pe(pe)
         reply, _ = self._worker.ask("counters", pe=pe)
-        return Counters(
+        return EmulatorCounters(
             instructions=reply["instructions"],
             cycles=reply["cycles"],
             asleep=reply["asleep"],
@@ -192,8 +192,8 @@ class Emulator:
     def close(self) -> None:
         self._worker.close()
 
-    def _wait(self, pe: int) -> Wait:
-        return Wait(**self._worker.ask("wait", pe=pe)[0])
+    def _wait(self, pe: int) -> Waiting:
+        return Waiting(**self._worker.ask("wait", pe=pe)[0])
 
     @property
     def _names(self) -> tuple[str, ...]:

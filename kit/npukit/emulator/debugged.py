@@ -11,7 +11,7 @@ from npukit.board.cores import CORTEX_M
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import CoreFault
-from npukit.emulator.gdb import GdbServer, Order, Signal
+from npukit.emulator.gdb import GdbOrder, GdbServer, Signal
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.project.images.image import Image
@@ -110,7 +110,7 @@ class DebuggedEmulator(Emulator):
     def _stand_still(self, why: Signal) -> None:
         """Stands still until gdb orders to go on."""
         order = self._gdb.serve(why)
-        if order is Order.LEAVE:
+        if order is GdbOrder.LEAVE:
             for address in list(self._breakpoints):
                 self.set_breakpoint(address, on=False)
-        self._worker.ask("resume", step=order is Order.STEP)
+        self._worker.ask("resume", step=order is GdbOrder.STEP)

@@ -37,13 +37,13 @@ class Signal(IntEnum):
     FAULT = 11
 
 
-class Order(Enum):
+class GdbOrder(Enum):
     CONTINUE = "c"
     STEP = "s"
     LEAVE = "D"
 
 
-class Core(Protocol):
+class DebuggedCore(Protocol):
     """The core that gdb looks at."""
 
     def registers(self) -> list[int]:
@@ -66,7 +66,7 @@ class _Gone(Exception):
 class GdbServer:
     """Listens on a port of this machine for one gdb, and answers it."""
 
-    def __init__(self, port: int, core: Core) -> None:
+    def __init__(self, port: int, core: DebuggedCore) -> None:
         self._core = core
         self._listener = socket.create_server(("127.0.0.1", port))
         self._gdb: socket.socket | None = None
@@ -95,16 +95,16 @@ class GdbServer:
         wants, self._data = _INTERRUPT in self._data, self._data.replace(_INTERRUPT, b"")
         return wants
 
-    def serve(self, why: Signal) -> Order:
+    def serve(self, why: Signal) -> GdbOrder:
         """The core stands still: answer until gdb lets it go on. Waits for gdb if none has come yet."""
         if self._left:
-            return Order.LEAVE
+            return GdbOrder.LEAVE
         try:
             self._meet(why)
             while True:
                 order = self._answer(self._packet(), why)
                 if order is not None:
-                    self._running = order is not Order.LEAVE
+                    self._running = order is not GdbOrder.LEAVE
                     return order if self._running else self._leave()
         except (_Gone, OSError):
             return self._leave()
@@ -116,10 +116,10 @@ class GdbServer:
         elif self._running:
             self._send(f"S{why:02x}")
 
-    def _leave(self) -> Order:
+    def _leave(self) -> GdbOrder:
         self._left = True
         self._hang_up()
-        return Order.LEAVE
+        return GdbOrder.LEAVE
 
     def _hang_up(self) -> None:
         if self._gdb is not None:
@@ -153,17 +153,17 @@ class GdbServer:
         data = text.encode() if isinstance(text, str) else text
         self._raw(b"$%s#%02x" % (data, sum(data) % 256))
 
-    def _answer(self, packet: bytes, why: Signal) -> Order | None:
+    def _answer(self, packet: bytes, why: Signal) -> GdbOrder | None:
         """Answer a packet, or say what it orders."""
         kind, rest = packet[:1].decode(), packet[1:].decode(errors="replace")
         if kind in "cs":
             if rest:
                 self._core.set_register(_CORE - 2, int(rest, 16))
-            return Order(kind)
+            return GdbOrder(kind)
         if kind in "Dk":
             if kind == "D":
                 self._send("OK")
-            return Order.LEAVE
+            return GdbOrder.LEAVE
         self._send(f"S{why:02x}" if kind == "?" else self._reply(kind, rest))
         return None
 

@@ -13,7 +13,7 @@ RECORD = np.dtype(
 """`struct trace_record` of the worker."""
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """The kind of a record, and the meaning of its numbers `a`, `b`, `c`."""
 
     MARK = 1
@@ -42,10 +42,10 @@ class TraceRecords:
 
     def of_pes(self, first: int, end: int) -> TraceRecords:
         """The records of PEs from `first` up to before `end`, and none of DRAMs."""
-        pes, is_dram = self.records["pe"], self.records["kind"] == Kind.DRAM
+        pes, is_dram = self.records["pe"], self.records["kind"] == RecordKind.DRAM
         return TraceRecords(self.records[(first <= pes) & (pes < end) & ~is_dram])
 
-    def of(self, kind: Kind) -> np.ndarray:
+    def of(self, kind: RecordKind) -> np.ndarray:
         """The records of one kind, by time."""
         chosen = self.records[self.records["kind"] == kind]
         return chosen[np.argsort(chosen["start"], kind="stable")]

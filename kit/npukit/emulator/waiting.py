@@ -19,7 +19,7 @@ _RUNNING, _ASLEEP = 1, 2
 
 
 @dataclass(frozen=True)
-class Wait:
+class Waiting:
     """The state of a PE that does not get on, and the register that it looked at last."""
 
     state: int
@@ -35,7 +35,7 @@ class Wait:
 
 
 def chain_of_waits(
-    root: int, wait_of: Callable[[int], Wait], noc: Noc, senders: Senders, place_of: Callable[[int, int], str]
+    root: int, wait_of: Callable[[int], Waiting], noc: Noc, senders: Senders, place_of: Callable[[int, int], str]
 ) -> tuple[list[int], list[str]]:
     """The chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each.
 
@@ -57,7 +57,7 @@ def chain_of_waits(
     return chain, lines
 
 
-def _line(pe: int, wait: Wait, flag: int | None, others: Sequence[int], place: str) -> str:
+def _line(pe: int, wait: Waiting, flag: int | None, others: Sequence[int], place: str) -> str:
     where = f" at pc {wait.pc:#010x}{f' in {place}' if place else ''}"
     if flag is None:
         looks = f", and has read {wait.value:#x} from the register at {wait.address:#010x}" if wait.address else ""

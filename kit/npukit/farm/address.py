@@ -12,7 +12,7 @@ _CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Address:
+class HostPort:
     """A host and a port, written `host:port`."""
 
     host: str
@@ -22,7 +22,7 @@ class Address:
         return f"{self.host}:{self.port}"
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> HostPort:
         match = re.fullmatch(r"(.+):(\d{1,5})", text)
         if match is None or int(match[2]) > 0xFFFF:
             raise NpukitError(f"{text} is not a host and a port", tries=["--tracker 192.168.1.20:9190"])

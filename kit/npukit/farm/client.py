@@ -12,7 +12,7 @@ from typing import Any
 from tvm import rpc
 
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.farm.address import Address
+from npukit.farm.address import HostPort
 from npukit.measure.bench import Bench
 
 
@@ -51,7 +51,7 @@ class FarmBench:
         return {**self.slowest.to_json(), "boards": [board.to_json() for board in self.boards]}
 
 
-def farm_bench(tracker: Address, key: str, build_id: str, frames: int) -> FarmBench:
+def farm_bench(tracker: HostPort, key: str, build_id: str, frames: int) -> FarmBench:
     """`frames` frames, spread over all boards of the key that are free, or over one once it is."""
     with all_boards(tracker, key) as remotes:
         pass  # they stay ours without the tracker
@@ -62,14 +62,14 @@ def farm_bench(tracker: Address, key: str, build_id: str, frames: int) -> FarmBe
 
 
 @contextmanager
-def all_boards(tracker: Address, key: str) -> Iterator[list[Any]]:
+def all_boards(tracker: HostPort, key: str) -> Iterator[list[Any]]:
     """Sessions with all boards of the key that are free, or with one once it is."""
     with _tracker(tracker) as session:
         yield [session.request(key) for _ in range(_free_boards(session, tracker, key))]
 
 
 @contextmanager
-def _tracker(address: Address) -> Iterator[Any]:
+def _tracker(address: HostPort) -> Iterator[Any]:
     address.check()
     session = rpc.connect_tracker(address.host, address.port)
     try:
@@ -80,7 +80,7 @@ def _tracker(address: Address) -> Iterator[Any]:
         session.close()
 
 
-def _free_boards(session: Any, tracker: Address, key: str) -> int:
+def _free_boards(session: Any, tracker: HostPort, key: str) -> int:
     summary = session.summary()
     servers = [server["key"].removeprefix("server:") for server in summary["server_info"]]
     if key not in servers:

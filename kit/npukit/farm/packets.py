@@ -97,7 +97,7 @@ class RemoteTensor:
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
-class Packet:
+class ClientPacket:
     """A packet of a client, read from the front."""
 
     def __init__(self, data: bytes) -> None:

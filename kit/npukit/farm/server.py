@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.farm.address import Address
+from npukit.farm.address import HostPort
 from npukit.farm.packets import LENGTH
 from npukit.farm.served import ServedBoard
-from npukit.farm.session import MOST_BYTES, NETWORK, Function, Session
+from npukit.farm.session import MOST_BYTES, NETWORK, FarmSession, Function
 from npukit.farm.tracker import Tracker, received
 
 RUN = "run"
@@ -45,7 +45,7 @@ class Server:
     """Serves one client after another, in a thread: each has the board to itself until it leaves."""
 
     def __init__(
-        self, board: ServedBoard, host: str, port: int, key: str, tracker: Address | None = None, *, trials: bool
+        self, board: ServedBoard, host: str, port: int, key: str, tracker: HostPort | None = None, *, trials: bool
     ) -> None:
         self._board, self._functions = board, functions_of(board, trials=trials)
         self._listening = _listening(host, port)
@@ -100,7 +100,7 @@ class Server:
             return
         with self._client, suppress(OSError):  # a client that has gone
             if self._greeted(self._client):
-                _talk(self._client, Session(self._functions))
+                _talk(self._client, FarmSession(self._functions))
         self._client = None
         if self._tracker:
             self._tracker.offer()
@@ -139,7 +139,7 @@ def _listening(host: str, port: int) -> socket.socket:
     raise NpukitError(f"the ports {port} to {port + _PORTS - 1} are taken", tries=["another one with --port"])
 
 
-def _talk(client: socket.socket, session: Session) -> None:
+def _talk(client: socket.socket, session: FarmSession) -> None:
     """Answers the client until it leaves."""
     while True:
         (size,) = LENGTH.unpack(received(client, LENGTH.size))

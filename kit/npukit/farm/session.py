@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.farm.packets import VERSION, Code, Handle, Kind, Packet, RemoteTensor, packet, raised, returned
+from npukit.farm.packets import VERSION, ClientPacket, Code, Handle, Kind, RemoteTensor, packet, raised, returned
 
 MOST_BYTES = 256 << 20
 """Bytes that a client may allocate, and that a packet may have."""
@@ -20,21 +20,21 @@ Function = Callable[..., Any]
 """Takes numbers, texts, bytes and arrays, whose elements it may set; gives None, a text, bytes or a function."""
 
 
-class Library:
+class ClientModule:
     """The module that a client sees, with the network's functions."""
 
 
-NETWORK = Library()
+NETWORK = ClientModule()
 
 
-class Session:
+class FarmSession:
     """Nothing that a client sends is taken for an address, a file or code: it names what is here, or gets an error."""
 
     def __init__(self, functions: Mapping[str, Function]) -> None:
         self._functions = functions
         self._held: dict[int, Any] = {}
         self._numbers = count(16)
-        self._answers: Mapping[Code, Callable[[Packet], bytes]] = {
+        self._answers: Mapping[Code, Callable[[ClientPacket], bytes]] = {
             Code.INIT_SERVER: self._begin,
             Code.CALL: self._call,
             Code.GET_FUNCTION: self._function,
@@ -49,13 +49,14 @@ class Session:
             Code.CREATE_STREAM: lambda asked: returned(Handle(0)),
             Code.GET_STREAM: lambda asked: returned(Handle(0)),
             **dict.fromkeys(
-                (Code.SET_DEVICE, Code.SYNCHRONISE, Code.FREE_STREAM, Code.SET_STREAM), lambda asked: returned(None)
+                (Code.SET_DEVICE, Code.SYNCHRONISE, Code.FREE_STREAM, Code.SET_STREAM),
+                lambda asked: returned(None),
             ),
         }
 
     def answer(self, data: bytes) -> bytes | None:
         """The answer to a packet; None if the client leaves."""
-        asked = Packet(data)
+        asked = ClientPacket(data)
         try:
             code = asked.number("i")
             if code == Code.SHUTDOWN:
@@ -68,7 +69,7 @@ class Session:
         except Exception as error:  # whatever a client sends, the next one finds the server as it was
             return raised(f"the request makes no sense: {type(error).__name__}: {error}")
 
-    def _begin(self, asked: Packet) -> bytes:
+    def _begin(self, asked: ClientPacket) -> bytes:
         version, wanted = asked.sized().decode(), asked.values()
         if version != VERSION:
             raise NpukitError(f"the client speaks version {version} of TVM's RPC, the server {VERSION}")
@@ -76,12 +77,12 @@ class Session:
             raise NpukitError("the server makes no sessions elsewhere")
         return returned(None)
 
-    def _function(self, asked: Packet) -> bytes:
+    def _function(self, asked: ClientPacket) -> bytes:
         (name,) = asked.values()
         found = self._functions.get(name)
         return returned(self._hold(found) if found else Handle(0))
 
-    def _call(self, asked: Packet) -> bytes:
+    def _call(self, asked: ClientPacket) -> bytes:
         function = self._of(asked.handle())
         if not callable(function):
             raise NpukitError("the handle is not that of a function")
@@ -98,13 +99,13 @@ class Session:
             return returned(int(Kind.NONE), None)
         if isinstance(result, str | bytes):
             return returned(int(Kind.STRING if isinstance(result, str) else Kind.BYTES), result)
-        return returned(int(Kind.MODULE if isinstance(result, Library) else Kind.FUNCTION), self._hold(result))
+        return returned(int(Kind.MODULE if isinstance(result, ClientModule) else Kind.FUNCTION), self._hold(result))
 
-    def _allocate(self, asked: Packet) -> bytes:
+    def _allocate(self, asked: ClientPacket) -> bytes:
         _, size, *_ = asked.values()
         return self._allocated(size)
 
-    def _allocate_shaped(self, asked: Packet) -> bytes:
+    def _allocate_shaped(self, asked: ClientPacket) -> bytes:
         tensor, *_ = asked.values()
         return self._allocated(tensor.bytes)
 
@@ -114,21 +115,21 @@ class Session:
             raise NpukitError(f"a client of this server has at most {MOST_BYTES:,} bytes")
         return returned(self._hold(bytearray(size)))
 
-    def _free(self, asked: Packet) -> bytes:
+    def _free(self, asked: ClientPacket) -> bytes:
         """A handle, or a device and a handle."""
         self._held.pop(asked.values()[-1].number, None)
         return returned(None)
 
-    def _copy_in(self, asked: Packet) -> bytes:
+    def _copy_in(self, asked: ClientPacket) -> bytes:
         tensor, size = asked.tensor(), asked.number("Q")
         self._part(tensor, size)[:] = asked.take(size)
         return returned(None)
 
-    def _copy_out(self, asked: Packet) -> bytes:
+    def _copy_out(self, asked: ClientPacket) -> bytes:
         tensor, size = asked.tensor(), asked.number("Q")
         return packet(Code.COPY_ACK, bytes(self._part(tensor, size)))
 
-    def _copy_among(self, asked: Packet) -> bytes:
+    def _copy_among(self, asked: ClientPacket) -> bytes:
         source, target, *_ = asked.values()
         self._part(target, source.bytes)[:] = bytes(self._part(source, source.bytes))
         return returned(None)

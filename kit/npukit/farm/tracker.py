@@ -8,7 +8,7 @@ import socket
 import struct
 from typing import Any
 
-from npukit.farm.address import Address
+from npukit.farm.address import HostPort
 
 _MAGIC = struct.pack("<i", 0x2F271)
 _PUT, _UPDATE_INFO, _PENDING = 3, 5, 7
@@ -21,7 +21,7 @@ _PATIENCE = 12
 class Tracker:
     """An entry in the tracker's list of servers, as long as this is open. An `OSError` if it does not answer."""
 
-    def __init__(self, address: Address, key: str, port: int) -> None:
+    def __init__(self, address: HostPort, key: str, port: int) -> None:
         self._key, self._port, self._missing = key, port, 0
         self._socket = socket.create_connection((address.host, address.port), _SECONDS)
         self._socket.sendall(_MAGIC)

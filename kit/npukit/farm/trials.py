@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from npukit.errors import NpukitError
-from npukit.farm.address import Address
+from npukit.farm.address import HostPort
 from npukit.measure.trial import Trial, run_trial
 from npukit.project.build_folder import REPORT, Build, load_build
 from npukit.project.folder_files import MOST_BYTES
@@ -35,7 +35,7 @@ def local(on: str | None) -> Iterator[Measurer]:
 
 
 @contextmanager
-def on_farm(tracker: Address, key: str) -> Iterator[Measurer]:
+def on_farm(tracker: HostPort, key: str) -> Iterator[Measurer]:
     """The boards stay taken until the context ends. Each gets every build that it measures."""
     from npukit.farm.client import all_boards
 

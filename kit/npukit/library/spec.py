@@ -28,7 +28,7 @@ WORD = 4
 
 
 @dataclass(frozen=True)
-class Region:
+class SpecRegion:
     """A stretch of a PE's SRAM, or of a chip's DRAM, that holds a tensor of the first frames."""
 
     name: str
@@ -78,7 +78,7 @@ def _memories(build: Build) -> Iterator[tuple[int, str]]:
             yield pe, memory_text(parts)
 
 
-def _regions(build: Build, plan: Plan, tensors: Sequence[str]) -> Iterator[tuple[int, int, Region]]:
+def _regions(build: Build, plan: Plan, tensors: Sequence[str]) -> Iterator[tuple[int, int, SpecRegion]]:
     """The buffers of tensors, with their frame and number: on the root PE, or in DRAM what a batch finds there."""
     root, net = plan.pes[0], build.net()
     stored = {buffer.name: buffer for buffer in plan.dram}
@@ -88,9 +88,9 @@ def _regions(build: Build, plan: Plan, tensors: Sequence[str]) -> Iterator[tuple
         for index, tensor in enumerate(tensors):
             name, size = in_frame(tensor, frame), net.tensor(tensor).bytes
             if name in stored:
-                yield frame, index, Region(name, DRAM + plan.home, stored[name].offset, size)
+                yield frame, index, SpecRegion(name, DRAM + plan.home, stored[name].offset, size)
             else:
-                yield frame, index, Region(name, root.pe, arena + root.buffer(name).offset, size)
+                yield frame, index, SpecRegion(name, root.pe, arena + root.buffer(name).offset, size)
 
 
 def memory_text(parts: Mapping[int, bytes]) -> str:

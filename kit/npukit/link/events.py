@@ -20,7 +20,7 @@ FRAME_END = 0xFFFF
 
 
 @dataclass(frozen=True)
-class Events:
+class PeEvents:
     """Events of a PE from number `first` on, of all that it has `written` since reset."""
 
     written: int
@@ -29,16 +29,16 @@ class Events:
 
 
 @dataclass(frozen=True)
-class ReadEvents(Request[Events]):
+class ReadEvents(Request[PeEvents]):
     """Reads a PE's events from number `first` on: as many as are still there and fit a packet."""
 
     kind, does = 15, "read its events"
     layout, told = "<I", ("first",)
     first: int
 
-    def parse(self, payload: bytes) -> Events:
+    def parse(self, payload: bytes) -> PeEvents:
         written, first = struct.unpack_from("<II", payload)
         found = tuple(Event(high << 32 | low, step) for low, high, step in struct.iter_unpack("<IHH", payload[8:]))
         if not min(self.first, written) <= first <= first + len(found) <= written:
             raise Malformed(f"events {first} to {first + len(found)} of {written}, when asked for {self.first} and on")
-        return Events(written, first, found)
+        return PeEvents(written, first, found)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.conversation import Begun, Conversation, NoAnswer, Refused
-from npukit.link.events import Events, ReadEvents
+from npukit.link.events import PeEvents, ReadEvents
 from npukit.link.fault import explain_fault
 from npukit.link.messages import (
     LINKED_PE,
@@ -220,7 +220,7 @@ class Session:
         """A PE's records of its `count` layers in the last observed run, which must have succeeded."""
         return self._collect(ReadLayers, count, pe)
 
-    def events(self, pe: int, first: int) -> Events:
+    def events(self, pe: int, first: int) -> PeEvents:
         """A PE's events from number `first` on: all that are still there."""
         ask = partial(self._conversation.ask, pe=pe)
         told = ask(ReadEvents(first))
@@ -232,7 +232,7 @@ class Session:
             if more.first != start + len(found):
                 start, found = more.first, []
             found += more.events
-        return Events(told.written, start, tuple(found))
+        return PeEvents(told.written, start, tuple(found))
 
     def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
         """Memory of a PE; of the one that has the link, only what it declares readable."""

@@ -18,7 +18,7 @@ from npukit.link.session import Session
 from npukit.measure.cases import Cases, sequences
 from npukit.measure.on_messages import sends, waits
 from npukit.measure.target import Target
-from npukit.measure.tiles import Tile, recorded_tiles
+from npukit.measure.tiles import RecordedTile, recorded_tiles
 from npukit.measure.validate import DEPLOYED, OBSERVED, differing_outputs, read_outputs, run_round, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
@@ -172,7 +172,7 @@ class _Measured:
 
     slowest: _Run
     interval: int
-    tiles: Sequence[Tile]
+    tiles: Sequence[RecordedTile]
 
 
 def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, progress: Progress) -> _Measured:
@@ -239,7 +239,7 @@ def _pes(run: _Run, npu_busy: Mapping[int, int], ports: Mapping[int, int]) -> tu
     return tuple(_pe_cost(pe, run, npu_busy.get(pe, 0), ports.get(pe, 0)) for pe in run.pes)
 
 
-def _npu_busy(tiles: Sequence[Tile], timeline: Timeline | None) -> Mapping[int, int]:
+def _npu_busy(tiles: Sequence[RecordedTile], timeline: Timeline | None) -> Mapping[int, int]:
     """The cycles of each PE's accelerators in a frame. Without a timeline, those of each command alone: in a frame
     messages make an accelerator wait for memory now and then."""
     busy = Tally[int]()
@@ -264,9 +264,9 @@ def _pe_cost(pe: int, run: _Run, npu_busy: int, send: int) -> PeCost:
     return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
 
 
-def _layer(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | None) -> LayerCost:
+def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], timeline: Timeline | None) -> LayerCost:
     """A layer's cycles on the PE that takes longest, and its instructions on all."""
-    by_pe: dict[int, list[Tile]] = {}
+    by_pe: dict[int, list[RecordedTile]] = {}
     for tile in tiles:
         if tile.step.op == op.name:
             by_pe.setdefault(tile.pe, []).append(tile)
@@ -288,7 +288,7 @@ def _with_messages(layers: Sequence[LayerCost], timeline: Timeline | None) -> tu
     return tuple(replace(each, wait=waited.get(each.name, 0), send=sent.get(each.name, 0)) for each in layers)
 
 
-def _cycles(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | None) -> int | None:
+def _cycles(target: Target, op: Op, tiles: Sequence[RecordedTile], timeline: Timeline | None) -> int | None:
     if timeline is not None:
         return timeline.layer_cycles().get(op.name, 0)
     return sum(tile.record.cycles for tile in tiles) if target.counts_cycles else None

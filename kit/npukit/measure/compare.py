@@ -14,7 +14,7 @@ _TOTALS = ("latency_cycles", "interval_cycles", "instructions")
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedFigure:
     """A figure of both; None where one does not have it."""
 
     name: str
@@ -39,9 +39,9 @@ def load_bench(path: Path) -> dict[str, Any]:
     return told
 
 
-def compare(old: dict[str, Any], new: Bench) -> list[Row]:
+def compare(old: dict[str, Any], new: Bench) -> list[ComparedFigure]:
     """The layers of both, in the new one's order, then the totals."""
     before = {layer["name"]: layer["cycles"] for layer in old["layers"]}
     after = {layer.name: layer.cycles for layer in new.layers}
-    layers = [Row(name, before.get(name), after.get(name)) for name in dict.fromkeys((*after, *before))]
-    return layers + [Row(name.replace("_", " "), old[name], getattr(new, name)) for name in _TOTALS]
+    layers = [ComparedFigure(name, before.get(name), after.get(name)) for name in dict.fromkeys((*after, *before))]
+    return layers + [ComparedFigure(name.replace("_", " "), old[name], getattr(new, name)) for name in _TOTALS]

@@ -14,7 +14,7 @@ from npukit.measure.calls import FRAME
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import write_inputs
 from npukit.plan.ir.plan import Compute, Join, PePlan, Restore, Send, Step, Wait
-from npukit.plan.predict.timeline import CORE, RESTORE, SEND, WAIT, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, RESTORE, SEND, WAIT, Timeline, TimeSlice
 from npukit.project.build_folder import Build
 
 _NO_MORE = 0xFFFF_FFFF
@@ -52,7 +52,7 @@ class _Noted:
             elif event.step == FRAME_END and begun is not None:
                 yield begun, event.cycle
 
-    def slices(self) -> Iterator[Slice]:
+    def slices(self) -> Iterator[TimeSlice]:
         """Each step until the next one begins; a step that was under way when the events end is left out.
 
         What begins no step of the plan belongs to the one before.
@@ -100,19 +100,19 @@ def _timeline(build: Build, noted: Sequence[_Noted]) -> Timeline:
     ).from_zero()
 
 
-def _pieces(noted: _Noted) -> Iterator[Slice]:
-    yield from (Slice(noted.plan.pe, CORE, FRAME, start, end) for start, end in noted.frames())
+def _pieces(noted: _Noted) -> Iterator[TimeSlice]:
+    yield from (TimeSlice(noted.plan.pe, CORE, FRAME, start, end) for start, end in noted.frames())
     yield from noted.slices()
 
 
-def _moved(piece: Slice, zero: int) -> Slice:
-    return Slice(piece.pe, piece.track, piece.name, piece.start - zero, piece.end - zero, piece.layer, piece.step)
+def _moved(piece: TimeSlice, zero: int) -> TimeSlice:
+    return TimeSlice(piece.pe, piece.track, piece.name, piece.start - zero, piece.end - zero, piece.layer, piece.step)
 
 
-def _slice(pe: int, first: int, steps: Sequence[Step], start: int, end: int) -> Slice:
+def _slice(pe: int, first: int, steps: Sequence[Step], start: int, end: int) -> TimeSlice:
     layers = list(dict.fromkeys(step.op for step in steps if isinstance(step, Compute)))
     only = layers[0] if len(layers) == 1 else ""
-    return Slice(pe, CORE, " + ".join(layers) or _title(steps[0]), start, end, only, first if layers else None)
+    return TimeSlice(pe, CORE, " + ".join(layers) or _title(steps[0]), start, end, only, first if layers else None)
 
 
 def _title(step: Step) -> str:

@@ -8,7 +8,7 @@ from npukit.errors import DoesNotFit
 from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
-from npukit.project.images.regions import CONSTANTS, Region, digest, regions_of, word_of
+from npukit.project.images.regions import CONSTANTS, LoadedRegion, digest, regions_of, word_of
 
 _WORD = 4
 _PIECE_BYTES = 1 << 20
@@ -29,7 +29,7 @@ def check_memory(session: Session, build: Build) -> int:
 def _explain(
     session: Session,
     build: Build,
-    region: Region,
+    region: LoadedRegion,
     start: int,
     piece: bytes,
     patches: dict[int, frozenset[tuple[int, int]]],
@@ -48,7 +48,7 @@ def _explain(
             )
 
 
-def _differing(session: Session, region: Region, address: int, data: bytes) -> Iterator[tuple[int, int, int]]:
+def _differing(session: Session, region: LoadedRegion, address: int, data: bytes) -> Iterator[tuple[int, int, int]]:
     """Address, content and former content of the words that differ, found by halving."""
     if session.digest(address, len(data), region.pe) == digest(data):
         return
@@ -60,9 +60,9 @@ def _differing(session: Session, region: Region, address: int, data: bytes) -> I
     yield from _differing(session, region, address + half, data[half:])
 
 
-def _regions(build: Build) -> Iterator[Region]:
+def _regions(build: Build) -> Iterator[LoadedRegion]:
     for image in build.images():
         yield from regions_of(image)
     dram = build.dram()
     for chip in build.manifest.chips if dram else ():
-        yield Region(DRAM_PE + chip, f"the DRAM of chip {chip}", CONSTANTS, 0, dram or b"")
+        yield LoadedRegion(DRAM_PE + chip, f"the DRAM of chip {chip}", CONSTANTS, 0, dram or b"")

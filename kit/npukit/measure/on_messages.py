@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Timeline, TimeSlice
 
 
 def waits(timeline: Timeline) -> dict[str, int]:
@@ -29,14 +29,14 @@ def _most(timeline: Timeline, function: str) -> dict[str, int]:
     return {layer: cycles // (len(timeline.frames) * timeline.together) for layer, cycles in most.items()}
 
 
-def _by_pe(timeline: Timeline) -> dict[int, list[Slice]]:
-    found: dict[int, list[Slice]] = defaultdict(list)
+def _by_pe(timeline: Timeline) -> dict[int, list[TimeSlice]]:
+    found: dict[int, list[TimeSlice]] = defaultdict(list)
     for piece in sorted(timeline.slices, key=lambda piece: piece.start):
         found[piece.pe].append(piece)
     return found
 
 
-def _around(pieces: Sequence[Slice], function: str) -> Iterator[tuple[str, int]]:
+def _around(pieces: Sequence[TimeSlice], function: str) -> Iterator[tuple[str, int]]:
     """Cycles in the function, and the layer they belong to: waiting to the next one begun, sending to the last."""
     waited, before = 0, ""
     for piece in pieces:

@@ -11,7 +11,7 @@ from typing import Any
 from npukit.board.noc import DRAM
 from npukit.measure.calls import FRAME
 from npukit.plan.ir.plan import Buffer, Plan
-from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Timeline, TimeSlice
 
 Event = dict[str, Any]
 
@@ -79,7 +79,7 @@ class _Writer:
             yield from (_title("thread", pe + 1, thread, name) for name, thread in threads.items())
         yield _title("process", _LINKS, 0, "links")
 
-    def _slice(self, piece: Slice) -> Event:
+    def _slice(self, piece: TimeSlice) -> Event:
         name = piece.layer if piece.layer and piece.track == CORE else piece.name
         category = _CATEGORIES.get(piece.name, "compute" if piece.layer else "runtime")
         more: Event = {"function": piece.name} if piece.track == CORE else {}

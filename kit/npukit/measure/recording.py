@@ -11,14 +11,14 @@ from itertools import cycle
 import numpy as np
 
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.trace_records import Kind, TraceRecords
+from npukit.emulator.trace_records import RecordKind, TraceRecords
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME, CallSites, call_sites
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import run_round, write_inputs
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Compute, Plan
-from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Timeline, TimeSlice
 from npukit.project.build_folder import Build
 
 _Span = tuple[int, int]
@@ -84,7 +84,7 @@ class _Reader:
         """Each PE's marks in the order of time: the cycles at which it came to addresses."""
         own = {
             pe: list(zip(marks["a"].tolist(), marks["start"].tolist(), strict=True))
-            for pe, marks in _by_pe(self.traced.of(Kind.MARK)).items()
+            for pe, marks in _by_pe(self.traced.of(RecordKind.MARK)).items()
         }
         return {pe: [*self.begun.get(pe, ()), *own.get(pe, ())] for pe in {**self.begun, **own}}
 
@@ -101,7 +101,7 @@ class _Reader:
     def work(self) -> dict[tuple[int, str], list[_Span]]:
         """The commands of each PE's accelerators."""
         found: dict[tuple[int, str], list[_Span]] = defaultdict(list)
-        for pe, which, start, end in _columns(self.traced.of(Kind.WORK), "pe", "a", "start", "end"):
+        for pe, which, start, end in _columns(self.traced.of(RecordKind.WORK), "pe", "a", "start", "end"):
             found[pe, self.accelerators[which]].append((start, end))
         return found
 
@@ -216,11 +216,11 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
     frames = list(seen.counted(root))
     zero = frames[0][0]
     slices = [
-        *(Slice(root, CORE, COUNTED_FRAME, start - zero, stop - zero) for start, stop in frames),
+        *(TimeSlice(root, CORE, COUNTED_FRAME, start - zero, stop - zero) for start, stop in frames),
         *_core_slices(plan, learnt, seen.calls, zero),
         *_accelerator_slices(plan, learnt, seen.work(), zero),
     ]
-    sleeps = _by_pe(seen.traced.of(Kind.SLEEP))
+    sleeps = _by_pe(seen.traced.of(RecordKind.SLEEP))
     return Timeline(
         model=net.name,
         board=build.board.name,
@@ -235,22 +235,22 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
     ).from_zero()
 
 
-def _core_slices(plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]], zero: int) -> Iterator[Slice]:
+def _core_slices(plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]], zero: int) -> Iterator[TimeSlice]:
     for pe in plan.pes:
         steps = {name: cycle(taken) for name, taken in learnt.calls[pe.pe].items()}
         for call in sorted(calls.get(pe.pe, ()), key=lambda call: call.start):
             step = next(steps[call.name]) if call.name in steps else None
             at = _layer(plan, pe.pe, step)
-            yield Slice(pe.pe, CORE, call.name, call.start - zero, call.end - zero, *at)
+            yield TimeSlice(pe.pe, CORE, call.name, call.start - zero, call.end - zero, *at)
 
 
 def _accelerator_slices(
     plan: Plan, learnt: _Learnt, work: Mapping[tuple[int, str], Sequence[_Span]], zero: int
-) -> Iterator[Slice]:
+) -> Iterator[TimeSlice]:
     for (pe, name), spans in work.items():
         for (start, end), step in zip(spans, cycle(learnt.work[pe, name])):
             layer, _, frame = _layer(plan, pe, step)
-            yield Slice(pe, name, layer, start - zero, end - zero, layer, step, frame)
+            yield TimeSlice(pe, name, layer, start - zero, end - zero, layer, step, frame)
 
 
 def _layer(plan: Plan, pe: int, step: int | None) -> tuple[str, int | None, int]:
@@ -267,13 +267,13 @@ def _spans(records: np.ndarray, zero: int) -> Iterator[_Span]:
 
 
 def _movements(traced: TraceRecords, zero: int) -> Iterator[Movement]:
-    records = traced.of(Kind.TRANSFER)
+    records = traced.of(RecordKind.TRANSFER)
     names = "a", "b", "c", "start", "end", "pe", "queued"
     for source, target, size, start, end, sender, queued in _columns(records, *names):
         yield Movement(source, target, size, start - zero, end - zero, sender, start - queued - zero)
 
 
 def _links(traced: TraceRecords, zero: int) -> Iterator[LinkUse]:
-    records = traced.of(Kind.LINK)
+    records = traced.of(RecordKind.LINK)
     for source, target, lane, size, start, end in _columns(records, "pe", "a", "b", "c", "start", "end"):
         yield LinkUse(source, target, lane, size, start - zero, end - zero)

@@ -14,7 +14,7 @@ from npukit.plan.multi_chip import twin
 
 
 @dataclass(frozen=True)
-class Tile:
+class RecordedTile:
     """A part of an op's output, computed by one PE, and what the device recorded of it.
 
     `like` is the PE of the plan that stands where it stands, and `frame` counts over all chips.
@@ -32,18 +32,18 @@ class Tile:
         return 0 if self.step.engine == CORE else self.record.asleep
 
 
-def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[Tile]:
+def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[RecordedTile]:
     """Every tile of every layer on every PE in the last observed run; what is wrong first comes first."""
     places = {op.name: place for place, op in enumerate(net.ops)}
     tiles = [tile for number in range(len(plan.chips)) for tile in _of_chip(session, board, plan, number)]
     return sorted(tiles, key=lambda tile: places[tile.step.op])
 
 
-def _of_chip(session: Session, board: Board, plan: Plan, number: int) -> Iterator[Tile]:
+def _of_chip(session: Session, board: Board, plan: Plan, number: int) -> Iterator[RecordedTile]:
     for pe in plan.pes:
         yield from _of_pe(session, twin(board, pe.pe, plan.home, plan.chips[number]), pe, number * plan.frames)
 
 
-def _of_pe(session: Session, number: int, like: PePlan, first_frame: int) -> Iterator[Tile]:
+def _of_pe(session: Session, number: int, like: PePlan, first_frame: int) -> Iterator[RecordedTile]:
     for step, record in zip(like.tiles, session.layers(number, len(like.tiles)), strict=True):
-        yield Tile(number, step, record, like.pe, first_frame + step.frame)
+        yield RecordedTile(number, step, record, like.pe, first_frame + step.frame)

@@ -42,7 +42,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Filter:
+class LayerWeights:
     """A layer of weights with a weight for each pair of channels, or one for each channel where it is `depthwise`.
 
     The last axis of the weights are channels of the input. Those of the output are the first one, or the last.
@@ -63,7 +63,7 @@ class Filter:
         return tuple(axes[:-1] if self.depthwise else axes[1:])
 
 
-def filter_of(net: Net, op: Op) -> Filter | None:
+def filter_of(net: Net, op: Op) -> LayerWeights | None:
     """The op as a filter of int8; None if it is none, or has groups, several rows of inputs, or dilated planes."""
     attributes, weights = op.attributes, net.constant(op, 1)
     if not isinstance(attributes, Conv2d | DepthwiseConv2d | Dense) or weights is None or not _is_single(net, op):
@@ -80,7 +80,7 @@ def filter_of(net: Net, op: Op) -> Filter | None:
     values = np.zeros(shape[-1 if depthwise else 0], np.int64) if bias is None else bias.astype(np.int64)
     padded = not isinstance(attributes, Dense) and any(attributes.padding)
     zero = quantization(net, op.inputs[0]).zero_point
-    return Filter(op, weights, values, zero, attributes.clamp, depthwise, padded)
+    return LayerWeights(op, weights, values, zero, attributes.clamp, depthwise, padded)
 
 
 def passes_on(net: Net, op: Op) -> bool:
@@ -118,7 +118,7 @@ def value_ranges(net: Net) -> dict[str, Range]:
     return found
 
 
-def accumulators(made: Filter, given: Range | None) -> Range:
+def accumulators(made: LayerWeights, given: Range | None) -> Range:
     """The sums of each output channel, bias included, of an input of that range."""
     low, high = _centred(made, given)
     wide = made.weights.astype(np.int64)
@@ -126,7 +126,7 @@ def accumulators(made: Filter, given: Range | None) -> Range:
     return Range(least.sum(made.reduced) + made.bias, most.sum(made.reduced) + made.bias)
 
 
-def _centred(made: Filter, given: Range | None) -> tuple[np.ndarray, np.ndarray]:
+def _centred(made: LayerWeights, given: Range | None) -> tuple[np.ndarray, np.ndarray]:
     """The interval of input less zero point, with zero where padding brings it in."""
     channels = made.weights.shape[-1]
     known = given.repeated(channels) if given else Range.full(channels)
@@ -134,7 +134,7 @@ def _centred(made: Filter, given: Range | None) -> tuple[np.ndarray, np.ndarray]
     return (np.minimum(low, 0), np.maximum(high, 0)) if made.padded else (low, high)
 
 
-def _output_range(net: Net, made: Filter, given: Range | None) -> Range:
+def _output_range(net: Net, made: LayerWeights, given: Range | None) -> Range:
     """The interval of each output channel: requantisation never decreases, so the ends map to the ends."""
     sums = accumulators(made, given)
     low, high = (_requantized(net, made.op, each) for each in (sums.low, sums.high))

@@ -34,7 +34,7 @@ Found = TypeVar("Found", bound=HasNet)
 
 
 @dataclass(frozen=True)
-class Trial(Generic[Found]):
+class EnergyTrial(Generic[Found]):
     """A plan, and what a frame takes at the voltage where that is least; None if none reaches the rate."""
 
     found: Found
@@ -64,9 +64,9 @@ def least_energy(
 
 def _compared(
     board: Board, most: int, frames_per_second: float | None, plans: Callable[[int], Iterator[Found]]
-) -> list[Trial[Found]]:
+) -> list[EnergyTrial[Found]]:
     """The plans on more and more PEs, until that brings nothing any more."""
-    trials = list[Trial[Found]]()
+    trials = list[EnergyTrial[Found]]()
     idle = 0
     for pes in _doubled(most):
         before = min(map(_merit, trials), default=(inf, inf))
@@ -78,7 +78,7 @@ def _compared(
     return trials
 
 
-def _merit(trial: Trial[Found]) -> tuple[float, float]:
+def _merit(trial: EnergyTrial[Found]) -> tuple[float, float]:
     """Less is better; where the rate is missed, time counts."""
     return trial.energy.microjoules if trial.energy else inf, trial.found.plan.predicted.interval_cycles
 
@@ -91,6 +91,6 @@ def _doubled(most: int) -> Iterator[int]:
     yield most
 
 
-def _trial(board: Board, found: Found, frames_per_second: float | None) -> Trial[Found]:
+def _trial(board: Board, found: Found, frames_per_second: float | None) -> EnergyTrial[Found]:
     energies = predicted_energies(board, found.net, found.plan, frames_per_second)
-    return Trial(found, min(energies, key=lambda each: each.microjoules, default=None))
+    return EnergyTrial(found, min(energies, key=lambda each: each.microjoules, default=None))

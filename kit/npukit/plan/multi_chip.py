@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from npukit.board.board import Board, Grid, Mesh
 from npukit.plan.ir.plan import Plan, Predicted
-from npukit.plan.predict.noc import Network
+from npukit.plan.predict.noc import Links
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.routes import Routes
 
@@ -83,7 +83,7 @@ def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
 
 def _words_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
     """The cycles from the root's start message to the leaders of the others until the last of them has answered."""
-    network, leaders = Network(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
+    network, leaders = Links(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
     told = network.carry(DOORBELL_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
     answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in told.items())
     return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], _SIGNAL_FLITS).arrived[root] for at, pe in answers)

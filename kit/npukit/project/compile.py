@@ -16,7 +16,7 @@ from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
 from npukit.progress import Progress, Silent
 from npukit.project.check import check_fits, check_image, constant_bytes, free_bytes, program_bytes, variable_bytes
-from npukit.project.files import Project, Role, Unit
+from npukit.project.files import Project, ProjectRole, Unit
 from npukit.project.images.elf import Elf
 from npukit.project.images.stack import StackReport, stack_bound
 from npukit.project.layout import MemoryLayout, memory_layout
@@ -78,7 +78,7 @@ def build_images(
         return [_built(build, role, layouts, images) for role in roles]
 
 
-def _built(build: _Build, role: Role, layouts: Layouts, images: Path) -> BuiltImage:
+def _built(build: _Build, role: ProjectRole, layouts: Layouts, images: Path) -> BuiltImage:
     project, elf = build.project, images / f"{role.image}.elf"
     stack = build.measure(role)
     layout = _layout(project.board, role, stack.bytes)
@@ -95,7 +95,9 @@ def _built(build: _Build, role: Role, layouts: Layouts, images: Path) -> BuiltIm
     return BuiltImage(role.number, role.pes, elf, binary, own, layout, _memory_use(layout, linked), stack)
 
 
-def _write_own(project: Project, role: Role, layouts: Layouts, layout: MemoryLayout, linked: Elf, path: Path) -> None:
+def _write_own(
+    project: Project, role: ProjectRole, layouts: Layouts, layout: MemoryLayout, linked: Elf, path: Path
+) -> None:
     """Into the project, from where `make` takes it, and beside the image."""
     constants = linked.sections.get(".constants")
     addresses = Addresses(layout, constants.address if constants else layout.own.start, project.activations)
@@ -105,7 +107,7 @@ def _write_own(project: Project, role: Role, layouts: Layouts, layout: MemoryLay
     path.write_bytes(data)
 
 
-def _layout(board: Board, role: Role, stack_bytes: int) -> MemoryLayout:
+def _layout(board: Board, role: ProjectRole, stack_bytes: int) -> MemoryLayout:
     return memory_layout(
         board.seen_by(role.pes[0]), role.constant_bytes, role.activation_bytes, stack_bytes, role.own.bytes
     )
@@ -157,7 +159,7 @@ class _Build:
         self._run(command, "compile the questions about structs")
         return answers(asked, output)
 
-    def measure(self, role: Role) -> StackReport:
+    def measure(self, role: ProjectRole) -> StackReport:
         """Link with room to spare; see that the real memories have room too, and how much stack the program needs."""
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
         roomy = replace(self.project, board=_roomy(self.project.board))
@@ -168,7 +170,7 @@ class _Build:
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
         return stack
 
-    def link(self, role: Role, script: Path, elf: Path) -> None:
+    def link(self, role: ProjectRole, script: Path, elf: Path) -> None:
         self._run(self.toolchain.link_command(self._core, self._objects(role), script, elf), f"link {role.image}")
 
     def _compile(self, job: tuple[Unit, PurePosixPath | None]) -> None:
@@ -184,7 +186,7 @@ class _Build:
     def _core(self) -> CoreType:
         return self.project.board.core.type
 
-    def _objects(self, role: Role) -> list[Path]:
+    def _objects(self, role: ProjectRole) -> list[Path]:
         return [self._object(unit) for unit in self.project.image_units(role)]
 
     def _object(self, unit: Unit) -> Path:

@@ -30,7 +30,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Role:
+class ProjectRole:
     """One program of the project: the PEs that run it, its folder of generated C, its linker script.
 
     `serves_host`: the PE that the host talks to about the network is among its PEs.
@@ -78,17 +78,17 @@ class Project:
 
     folder: Path
     board: Board
-    roles: tuple[Role, ...]
+    roles: tuple[ProjectRole, ...]
 
     def firmware_units(self) -> list[Unit]:
         """All of the firmware."""
         return [Unit(source, _tuning(source)) for source in self._sources(PurePosixPath("firmware"))]
 
-    def net_units(self, role: Role) -> list[Unit]:
+    def net_units(self, role: ProjectRole) -> list[Unit]:
         """The role's generated code."""
         return [Unit(source, "speed") for source in self._sources(role.net)]
 
-    def image_units(self, role: Role) -> list[Unit]:
+    def image_units(self, role: ProjectRole) -> list[Unit]:
         """The units linked into the role's image: the firmware with one of its mains, and the generated code."""
         mains = {unit.source for unit in self.firmware_units() if unit.source.name.startswith("main")}
         others = {_MAIN_WORKER} if role.serves_host else mains - {_MAIN_WORKER}
@@ -116,15 +116,15 @@ class Project:
 _MAIN_WORKER = PurePosixPath("firmware/main_worker.c")
 
 
-def roles_of(sources: Sequence[Sources], network_pe: int) -> tuple[Role, ...]:
+def roles_of(sources: Sequence[Sources], network_pe: int) -> tuple[ProjectRole, ...]:
     """The roles in the order of their numbers; a single one lives in the project's top folder."""
     alone = len(sources) == 1
     return tuple(_role(each, alone, network_pe) for each in sorted(sources, key=lambda each: each.role))
 
 
-def _role(sources: Sources, alone: bool, network_pe: int) -> Role:
+def _role(sources: Sources, alone: bool, network_pe: int) -> ProjectRole:
     number = sources.role
-    return Role(
+    return ProjectRole(
         number=number,
         pes=sources.pes,
         serves_host=network_pe in sources.pes,

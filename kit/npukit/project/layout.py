@@ -18,7 +18,7 @@ STACK_ALIGNMENT = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class Section:
     """A section of the image. Without an address it follows what stands before it in its memory."""
 
     memory: Memory
@@ -43,10 +43,10 @@ class MemoryLayout:
 
     code: Memory
     variables: Memory
-    constants: Place
-    activations: Place
-    stack: Place
-    own: Place
+    constants: Section
+    activations: Section
+    stack: Section
+    own: Section
     """The own data, in which PEs of the program differ."""
 
     @property
@@ -77,13 +77,13 @@ def memory_layout(
     """The layout for sections of these sizes. Whether it all fits is for `check_fits` to say, with the code's size."""
     code, data = board.memory_for("code"), board.memory_for("activations")
     stack_memory, constants_memory = board.memory_for("stack"), board.memory_for("constants")
-    activations = Place(data, activation_bytes, activation_address(board, activation_bytes))
-    own = Place(data, own_bytes, _down(activations.start, own_bytes, SECTION_ALIGNMENT))
+    activations = Section(data, activation_bytes, activation_address(board, activation_bytes))
+    own = Section(data, own_bytes, _down(activations.start, own_bytes, SECTION_ALIGNMENT))
     beside_activations = constants_memory == data
     address = _down(own.start, constant_bytes, SECTION_ALIGNMENT) if beside_activations else None
     ceiling = stack_memory.end if stack_memory != data else address if address is not None else own.start
-    stack = Place(stack_memory, stack_bytes, _down(ceiling, stack_bytes, STACK_ALIGNMENT))
-    constants = Place(constants_memory, constant_bytes, address)
+    stack = Section(stack_memory, stack_bytes, _down(ceiling, stack_bytes, STACK_ALIGNMENT))
+    constants = Section(constants_memory, constant_bytes, address)
     return MemoryLayout(code, data, constants, activations, stack, own)
 
 

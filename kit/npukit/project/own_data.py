@@ -9,7 +9,7 @@ from struct import Struct
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 from npukit.parallel import in_order, shares
 from npukit.project.layout import MemoryLayout
-from npukit.project.struct_layouts import Layouts, Member, Place, Questions, questions
+from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Questions, questions
 
 WORD = 4
 
@@ -67,7 +67,7 @@ _LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 def _form(shape: Shape, layouts: Layouts) -> _Form:
     struct, names = shape
-    words = [Place(WORD * index, WORD) for index in range(len(names))]
+    words = [MemberPlace(WORD * index, WORD) for index in range(len(names))]
     places = [layouts.members[Member(struct, name)] for name in names] if struct else words
     order = sorted(range(len(places)), key=lambda index: places[index].offset)
     first = places[order[0]].offset if order else 0

@@ -18,7 +18,7 @@ from npukit.codegen.names import comment_text, foreign_arena, macro, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
-from npukit.project.files import Coresident, Project, Role, roles_of
+from npukit.project.files import Coresident, Project, ProjectRole, roles_of
 from npukit.project.hal import FOLDER, copy_hal
 from npukit.project.layout import MemoryLayout
 from npukit.templates import templates_in
@@ -93,7 +93,7 @@ def render_link_script(board: Board, layout: MemoryLayout, neighbours: Mapping[s
     _write(path, "link.ld.j2", board=board, layout=layout, neighbours=neighbours)
 
 
-def neighbours_of(project: Project, role: Role) -> dict[str, int]:
+def neighbours_of(project: Project, role: ProjectRole) -> dict[str, int]:
     """The activations that the role's program knows by name, and their addresses."""
     return {foreign_arena(pe): project.activations[pe] for pe in role.foreign_pes}
 

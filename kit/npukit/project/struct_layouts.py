@@ -21,7 +21,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Place:
+class MemberPlace:
     """The place of a member in its struct."""
 
     offset: int
@@ -48,7 +48,7 @@ class Questions:
 class Layouts:
     """The answers."""
 
-    members: dict[Member, Place]
+    members: dict[Member, MemberPlace]
     constants: dict[str, int]
 
 
@@ -63,7 +63,7 @@ def questions(members: Iterable[Member], constants: Iterable[str], headers: Iter
 def answers(asked: Questions, object_file: Path) -> Layouts:
     """Read back from the compiled file."""
     words = _words(object_file)
-    places = [Place(*words[2 * index : 2 * index + 2]) for index in range(len(asked.members))]
+    places = [MemberPlace(*words[2 * index : 2 * index + 2]) for index in range(len(asked.members))]
     rest = words[2 * len(places) :]
     return Layouts(
         dict(zip(asked.members, places, strict=True)),

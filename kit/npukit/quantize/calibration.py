@@ -16,7 +16,7 @@ LABELS = "labels"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedInput:
     """An input of the model."""
 
     name: str
@@ -39,7 +39,7 @@ class Calibration:
         return ([array[case] for array in self.inputs] for case in range(self.count))
 
 
-def load_calibration(path: Path, wanted: Sequence[Wanted]) -> Calibration:
+def load_calibration(path: Path, wanted: Sequence[WantedInput]) -> Calibration:
     """`in0`, `in1`, ... and perhaps `labels` of an npz file, or of all those in a folder."""
     files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
     if not files:
@@ -50,7 +50,7 @@ def load_calibration(path: Path, wanted: Sequence[Wanted]) -> Calibration:
     return Calibration(inputs, np.concatenate(labels) if len(labels) == len(parts) else None)
 
 
-def _load(path: Path, wanted: Sequence[Wanted]) -> Calibration:
+def _load(path: Path, wanted: Sequence[WantedInput]) -> Calibration:
     arrays = load_arrays(path)
     inputs = tuple(_input(arrays, path, f"in{index}", each) for index, each in enumerate(wanted))
     if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
@@ -58,7 +58,7 @@ def _load(path: Path, wanted: Sequence[Wanted]) -> Calibration:
     return Calibration(inputs, labels_of(arrays, path, len(inputs[0])))
 
 
-def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) -> np.ndarray:
+def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: WantedInput) -> np.ndarray:
     if key not in arrays:
         tries = [f"numpy.savez(FILE, {key}=...)", f"it has: {', '.join(sorted(arrays)) or 'nothing'}"]
         raise NpukitError(f"{path} has no array {key} for the input {wanted.name}", tries=tries)

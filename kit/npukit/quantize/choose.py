@@ -10,7 +10,7 @@ from npukit.net.importer.expressions import callee, shape_of
 from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
 from npukit.net.tensor import Quantization
 from npukit.quantize.function import count_reads, variables
-from npukit.quantize.observe import Range
+from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 from npukit.quantize.scales import held, of_activation
 
@@ -24,7 +24,7 @@ AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 
 
 def choose(
-    points: Points, ranges: Mapping[Any, Range], given: Mapping[Any, Quantization] = {}
+    points: Points, ranges: Mapping[Any, ObservedRange], given: Mapping[Any, Quantization] = {}
 ) -> dict[Any, Quantization]:
     """The quantisation of each of the points' quantised variables; of some it is given."""
     chosen: dict[Any, Quantization] = {}
@@ -42,7 +42,7 @@ def choose(
     return chosen | _parts_as_wholes(points, chosen)
 
 
-def of_range(points: Points, variable: Any, around: Range) -> Quantization:
+def of_range(points: Points, variable: Any, around: ObservedRange) -> Quantization:
     """The quantisation of values around zero, with scales that the quantizer allows."""
     return held(points.quantizer, variable.name, shape_of(variable), of_activation(around))
 
@@ -56,9 +56,9 @@ def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization])
     return parts.pop() if len(parts) == 1 else None
 
 
-def _alike(ranges: Mapping[Any, Range]) -> dict[Any, Range]:
+def _alike(ranges: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
     """Variables that an importer named alike have one range: that of all of them together."""
-    whole: dict[str, Range] = {}
+    whole: dict[str, ObservedRange] = {}
     for variable, around in ranges.items():
         name = group(variable.name)
         if name:

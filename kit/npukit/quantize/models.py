@@ -26,11 +26,11 @@ from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.importer.given import has_given
 from npukit.net.net import Net
 from npukit.net.passes.states import Pair, with_states
-from npukit.quantize.calibration import Calibration, Wanted, load_calibration
+from npukit.quantize.calibration import Calibration, WantedInput, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import of_range
 from npukit.quantize.function import outputs, parameters
-from npukit.quantize.observe import Range, extremes, percentiles, runner
+from npukit.quantize.observe import ObservedRange, extremes, percentiles, runner
 from npukit.quantize.patterns import Patterns, matched
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
@@ -44,7 +44,7 @@ CUT = {"minmax": 0.0, "percentile": 1e-4}
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnImport:
     """The part of plug-ins in the import (`accel/interface.py`): Relax passes, quantizers, patterns."""
 
     relax: Sequence[Callable[[IRModule], IRModule]] = ()
@@ -72,7 +72,7 @@ def load_model(
     in_file_types: bool = False,
     in_float: bool = False,
     keep_float: Sequence[str] = (),
-    own: Own = Own(),
+    own: OwnImport = OwnImport(),
 ) -> Loaded:
     """The network of a model file, with what is declared of its inputs and outputs compiled into it.
 
@@ -115,7 +115,7 @@ def _loaded(
     sensed: tuple[Declared, Layout],
     in_float: bool,
     keep_float: Sequence[str],
-    own: Own,
+    own: OwnImport,
 ) -> Loaded:
     """The network as the file has it, or quantised."""
     name = name_of(path)
@@ -133,7 +133,7 @@ def _loaded(
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
     kept = {state.input for state in states_of(module)}
     given = (each for place, each in enumerate(parameters(module)) if place not in kept)
-    wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in given]
+    wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in given]
     data, quantizer = _sensed(calibration, wanted, *sensed, name), in_turn(own.quantizers)
     return quantize_module(module, name, data, CUT[ranges], keep_float, quantizer, own.patterns)
 
@@ -144,7 +144,7 @@ def _as_it_is(module: IRModule, name: str, patterns: Patterns) -> Net:
     return net_from_relax(read, name, matched=matched(read, patterns))
 
 
-def _sensed(path: Path, wanted: Sequence[Wanted], declared: Declared, layout: Layout, name: str) -> Calibration:
+def _sensed(path: Path, wanted: Sequence[WantedInput], declared: Declared, layout: Layout, name: str) -> Calibration:
     """The calibration data as the model sees them; the file has them as the sensor gives them."""
     known = by_name(declared.input, name, [each.name for each in wanted])
     sensed = [_as_sensed(each, known[each.name], layout) if each.name in known else each for each in wanted]
@@ -156,8 +156,8 @@ def _sensed(path: Path, wanted: Sequence[Wanted], declared: Declared, layout: La
     return replace(data, inputs=seen)
 
 
-def _as_sensed(wanted: Wanted, declared: SensorInput, layout: Layout) -> Wanted:
-    return Wanted(wanted.name, sensor_shape(declared, wanted.shape, layout), declared.type or wanted.dtype)
+def _as_sensed(wanted: WantedInput, declared: SensorInput, layout: Layout) -> WantedInput:
+    return WantedInput(wanted.name, sensor_shape(declared, wanted.shape, layout), declared.type or wanted.dtype)
 
 
 def quantize_module(
@@ -215,7 +215,7 @@ def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model
     return [known[name] for name in names]
 
 
-def _ranges(run: Any, data: Calibration, cut: float) -> list[Range]:
+def _ranges(run: Any, data: Calibration, cut: float) -> list[ObservedRange]:
     whole = extremes(map(run, data.cases()))
     return percentiles(map(run, data.cases()), whole, cut) if cut else whole
 

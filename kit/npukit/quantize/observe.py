@@ -28,17 +28,17 @@ Processors and their mathematical functions differ in the last of 24 bits. A ran
 
 
 @dataclass(frozen=True)
-class Range:
+class ObservedRange:
     low: float
     high: float
 
-    def joined(self, other: Range) -> Range:
-        return Range(min(self.low, other.low), max(self.high, other.high))
+    def joined(self, other: ObservedRange) -> ObservedRange:
+        return ObservedRange(min(self.low, other.low), max(self.high, other.high))
 
     @property
-    def steady(self) -> Range:
+    def steady(self) -> ObservedRange:
         """The range with its ends moved outwards to few bits, so that it is the same on every machine."""
-        return Range(-_upwards(-self.low), _upwards(self.high))
+        return ObservedRange(-_upwards(-self.low), _upwards(self.high))
 
 
 def _upwards(end: float) -> float:
@@ -71,16 +71,16 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
     return run
 
 
-def extremes(runs: Iterator[list[np.ndarray]]) -> list[Range]:
+def extremes(runs: Iterator[list[np.ndarray]]) -> list[ObservedRange]:
     """The range from the smallest to the largest value of each variable, in few bits."""
-    seen: list[Range] = []
+    seen: list[ObservedRange] = []
     for values in runs:
-        now = [Range(float(value.min()), float(value.max())) for value in values]
+        now = [ObservedRange(float(value.min()), float(value.max())) for value in values]
         seen = [before.joined(after) for before, after in zip(seen, now, strict=True)] if seen else now
     return [each.steady for each in seen]
 
 
-def percentiles(runs: Iterator[list[np.ndarray]], whole: Sequence[Range], cut: float) -> list[Range]:
+def percentiles(runs: Iterator[list[np.ndarray]], whole: Sequence[ObservedRange], cut: float) -> list[ObservedRange]:
     """The ranges without the fraction `cut` of all values at either end."""
     counts = [np.zeros(BINS, np.int64) for _ in whole]
     for values in runs:
@@ -89,9 +89,9 @@ def percentiles(runs: Iterator[list[np.ndarray]], whole: Sequence[Range], cut: f
     return [_trimmed(count, around, cut) for count, around in zip(counts, whole, strict=True)]
 
 
-def _trimmed(count: np.ndarray, around: Range, cut: float) -> Range:
+def _trimmed(count: np.ndarray, around: ObservedRange, cut: float) -> ObservedRange:
     edges = np.linspace(around.low, around.high, BINS + 1)
     below = np.concatenate([[0], np.cumsum(count)]) / count.sum()
     low = edges[np.searchsorted(below, cut, side="right") - 1]
     high = edges[np.searchsorted(below, 1 - cut, side="left")]
-    return Range(float(low), float(high))
+    return ObservedRange(float(low), float(high))

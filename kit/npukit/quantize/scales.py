@@ -10,7 +10,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization, Tensor
-from npukit.quantize.observe import Range
+from npukit.quantize.observe import ObservedRange
 
 STEPS = 255
 LARGEST_WEIGHT = 127
@@ -86,7 +86,7 @@ def integers(
     return quantised(values, made.quantization, made.dtype), made.quantization
 
 
-def of_activation(around: Range) -> Quantization:
+def of_activation(around: ObservedRange) -> Quantization:
     """int8 with one zero point; zero is always a number it has."""
     low, high = min(around.low, 0.0), max(around.high, 0.0)
     scale = float(np.float32(max((high - low) / STEPS, SMALLEST_SCALE)))
@@ -110,7 +110,7 @@ def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> 
 
 
 def of_constant(value: np.ndarray) -> Quantization:
-    return of_activation(Range(float(value.min()), float(value.max())))
+    return of_activation(ObservedRange(float(value.min()), float(value.max())))
 
 
 def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8") -> np.ndarray:

@@ -15,7 +15,7 @@ from npukit.net.importer.expressions import callee
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import foldable
 from npukit.quantize.function import outputs, variables
-from npukit.quantize.observe import Range, Run
+from npukit.quantize.observe import ObservedRange, Run
 from npukit.quantize.points import Points
 
 LEAST = 2.0**-8
@@ -56,7 +56,7 @@ def _is_dense(points: Points, variable: Any) -> bool:
     return _is_foldable(points.values.get(variable if inside is None else inside))
 
 
-def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, Range]]:
+def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, ObservedRange]]:
     """The factors, and the ranges of what is quantised once divided, by the largest magnitudes of their channels.
 
     Those of `shared` are left half of their differences, as the weights that take the factors in get the other half.
@@ -64,7 +64,7 @@ def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Fa
     largest = {variable: max(float(peak.max()), LEAST) for variable, peak in peaks.items()}
     factors = {variable: np.maximum(peak / largest[variable], LEAST) for variable, peak in peaks.items()}
     factors |= {variable: np.sqrt(factors[variable]) for variable in shared}
-    return factors, {variable: Range(-end, end).steady for variable, end in largest.items()}
+    return factors, {variable: ObservedRange(-end, end).steady for variable, end in largest.items()}
 
 
 def channel_peaks(run: Run, order: Sequence[Any], wanted: Sequence[Any], data: Calibration) -> dict[Any, np.ndarray]:
@@ -74,4 +74,7 @@ def channel_peaks(run: Run, order: Sequence[Any], wanted: Sequence[Any], data: C
         for variable, place in zip(wanted, places, strict=True):
             now = np.abs(values[place]).max(axis=tuple(range(values[place].ndim - 1)))
             peaks[variable] = np.maximum(peaks[variable], now) if variable in peaks else now
-    return {variable: np.array([Range(0, float(end)).steady.high for end in peak]) for variable, peak in peaks.items()}
+    return {
+        variable: np.array([ObservedRange(0, float(end)).steady.high for end in peak])
+        for variable, peak in peaks.items()
+    }

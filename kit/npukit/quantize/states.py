@@ -16,7 +16,7 @@ from npukit.net.tensor import Quantization
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.choose import choose
 from npukit.quantize.function import outputs, parameters
-from npukit.quantize.observe import Range, runner
+from npukit.quantize.observe import ObservedRange, runner
 from npukit.quantize.points import Points
 
 Names = Sequence[tuple[str, str]]
@@ -70,7 +70,9 @@ def _frames(run: Any, data: Calibration, states: Sequence[StatePair], count: int
         held = run(frame)
 
 
-def choose_tied(points: Points, ranges: Mapping[Any, Range], states: Sequence[StatePair]) -> dict[Any, Quantization]:
+def choose_tied(
+    points: Points, ranges: Mapping[Any, ObservedRange], states: Sequence[StatePair]
+) -> dict[Any, Quantization]:
     """The quantisation of each variable, that of a state the one of what becomes of it."""
     inputs, results = parameters(points.module), outputs(points.module)
     pairs = [(inputs[state.input], points.origin(results[state.output])) for state in states]

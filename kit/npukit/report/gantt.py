@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Timeline, TimeSlice
 
 MOST_ROWS = 32
 WIDTH = 1000
@@ -28,7 +28,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Row:
+class GanttRow:
     """A PE: the bars of its accelerators above those of its core."""
 
     pe: int
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Gantt:
-    rows: tuple[Row, ...]
+    rows: tuple[GanttRow, ...]
     of: int
     """PEs that the network runs on; more than there are rows, perhaps."""
     cycles: int
@@ -56,13 +56,13 @@ def gantt(timeline: Timeline) -> Gantt:
     return Gantt(rows, len(pes), timeline.end, tuple(_ticks(timeline.end, scale)))
 
 
-def _row(pe: int, slices: Sequence[Slice], scale: float, several: bool) -> Row:
+def _row(pe: int, slices: Sequence[TimeSlice], scale: float, several: bool) -> GanttRow:
     core = [s for s in slices if s.track == CORE and (s.layer or s.name in _KINDS)]
     accelerators = [s for s in slices if s.track != CORE]
-    return Row(pe, tuple(_bars(accelerators, scale, several)), tuple(_bars(core, scale, several)))
+    return GanttRow(pe, tuple(_bars(accelerators, scale, several)), tuple(_bars(core, scale, several)))
 
 
-def _bars(slices: Iterable[Slice], scale: float, several: bool) -> Iterator[Bar]:
+def _bars(slices: Iterable[TimeSlice], scale: float, several: bool) -> Iterator[Bar]:
     reached = -1.0
     for piece in sorted(slices, key=lambda piece: piece.start):
         x, width = piece.start * scale, piece.cycles * scale
@@ -73,17 +73,17 @@ def _bars(slices: Iterable[Slice], scale: float, several: bool) -> Iterator[Bar]
         yield Bar(round(x, 2), round(max(width, _LEAST_WIDTH), 2), _kind(piece), _label(piece, width), title)
 
 
-def _kind(piece: Slice) -> str:
+def _kind(piece: TimeSlice) -> str:
     if piece.track != CORE:
         return "npu"
     return "cpu" if piece.layer else _KINDS.get(piece.name, "other")
 
 
-def _label(piece: Slice, width: float) -> str:
+def _label(piece: TimeSlice, width: float) -> str:
     return piece.layer if width >= _LABEL_WIDTH else ""
 
 
-def _title(piece: Slice, several: bool) -> str:
+def _title(piece: TimeSlice, several: bool) -> str:
     what = piece.layer or _KINDS.get(piece.name, piece.name)
     what += f" of frame {piece.frame}" if several and piece.layer else ""
     return f"PE {piece.pe}, {piece.track}: {what}, {piece.cycles:,} cycles from {piece.start:,}"

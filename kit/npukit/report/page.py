@@ -45,7 +45,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Part:
+class Share:
     """A part of a whole, in percent."""
 
     kind: str
@@ -156,7 +156,7 @@ def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
     return {pe.pe: min(sum(step.cycles for step in pe.computes()) / latency, 1) for pe in plan.pes}
 
 
-def _spending(bench: dict[str, Any] | None) -> list[Part]:
+def _spending(bench: dict[str, Any] | None) -> list[Share]:
     """The cycles of all PEs in a frame, by what they are spent on, if that is more than one thing."""
     if not bench or not bench["pes"]:
         return []
@@ -167,7 +167,7 @@ def _spending(bench: dict[str, Any] | None) -> list[Part]:
         "wait": ("wait", "waiting"),
     }
     parts = [
-        Part(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
+        Share(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
         for key, (kind, label) in labels.items()
     ]
     spent = [part for part in parts if part.share]
@@ -183,7 +183,7 @@ def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
 
 
 @dataclass(frozen=True)
-class Bar:
+class MemoryBar:
     """One of a PE's memories: bytes by kind, and the part that they take, in percent."""
 
     pe: int
@@ -194,11 +194,11 @@ class Bar:
         return {kind: round(100 * size / self.region.size, 2) for kind, size in self.region.parts.items()}
 
 
-def _memory(board: Board, plan: Plan) -> list[Bar]:
+def _memory(board: Board, plan: Plan) -> list[MemoryBar]:
     """The memories of the root first, then of the other PEs by bytes used."""
     root, *others = plan.pes
     ordered = (root, *sorted(others, key=lambda pe: pe.memory.free))
-    return [Bar(pe.pe, region) for pe in ordered for region in regions_of(board, pe.memory)]
+    return [MemoryBar(pe.pe, region) for pe in ordered for region in regions_of(board, pe.memory)]
 
 
 def thousands(value: int | None) -> str:

@@ -13,7 +13,7 @@ _LABEL_WIDTH, _LABEL_HEIGHT = 60, 12
 
 
 @dataclass(frozen=True)
-class Block:
+class BufferArea:
     """A buffer: x along the steps, y along the addresses."""
 
     x: float
@@ -32,7 +32,7 @@ class SramMap:
     pe: int
     bytes: int
     steps: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[BufferArea, ...]
 
 
 def sram_maps(plan: Plan) -> tuple[SramMap, ...]:
@@ -51,7 +51,7 @@ def _map(pe: PePlan) -> SramMap:
     return SramMap(pe.pe, top, steps, tuple(_blocks(pe, top, steps)))
 
 
-def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[Block]:
+def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[BufferArea]:
     names = _shades([b.tensor for b in pe.buffers])
     for buffer in pe.buffers:
         first, last = max(buffer.first, 0), min(buffer.last, steps - 1)
@@ -59,7 +59,9 @@ def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[Block]:
         y, height = buffer.offset / top * HEIGHT, buffer.bytes / top * HEIGHT
         label = buffer.name.split(" of frame ")[0] if width >= _LABEL_WIDTH and height >= _LABEL_HEIGHT else ""
         title = f"{buffer.name}: {buffer.bytes:,} bytes at {buffer.offset:,}, steps {first} to {last}"
-        yield Block(round(x, 2), round(y, 2), round(width, 2), round(height, 2), names[buffer.tensor], label, title)
+        yield BufferArea(
+            round(x, 2), round(y, 2), round(width, 2), round(height, 2), names[buffer.tensor], label, title
+        )
 
 
 def _shades(tensors: Sequence[str]) -> dict[str, int]:

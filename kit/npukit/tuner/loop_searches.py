@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from npukit.net.importer.arrangements import TILES, arrangement_of
-from npukit.net.importer.loops import Kernel
+from npukit.net.importer.loops import LoopKernel
 from npukit.tuning import TuningRecord
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ WORTH_IT = 0.02
 class LoopSearches:
     """The loop searches of those kernels that take a part of a frame worth it, from their tuning records on."""
 
-    def __init__(self, kernels: Mapping[str, Kernel], found: Callable[[str], TuningRecord], frame: int) -> None:
+    def __init__(self, kernels: Mapping[str, LoopKernel], found: Callable[[str], TuningRecord], frame: int) -> None:
         costs = {key: found(key).cost for key in kernels}
         self._hot = [key for key in sorted(kernels, key=lambda key: -costs[key]) if costs[key] > WORTH_IT * frame]
         self._kernels, self._found = kernels, found

@@ -19,8 +19,8 @@ import tvm
 from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule
 
-from npukit.net.importer.arrangements import Arrangement, Nest, Tiling
-from npukit.net.importer.loops import Kernel
+from npukit.net.importer.arrangements import LoopArrangement, Nest, Tiling
+from npukit.net.importer.loops import LoopKernel
 from npukit.net.importer.lowering import function_of
 from npukit.net.importer.schedules import ISLAND, inline, loops_of, opened
 from npukit.tuner.loop_costs import Sum, predicted, sums_in
@@ -40,7 +40,7 @@ NANO = 1e-9
 """MetaSchedule counts seconds; only which are more matters."""
 
 
-def searches_for(kernel: Kernel, best: Arrangement, cost: int, known: Iterable[str]) -> list[LoopSearch]:
+def searches_for(kernel: LoopKernel, best: LoopArrangement, cost: int, known: Iterable[str]) -> list[LoopSearch]:
     """One for each way to have what the sums read; none for a kernel that sums nothing."""
     found: list[LoopSearch] = []
     function, tried = function_of(kernel), set(known)
@@ -65,7 +65,7 @@ class LoopSearch:
         self._waiting = deque[str]()
         self._asked: dict[str, Any] = {}
 
-    def begin(self, best: Arrangement, cost: int) -> None:
+    def begin(self, best: LoopArrangement, cost: int) -> None:
         """Begins at the best choice that is known."""
         space = self._space(None)
         self._context = self._opened(space)
@@ -133,7 +133,7 @@ class LoopSearch:
         record = ms.database.TuningRecord(trace, self._workload, [cost * NANO], self._context.target, [])
         self._database.commit_tuning_record(record)
 
-    def _space(self, decided: Arrangement | None) -> Any:
+    def _space(self, decided: LoopArrangement | None) -> Any:
         """The search space as a schedule: how each loop of each sum is cut in two."""
         schedule = opened(self._module()[ISLAND])
         for number, each in enumerate(self.sums):

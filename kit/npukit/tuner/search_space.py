@@ -14,7 +14,7 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of
 from npukit.board.board import Board
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
-from npukit.net.importer.loops import Kernel
+from npukit.net.importer.loops import LoopKernel
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
@@ -55,7 +55,7 @@ class Parameter:
     layers: tuple[str, ...] = ()
 
 
-def search_space(build: Build, kernels: Mapping[str, Kernel]) -> list[Parameter]:
+def search_space(build: Build, kernels: Mapping[str, LoopKernel]) -> list[Parameter]:
     """The choices of a build with these kernels of TVM's; none if there is nothing to choose."""
     net = build.net()
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
@@ -66,7 +66,7 @@ def search_space(build: Build, kernels: Mapping[str, Kernel]) -> list[Parameter]
     return found
 
 
-def _loops(key: str, kernel: Kernel) -> Parameter:
+def _loops(key: str, kernel: LoopKernel) -> Parameter:
     return Parameter(key, kernel.name, str(AS_WRITTEN), tuple(map(str, BLOCKINGS)), kernel.layers)
 
 
@@ -134,7 +134,7 @@ class Recipe:
             whole = whole if parameter.layers else choice
         return advice_of({op: each for op, each in worth.items() if each != 1}, whole)
 
-    def net(self, net: Net, kernels: Mapping[str, Kernel], board: Board) -> Net:
+    def net(self, net: Net, kernels: Mapping[str, LoopKernel], board: Board) -> Net:
         """The net with TVM's loops arranged, and ops on accelerators computed, as chosen."""
         from npukit.net.importer.lowering import code_again
 

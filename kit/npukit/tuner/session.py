@@ -15,7 +15,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.cases import load_cases
 from npukit.measure.trial import NOT_EXACT, Trial
-from npukit.net.importer.loops import Kernel, load_kernels
+from npukit.net.importer.loops import LoopKernel, load_kernels
 from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net
 from npukit.parallel import apart
@@ -224,7 +224,7 @@ class Tuner:
         return Chosen(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
 
 
-def _checked_kernels(build: Build) -> Mapping[str, Kernel]:
+def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
     """The kernels of a folder of unknown origin: TVM sees them first where it can do no harm."""
     kernels = load_kernels(build.folder)
     if kernels:
@@ -232,7 +232,7 @@ def _checked_kernels(build: Build) -> Mapping[str, Kernel]:
     return kernels
 
 
-def _check(kernels: Mapping[str, Kernel], build: Build) -> None:
+def _check(kernels: Mapping[str, LoopKernel], build: Build) -> None:
     from npukit.net.importer.lowering import check_kernels
 
     check_kernels(kernels, build.net(), build.board.name)

@@ -14,7 +14,7 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from npukit.accel.cortex_m.kernel import Kernel
-from npukit.accel.cortex_m.network import INPUT, Choice
+from npukit.accel.cortex_m.network import INPUT, KernelChoice
 
 CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
 INPUTS, INPUT_SPACING, PAGE = 0x30000000, 0x1000000, 0x1000
@@ -33,7 +33,7 @@ class Run:
     stack_bytes: int
 
 
-def run_network(choice: Choice, x: np.ndarray) -> tuple[np.ndarray, int]:
+def run_network(choice: KernelChoice, x: np.ndarray) -> tuple[np.ndarray, int]:
     """The bytes of the network's output for the bytes of its input, and the instructions of all calls."""
     tensors, instructions = {INPUT: x.view(np.uint8).ravel()}, 0
     for call in choice.calls:

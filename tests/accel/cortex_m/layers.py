@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Shape
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.net import Net, Op
 from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Padding, Pair
 from npukit.net.tensor import Quantization, Tensor
@@ -22,7 +22,7 @@ def one_op(
     inputs: Sequence[tuple[Shape, float, int]],
     output: tuple[Shape, float, int],
     constants: Mapping[str, np.ndarray] | None = None,
-) -> Layer:
+) -> OpView:
     """The layer of a net of one op; of each activation its shape, scale and zero point."""
     values = constants or {}
     activations = {f"x{index}": given for index, given in enumerate(inputs)} | {"layer": output}
@@ -32,7 +32,7 @@ def one_op(
     }
     tensors |= {name: Tensor(name, value.shape, str(value.dtype)) for name, value in values.items()}
     op = Op("layer", attributes, (*list(activations)[:-1], *values), ("layer",))
-    return Layer(Net("net", op.inputs[: len(inputs)], op.outputs, (op,), tensors, values), op)
+    return OpView(Net("net", op.inputs[: len(inputs)], op.outputs, (op,), tensors, values), op)
 
 
 def factors(rng: Generator, channels: int, depth: int, spread: float = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -46,18 +46,18 @@ def factors(rng: Generator, channels: int, depth: int, spread: float = 2) -> tup
     return multipliers, shifts
 
 
-def with_factors(layer: Layer, multipliers: np.ndarray, shifts: np.ndarray) -> Layer:
+def with_factors(layer: OpView, multipliers: np.ndarray, shifts: np.ndarray) -> OpView:
     """The layer with these for the channels of its output: activations have scale 1."""
     reals = tuple(float(m) * 2.0 ** (int(s) - 31) for m, s in zip(multipliers, shifts, strict=True))
     weights = replace(layer.net.tensor(WEIGHTS), quantization=Quantization(reals, (0,) * len(reals), 0))
     return replace(layer, net=replace(layer.net, tensors={**layer.net.tensors, WEIGHTS: weights}))
 
 
-def with_shifts(layer: Layer, shifts: np.ndarray) -> Layer:
+def with_shifts(layer: OpView, shifts: np.ndarray) -> OpView:
     return with_factors(layer, layer.requantization.multipliers, shifts)
 
 
-def with_weights(layer: Layer, values: np.ndarray) -> Layer:
+def with_weights(layer: OpView, values: np.ndarray) -> OpView:
     return replace(layer, net=replace(layer.net, constants={**layer.net.constants, WEIGHTS: values}))
 
 
@@ -85,7 +85,7 @@ def conv(
     relu: bool = True,
     extreme: bool = False,
     spread: float = 2,
-) -> Layer:
+) -> OpView:
     constants = {
         WEIGHTS: weights(rng, (channels, *kernel, shape[2]), extreme=extreme),
         BIAS: rng.integers(-3000, 3000, channels).astype(np.int32),
@@ -110,7 +110,7 @@ def depthwise(
     relu: bool = True,
     extreme: bool = False,
     zero: int = -128,
-) -> Layer:
+) -> OpView:
     constants = {
         WEIGHTS: weights(rng, (1, *kernel, shape[2]), extreme=extreme),
         BIAS: rng.integers(-2000, 2000, shape[2]).astype(np.int32),
@@ -123,7 +123,7 @@ def depthwise(
     )
 
 
-def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extreme: bool = False) -> Layer:
+def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extreme: bool = False) -> OpView:
     constants = {
         WEIGHTS: weights(rng, (outputs, inputs), extreme=extreme),
         BIAS: rng.integers(-3000, 3000, outputs).astype(np.int32),
@@ -134,12 +134,12 @@ def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extre
     return with_factors(one_op(Dense(), [((1, 1, inputs), 1.0, zero)], output, constants), *found)
 
 
-def add(shape: Shape, scales: tuple[float, float, float], zeros: tuple[int, int, int]) -> Layer:
+def add(shape: Shape, scales: tuple[float, float, float], zeros: tuple[int, int, int]) -> OpView:
     *inputs, output = ((shape, scale, zero) for scale, zero in zip(scales, zeros, strict=True))
     return one_op(Add(), inputs, output)
 
 
-def pool(kind: str, shape: Shape, window: Pair, strides: Pair) -> Layer:
+def pool(kind: str, shape: Shape, window: Pair, strides: Pair) -> OpView:
     made = {"average": AveragePool, "max": MaxPool}[kind](window, strides)
     return one_op(made, [(shape, 1.0, 0)], ((*windows(shape, window, strides, NO_PADDING), shape[2]), 1.0, 0))
 

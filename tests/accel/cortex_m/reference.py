@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import AveragePool
 from npukit.net.requantize import Multiplier, Requantization, add_rescaling, quantization
 
@@ -42,7 +42,7 @@ def _padded(x: np.ndarray, padding: tuple[int, int, int, int]) -> np.ndarray:
     return np.pad(x, ((top, bottom), (left, right), (0, 0)))
 
 
-def _taps(x: np.ndarray, layer: Layer):
+def _taps(x: np.ndarray, layer: OpView):
     """For each kernel position the inputs under it, zero point removed."""
     window = layer.window
     dilation, strides = window.dilation, window.strides
@@ -55,27 +55,27 @@ def _taps(x: np.ndarray, layer: Layer):
         yield row, column, centred[rows, columns]
 
 
-def convolution(layer: Layer, x: np.ndarray) -> np.ndarray:
+def convolution(layer: OpView, x: np.ndarray) -> np.ndarray:
     total = np.zeros(layer.output_shape, np.int64) + layer.filter.bias
     for row, column, under in _taps(x, layer):
         total += under @ layer.filter.weights[:, row, column].T.astype(np.int64)
     return requantized(total, layer.requantization, layer.output_zero)
 
 
-def depthwise(layer: Layer, x: np.ndarray) -> np.ndarray:
+def depthwise(layer: OpView, x: np.ndarray) -> np.ndarray:
     total = np.zeros(layer.output_shape, np.int64) + layer.filter.bias
     for row, column, under in _taps(x, layer):
         total += under * layer.filter.weights[0, row, column].astype(np.int64)
     return requantized(total, layer.requantization, layer.output_zero)
 
 
-def dense(layer: Layer, x: np.ndarray) -> np.ndarray:
+def dense(layer: OpView, x: np.ndarray) -> np.ndarray:
     centred = x.reshape(-1).astype(np.int64) - layer.input_zero
     total = layer.filter.weights.astype(np.int64) @ centred + layer.filter.bias
     return requantized(total, layer.requantization, layer.output_zero).reshape(layer.output_shape)
 
 
-def add(layer: Layer, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def add(layer: OpView, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     factors = add_rescaling(layer.net, layer.op)
     zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
     first = _shifted_and_rescaled(x, zeros[0], factors.first)
@@ -88,7 +88,7 @@ def _shifted_and_rescaled(x: np.ndarray, zero_point: int, factor: Multiplier) ->
     return multiply_by_quantized_multiplier((x.astype(np.int64) - zero_point) << 20, factor.multiplier, factor.shift)
 
 
-def pool(layer: Layer, x: np.ndarray) -> np.ndarray:
+def pool(layer: OpView, x: np.ndarray) -> np.ndarray:
     kernel, strides = layer.window.kernel, layer.window.strides
     height, width, channels = layer.output_shape
     result = np.zeros((height, width, channels), np.int64)

@@ -8,12 +8,12 @@ import pytest
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.add import add
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import Padding
 
 
-def check(layer: Layer, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, Padding, Padding]) -> Kernel:
+def check(layer: OpView, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, Padding, Padding]) -> Kernel:
     layouts = [Layout(Order.PIXELS, layer.input_shape, border) for border in borders]
     kernel = add(layer, *layouts)
     assert isinstance(kernel, Kernel), kernel.reason

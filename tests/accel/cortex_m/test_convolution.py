@@ -9,21 +9,21 @@ from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.convolution import convolution
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.cost import macs
 
 HALFWORDS, BYTES = Density.HALFWORDS, Density.BYTES
 
 
-def kernel_for(layer: Layer, density: Density, order: Order = Order.PIXELS, *, transposed: bool = False) -> Kernel:
+def kernel_for(layer: OpView, density: Density, order: Order = Order.PIXELS, *, transposed: bool = False) -> Kernel:
     source = Layout(Order.PIXELS, layer.input_shape, layer.window.padding)
     kernel = convolution(layer, source, Layout(order, layer.output_shape, transposed=transposed), density)
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
 
-def check(layer: Layer, kernel: Kernel, x: np.ndarray) -> laboratory.Run:
+def check(layer: OpView, kernel: Kernel, x: np.ndarray) -> laboratory.Run:
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
     got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))

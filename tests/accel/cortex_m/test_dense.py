@@ -9,23 +9,23 @@ from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.dense import dense
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.cost import macs
 
 
-def with_one_multiplier(layer: Layer) -> Layer:
+def with_one_multiplier(layer: OpView) -> OpView:
     r = layer.requantization
     multipliers, shifts = np.full_like(r.multipliers, r.multipliers[0]), np.full_like(r.shifts, r.shifts[0])
     return layers.with_factors(layer, multipliers, shifts)
 
 
-def kernel_for(layer: Layer, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
+def kernel_for(layer: OpView, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
     source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
     return dense(layer, source, target, density, byte_worth)
 
 
-def check(layer: Layer, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:
+def check(layer: OpView, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:
     kernel = kernel_for(layer, density, byte_worth)
     assert isinstance(kernel, Kernel), kernel.reason
     run = laboratory.run(kernel, x.view(np.uint8))

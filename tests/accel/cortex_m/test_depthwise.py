@@ -8,21 +8,21 @@ import pytest
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.cost import macs
 
 HALFWORDS, BYTES = Order.PLANES16, Order.PLANES8
 
 
-def kernel_for(layer: Layer, order: Order, target: Layout | None = None, *, transposed: bool = False) -> Kernel:
+def kernel_for(layer: OpView, order: Order, target: Layout | None = None, *, transposed: bool = False) -> Kernel:
     source = Layout(order, layer.input_shape, transposed=transposed)
     kernel = depthwise(layer, source, target or Layout(Order.PIXELS, layer.output_shape, transposed=transposed))
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
 
-def check(layer: Layer, kernel: Kernel, x: np.ndarray) -> None:
+def check(layer: OpView, kernel: Kernel, x: np.ndarray) -> None:
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
     got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.depthwise(layer, x))

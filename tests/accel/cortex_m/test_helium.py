@@ -14,19 +14,19 @@ from accel.cortex_m import laboratory, layers
 from helpers import first_of
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.helium import depthwise, products
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 
 _DIRECTIVES = {"gcc": ".arch armv8.1-m.main\n.arch_extension mve\n", "zig": ".cpu cortex-m55\n"}
 RNG = np.random.default_rng
 
 
-def shifted(layer: Layer) -> Layer:
+def shifted(layer: OpView) -> OpView:
     """With left shifts, too."""
     return layers.with_shifts(layer, np.asarray(layer.requantization.shifts) % 12 - 8)
 
 
-LAYERS: dict[str, Callable[[], Layer]] = {
+LAYERS: dict[str, Callable[[], OpView]] = {
     "one channel of many, odd pixels": lambda: layers.conv(RNG(1), (3, 3, 37), 9, relu=False),
     "left shifts": lambda: shifted(layers.conv(RNG(2), (4, 5, 7), 6, (3, 3), padding=(1, 0, 1, 1), relu=False)),
     "strides and dilation": lambda: layers.conv(RNG(3), (11, 9, 5), 8, (2, 3), strides=(2, 1), dilation=(2, 2)),
@@ -73,7 +73,7 @@ def test_refusals_name_the_fact() -> None:
     assert "planes" in reason(products(layers.conv(RNG(1), (3, 3, 4), 4), planes, planes))
 
 
-def kernel_for(layer: Layer) -> Kernel | Refusal:
+def kernel_for(layer: OpView) -> Kernel | Refusal:
     make = depthwise if layer.op.kind == "depthwise_conv2d" else products
     source = Layout(Order.PIXELS, layer.input_shape, layer.window.padding)
     return make(layer, source, Layout(Order.PIXELS, layer.output_shape))

@@ -8,11 +8,11 @@ import pytest
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.pool import pool
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 
 
-def check(layer: Layer, x: np.ndarray) -> Kernel:
+def check(layer: OpView, x: np.ndarray) -> Kernel:
     kernel = pool(layer, Layout(Order.PIXELS, layer.input_shape), Layout(Order.PIXELS, layer.output_shape))
     assert isinstance(kernel, Kernel), kernel.reason
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, 0))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.kernels.variants import kernels
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import Dense
 
 Generator = np.random.Generator
@@ -33,7 +33,7 @@ def check(kernel: Kernel, operands: list[np.ndarray], zero: int, target_zero: in
     assert (run.instructions, run.stack_bytes) == (kernel.instructions, kernel.stack_bytes)
 
 
-def check_filter(layer: Layer, rng: Generator, compute: Callable, sources: list[Layout], orders: list[Order]) -> int:
+def check_filter(layer: OpView, rng: Generator, compute: Callable, sources: list[Layout], orders: list[Order]) -> int:
     """Run every kernel of a layer; returns how many there are."""
     shape = layer.input_shape[2:] if isinstance(layer.attributes, Dense) else layer.input_shape
     x = layers.activations(rng, shape, extreme=bool(rng.integers(4) == 0))
@@ -45,7 +45,7 @@ def check_filter(layer: Layer, rng: Generator, compute: Callable, sources: list[
     return len(found)
 
 
-def _between(layer: Layer, sources: list[Layout], orders: list[Order]) -> Iterator[Kernel]:
+def _between(layer: OpView, sources: list[Layout], orders: list[Order]) -> Iterator[Kernel]:
     for source, order in product(sources, orders):
         target = Layout(order, layer.output_shape, transposed=source.transposed)
         yield from (kernel for kernel in kernels(layer, [source], target) if isinstance(kernel, Kernel))

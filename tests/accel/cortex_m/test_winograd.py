@@ -8,8 +8,8 @@ import pytest
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.winograd import winograd
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.cost import macs
 from npukit.net.ops import Padding
 
@@ -17,14 +17,14 @@ FAST, SMALL = 0.0, 1e9
 """What a byte of code is worth: nothing, and more than anything."""
 
 
-def kernel_for(layer: Layer, output_border: Padding = NO_PADDING, byte_worth: float = FAST) -> Kernel:
+def kernel_for(layer: OpView, output_border: Padding = NO_PADDING, byte_worth: float = FAST) -> Kernel:
     source = Layout(Order.PIXELS, layer.input_shape, layer.window.padding)
     kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border), byte_worth)
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
 
-def check(layer: Layer, kernel: Kernel, x: np.ndarray) -> None:
+def check(layer: OpView, kernel: Kernel, x: np.ndarray) -> None:
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
     got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))

@@ -14,7 +14,7 @@ from tvm import relax, tirx
 
 from npukit.errors import NpukitError
 from npukit.net.importer.calls import kernel_of, module_of
-from npukit.net.importer.loops import FILE, Kernel, Step, load_kernels, save_kernels
+from npukit.net.importer.loops import FILE, LoopKernel, Step, load_kernels, save_kernels
 from npukit.net.importer.lowering import function_of
 from npukit.net.limits import IMPORT_MEMORY
 from npukit.parallel import apart
@@ -75,8 +75,8 @@ def test_loops_of_an_importer_are_no_data() -> None:
     assert kernel_of(module(loops)) is None
 
 
-def kernel(*steps: Step) -> Kernel:
-    return Kernel("evil", (GIVEN, GIVEN), steps)
+def kernel(*steps: Step) -> LoopKernel:
+    return LoopKernel("evil", (GIVEN, GIVEN), steps)
 
 
 HOSTILE = {
@@ -106,7 +106,7 @@ def test_what_is_no_kernel_is_an_error(what: str) -> None:
         apart(partial(lowered, HOSTILE[what]), FILE, IMPORT_MEMORY.most)
 
 
-def lowered(hostile: Kernel) -> None:
+def lowered(hostile: LoopKernel) -> None:
     function_of(hostile)
 
 

@@ -12,7 +12,7 @@ from npukit.plan.multi_chip import on_chips
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameRow, FrameTable, frame_table, predicted_frame
 from npukit.plan.predict.simulate import with_predictions
-from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Timeline, TimeSlice
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import BEGIN_CYCLES, CHAIN_CYCLES, DOORBELL_CYCLES, END_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
@@ -24,15 +24,15 @@ BOARD = load_board("pe-mesh")
 CALLS_OF_ONE_CHAIN = BEGIN_CYCLES + CHAIN_CYCLES + END_CYCLES
 
 
-def work(pe: int, layer: str, start: int, end: int, track: str = CORE) -> Slice:
-    return Slice(pe, track, layer, start, end, layer, 0)
+def work(pe: int, layer: str, start: int, end: int, track: str = CORE) -> TimeSlice:
+    return TimeSlice(pe, track, layer, start, end, layer, 0)
 
 
-def call(pe: int, name: str, start: int, end: int) -> Slice:
-    return Slice(pe, CORE, name, start, end)
+def call(pe: int, name: str, start: int, end: int) -> TimeSlice:
+    return TimeSlice(pe, CORE, name, start, end)
 
 
-def rows(*slices: Slice, end: int, movements: tuple[Movement, ...] = (), start: int = 0) -> dict[str, int]:
+def rows(*slices: TimeSlice, end: int, movements: tuple[Movement, ...] = (), start: int = 0) -> dict[str, int]:
     timeline = Timeline("net", "board", 1, ((start, end),), slices, movements=movements)
     return {row.name: row.cycles for row in frame_table(timeline).rows}
 

@@ -11,7 +11,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search import neighbours
 from npukit.plan.search.layout_search import THOROUGH, LatencySearch
-from npukit.plan.search.neighbours import NEAREST, WEIGHTS, Neighbours, Walk, are_possible
+from npukit.plan.search.neighbours import NEAREST, WEIGHTS, Neighbours, NeighbourWalk, are_possible
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import planned
 from npukit.plan.tensors.graph import Graph
@@ -36,7 +36,7 @@ def test_a_walk_finds_what_is_faster_than_a_search_that_weighs_moves_too_much() 
     on_four = problem(image_net(), 4)
     search = LatencySearch(on_four, THOROUGH, moves_weigh=8.0)
     first = planned(on_four, search.best())
-    found = Walk(on_four, search, 0.0, {}).from_plan(first)
+    found = NeighbourWalk(on_four, search, 0.0, {}).from_plan(first)
     assert found.predicted.latency_cycles < first.predicted.latency_cycles
     assert not missing_bytes(on_four.board, found)
 
@@ -47,7 +47,7 @@ def test_a_walk_leaves_pinned_ops_where_they_are() -> None:
     best = search.best()
     op = on_eight.graph.ops[0].name
     pins = {op: best[op]}
-    found = Walk(on_eight, search, 0.0, pins).from_plan(planned(on_eight, best))
+    found = NeighbourWalk(on_eight, search, 0.0, pins).from_plan(planned(on_eight, best))
     tiles = {(pe.pe, step.output.box) for pe in found.pes for step in pe.computes() if step.op == op}
     assert tiles == {(tile.pe, tile.box) for tile in pins[op]}
 
@@ -63,7 +63,7 @@ def test_a_walk_tries_the_neighbours_that_are_expected_to_be_fast(monkeypatch: p
         return first
 
     monkeypatch.setattr(neighbours, "planned", as_fast)
-    assert Walk(on_eight, search, 0.0, {}).from_plan(first) == first
+    assert NeighbourWalk(on_eight, search, 0.0, {}).from_plan(first) == first
     assert NEAREST <= len(tries) < NEAREST + len(WEIGHTS)
 
 

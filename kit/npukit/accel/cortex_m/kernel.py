@@ -29,7 +29,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Routine:
+class SharedRoutine:
     """Code without constants, so that layers of the same shape share it. Takes the constants' address in r12."""
 
     name: str
@@ -60,7 +60,7 @@ class Kernel:
     """The number of times that a call reads its constants from first to last."""
 
     @cached_property
-    def routine(self) -> Routine:
+    def routine(self) -> SharedRoutine:
         return routine(self.body)
 
     @property
@@ -105,11 +105,11 @@ class Refusal:
     reason: str
 
 
-def routine(body: Assembly) -> Routine:
+def routine(body: Assembly) -> SharedRoutine:
     """A body as a routine named after its contents."""
     text = body.text()
     name = f"npukit_m4_{sha256(text.encode()).hexdigest()[:12]}"
-    return Routine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
+    return SharedRoutine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
 
 
 def entry_cycles(*, constants: bool) -> int:

@@ -11,8 +11,8 @@ from itertools import product
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.border import fill_border
 from npukit.accel.cortex_m.kernels.variants import kernels
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order, Shape
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.errors import DoesNotFit
 from npukit.net.cost import macs as macs_of
 from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
@@ -38,10 +38,10 @@ class Node:
     name: str
     shape: Shape
     inputs: tuple[int, ...]
-    layer: Layer | None = None
+    layer: OpView | None = None
 
     @classmethod
-    def of(cls, layer: Layer, *inputs: int) -> Node:
+    def of(cls, layer: OpView, *inputs: int) -> Node:
         return cls(layer.name, layer.output_shape, inputs, layer)
 
     def is_a(self, *kinds: type[Attributes]) -> bool:
@@ -55,7 +55,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """A kernel to call, on the outputs of nodes, to make (or fill the border of) the output of `node`.
 
     `None` where no variant applies, with the reasons.
@@ -68,11 +68,11 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Choice:
+class KernelChoice:
     """The calls of a network in order, and the layout of each node's output."""
 
     nodes: tuple[Node, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[KernelCall, ...]
     layouts: Mapping[int, Layout]
     live_bytes: int
     """the largest sum of tensors alive and scratch during a call"""
@@ -124,7 +124,7 @@ class _Partial:
     routines: frozenset[str]
     before: _Partial | None
     """The partial choice of one node less."""
-    calls: tuple[Call, ...]
+    calls: tuple[KernelCall, ...]
     """The last node's."""
     layout: tuple[int, Layout]
     """The layout of the last node's output."""
@@ -144,7 +144,7 @@ State = tuple[tuple[int, Layout], ...]
 
 def choose_thriftily(
     nodes: Sequence[Node], objective: str = "latency", code_worth: Mapping[int, float] = AS_USUAL
-) -> Choice:
+) -> KernelChoice:
     """The cheapest choice, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
     best = choose(nodes, objective=objective, code_worth=code_worth)
     try:
@@ -163,7 +163,7 @@ def choose(
     objective: str = "latency",
     sram: int | None = None,
     code_worth: Mapping[int, float] = AS_USUAL,
-) -> Choice:
+) -> KernelChoice:
     """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
 
     `sram` bounds tensors and scratch alive together. `code_worth` says of nodes by their
@@ -174,7 +174,7 @@ def choose(
     best = search.best()
     calls = tuple(call for each in best.nodes for call in each.calls)
     layouts = dict([search.start.layout, *(each.layout for each in best.nodes)])
-    return Choice(nodes, calls, layouts, best.live_bytes)
+    return KernelChoice(nodes, calls, layouts, best.live_bytes)
 
 
 class _Search:
@@ -239,7 +239,7 @@ class _Search:
             added = (self._with(partial, calls, needed, index, target) for partial in kept)
             result.setdefault(state, []).extend(added)
 
-    def _saved(self, index: int, call: Call, target: Layout) -> int:
+    def _saved(self, index: int, call: KernelCall, target: Layout) -> int:
         """Bytes the output shares with an input that is not read afterwards."""
         if call.kernel is None:
             return 0
@@ -247,7 +247,7 @@ class _Search:
         over = (call.kernel.inputs[i].bytes for i, last in readers.items() if last == index)
         return max((min(size, target.bytes) for size in over), default=0)
 
-    def _with(self, before: _Partial, calls: tuple[Call, ...], live: int, index: int, target: Layout) -> _Partial:
+    def _with(self, before: _Partial, calls: tuple[KernelCall, ...], live: int, index: int, target: Layout) -> _Partial:
         cost, flash, routines = before.cost, before.flash, before.routines
         for call in calls:
             added = 0
@@ -259,22 +259,22 @@ class _Search:
             flash += added
         return _Partial(cost, flash, max(before.live_bytes, live), routines, before, calls, (index, target))
 
-    def _cost(self, call: Call, flash: int) -> float:
+    def _cost(self, call: KernelCall, flash: int) -> float:
         """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
         if call.kernel is None:
             return _NO_KERNEL_COST
         time = call.kernel.instructions + call.kernel.cycles
         return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
 
-    def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[Call, ...]]:
+    def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[KernelCall, ...]]:
         """Each way to make a node's output, with the filling of its border."""
         node = self._nodes[index]
         found, refused = self._kernels(index, sources, target)
         fill = self._fill(index, target)
         for kernel in found:
-            yield (Call(index, kernel, node.inputs), *fill)
+            yield (KernelCall(index, kernel, node.inputs), *fill)
         if not found and target.plain and all(source.plain for source in sources):
-            yield (Call(index, None, node.inputs, refused), *fill)
+            yield (KernelCall(index, None, node.inputs, refused), *fill)
 
     def _kernels(
         self, index: int, sources: tuple[Layout, ...], target: Layout
@@ -287,14 +287,14 @@ class _Search:
             self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
         return self._found[key]
 
-    def _fill(self, index: int, target: Layout) -> tuple[Call, ...]:
+    def _fill(self, index: int, target: Layout) -> tuple[KernelCall, ...]:
         node = self._nodes[index]
         if not any(target.border) or node.is_a(Reshape):
             return ()
         readers = (self._nodes[i] for i in self._consumers[index])
         zero = next(reader.layer.input_zero for reader in readers if reader.layer and any(reader.padding))
         kernel = fill_border(f"{node.name}_border", target, zero)
-        return (Call(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
+        return (KernelCall(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
 
     def _candidates(self, index: int) -> list[Layout]:
         """The layouts a node's output could have, given who reads it."""
@@ -323,7 +323,7 @@ def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     return [macs / _MACS_PER_BYTE_WORTH / alike[signature] for signature in signatures]
 
 
-def _signature(layer: Layer | None) -> tuple:
+def _signature(layer: OpView | None) -> tuple:
     """The key that layers that can share code have in common."""
     return (type(layer.attributes), layer.input_shape, layer.output_shape, layer.window) if layer else ()
 

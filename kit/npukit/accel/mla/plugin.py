@@ -74,7 +74,7 @@ def power_of_two(tensor: Tensor, values: np.ndarray | None) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Shape:
+class DriverShape:
     """A box of an op's output as the driver sees it."""
 
     plane: Plane
@@ -85,7 +85,7 @@ class Shape:
     """Lines of the windows of the box that lie outside of the input."""
 
     @classmethod
-    def of(cls, net: Net, op: Op, output: Box) -> Shape:
+    def of(cls, net: Net, op: Op, output: Box) -> DriverShape:
         window, shape = window_of(net, op), net.tensor(op.inputs[0]).shape
         cut = 0
         if len(shape) == 4:
@@ -201,13 +201,13 @@ class Mla:
 
     def choices(self, net: Net, op: Op) -> list[Choice]:
         """The two ways: products of matrices, and where the array has it a convolution of its own."""
-        shape = Shape.of(net, op, Box.whole(net.tensor(op.output).shape))
+        shape = DriverShape.of(net, op, Box.whole(net.tensor(op.output).shape))
         fits = net.tensor(op.inputs[0]).bytes <= MOST_INPUT
         plain = shape.window.taps > 1 and {*shape.window.strides, *shape.window.dilation} == {1}
         return [Choice(PRODUCTS), Choice(CONVOLUTION)] if plain and fits else []
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        shape, plain = Shape.of(net, op, output), _plain(net, op)
+        shape, plain = DriverShape.of(net, op, output), _plain(net, op)
         words = 4 * (CHANNEL_WORDS * shape.plane.channels + LAYER_WORDS)
         if op.choice == CONVOLUTION:
             weights = padded(shape.plane.channels, LANES) * shape.depth
@@ -255,7 +255,7 @@ def _for_convolution(weights: np.ndarray, tile: Tile) -> np.ndarray:
 
 def _layer(tile: Tile, convolved: bool) -> np.ndarray:
     """The words of `enum mla_layer`."""
-    shape, source, attributes = Shape.of(tile.net, tile.op, tile.output.box), tile.inputs[0], tile.op.attributes
+    shape, source, attributes = DriverShape.of(tile.net, tile.op, tile.output.box), tile.inputs[0], tile.op.attributes
     assert isinstance(attributes, Conv2d | Dense)
     sizes: list[int] = []
     for operand in (source, tile.output):

@@ -29,7 +29,7 @@ def _decoded(text: object) -> bytes:
     return base64.b64decode(text, validate=True) if isinstance(text, str) else b""
 
 
-class Compiled(BaseModel):
+class CompiledBlob(BaseModel):
     """The command's result: a blob for the accelerator, and what running it needs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -43,7 +43,7 @@ class Compiled(BaseModel):
     """Offsets in the scratch memory where the inputs, in the subgraph's order, and the output would best lie."""
 
 
-class Refused(BaseModel):
+class RefusedSubgraph(BaseModel):
     """The command's result if the accelerator cannot run this: the reason, in words."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -71,9 +71,9 @@ class NetworkCompiler:
     ) -> None:
         self._name, self._form, self._seconds, self._figures = name, form, seconds, figures
         self._command = [*map(str, words), f"subgraph.{form}", COMPILED]
-        self._answers: dict[bytes, Compiled | Refused] = {}
+        self._answers: dict[bytes, CompiledBlob | RefusedSubgraph] = {}
 
-    def compiled(self, net: Net, op: Op) -> Compiled | Refused:
+    def compiled(self, net: Net, op: Op) -> CompiledBlob | RefusedSubgraph:
         subgraph = self._written(net, op)
         if subgraph not in self._answers:
             self._answers[subgraph] = self._compile(subgraph, op)
@@ -84,7 +84,7 @@ class NetworkCompiler:
             return subgraph_tflite(net, op) if self._form == "tflite" else subgraph_onnx(net, op)
         return subgraph_text(net, op, self._figures).encode()
 
-    def _compile(self, subgraph: bytes, op: Op) -> Compiled | Refused:
+    def _compile(self, subgraph: bytes, op: Op) -> CompiledBlob | RefusedSubgraph:
         folder = Path(tempfile.mkdtemp(prefix=f"{self._name}-"))
         (folder / f"subgraph.{self._form}").write_bytes(subgraph)
         self._run(folder, op)
@@ -110,13 +110,13 @@ class NetworkCompiler:
             words = (done.stderr or done.stdout).decode(errors="replace").strip()[-LAST_WORDS:]
             raise self._wrong(folder, op, f"failed with status {done.returncode}: {words or 'it said nothing'}")
 
-    def _read(self, folder: Path, op: Op) -> Compiled | Refused:
+    def _read(self, folder: Path, op: Op) -> CompiledBlob | RefusedSubgraph:
         try:
             text = (folder / COMPILED).read_bytes()
         except OSError as error:
             raise self._wrong(folder, op, f"has ended well, but left no {COMPILED}") from error
         try:
-            return (Refused if b'"refusal"' in text else Compiled).model_validate_json(text)
+            return (RefusedSubgraph if b'"refusal"' in text else CompiledBlob).model_validate_json(text)
         except ValidationError as error:
             fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"])) or "the file"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from npukit.accel.interface import Abilities, Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
-from npukit.accel.subgraphs.compiler import Compiled, NetworkCompiler, Refused
+from npukit.accel.subgraphs.compiler import CompiledBlob, NetworkCompiler, RefusedSubgraph
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
@@ -44,7 +44,7 @@ class NetworkPlugin:
         if inputs > self.inputs:
             return f"{inputs} inputs, the driver of {self.name} takes {self.inputs}"
         answer = self.compiler.compiled(net, op)
-        return answer.refusal if isinstance(answer, Refused) else None
+        return answer.refusal if isinstance(answer, RefusedSubgraph) else None
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         compiled = self._compiled(net, op)
@@ -61,7 +61,7 @@ class NetworkPlugin:
         places = (Address(constant.symbol), tile.scratch or tile.output.address, tile.output.address, *sources, *spare)
         return Lowered((constant,), Call(f"{self.name}_start", places))
 
-    def _compiled(self, net: Net, op: Op) -> Compiled:
+    def _compiled(self, net: Net, op: Op) -> CompiledBlob:
         answer = self.compiler.compiled(net, op)
-        assert isinstance(answer, Compiled), "it was refused"
+        assert isinstance(answer, CompiledBlob), "it was refused"
         return answer

@@ -12,7 +12,7 @@ import numpy as np
 import tflite
 
 from npukit.accel.geometry import Window, window_of
-from npukit.accel.subgraphs.tflite_writer import Model, Writer
+from npukit.accel.subgraphs.tflite_writer import Model, ModelWriter
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import (
@@ -49,7 +49,7 @@ def subgraph_tflite(net: Net, op: Op) -> bytes:
     model = Model(net.alone(op))
     for part in model.net.ops:
         _write_op(model, part)
-    return Writer(model).finish()
+    return ModelWriter(model).finish()
 
 
 def _write_op(model: Model, op: Op) -> None:

@@ -135,7 +135,7 @@ class Tables:
         return getattr(tflite, f"{table}OptionsEnd")(self.builder)
 
 
-class Writer(Tables):
+class ModelWriter(Tables):
     """The bytes of a model."""
 
     def __init__(self, model: Model) -> None:

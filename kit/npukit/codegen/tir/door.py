@@ -26,7 +26,7 @@ Access = Literal["value", "place", "read", "write"]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class TirParameter:
     """A parameter of a function: a number, or a pointer to numbers that the function reads or writes.
 
     Of a `place` only the address is used. There may be hundreds of them, while TVM counts on few pointers.
@@ -38,11 +38,11 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Function:
+class TirFunction:
     """A TIR function; `result` is the type it returns, if any."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TirParameter, ...]
     result: str | None
     tir: Any
 
@@ -50,7 +50,7 @@ class Function:
         return self.tir.script()
 
 
-class Array:
+class Pointed:
     """The array that a pointer parameter points to."""
 
     def __init__(self, buffer: Any) -> None:
@@ -70,7 +70,7 @@ class Array:
         return script.address_of(self._buffer[offset])
 
 
-class Place:
+class PointedPlace:
     """The place that a place parameter points to."""
 
     def __init__(self, variable: Any) -> None:
@@ -112,8 +112,8 @@ class Local:
 
 
 def define(
-    name: str, parameters: Sequence[Parameter], body: Callable[..., None], *, result: str | None = None
-) -> Function:
+    name: str, parameters: Sequence[TirParameter], body: Callable[..., None], *, result: str | None = None
+) -> TirFunction:
     """A TIR function whose statements `body` makes from its arguments: an Array for a pointer, else an expression."""
     with IRBuilder() as made, builder.prim_func():
         builder.func_name(name)
@@ -122,21 +122,21 @@ def define(
         if result is not None:
             builder.func_ret(tvm.ir.PrimType(result))
         body(*(_inside(p, v) for p, v in zip(parameters, variables, strict=True)))
-    return Function(name, tuple(parameters), result, made.get())
+    return TirFunction(name, tuple(parameters), result, made.get())
 
 
-def _argument(parameter: Parameter) -> Any:
+def _argument(parameter: TirParameter) -> Any:
     kind = getattr(script, parameter.dtype)() if parameter.access == "value" else script.handle(parameter.dtype)
     return builder.arg(parameter.name, kind)
 
 
-def _inside(parameter: Parameter, variable: Any) -> Any:
+def _inside(parameter: TirParameter, variable: Any) -> Any:
     if parameter.access == "value":
         return variable
     if parameter.access == "place":
-        return Place(variable)
+        return PointedPlace(variable)
     # TIR wants a length; nothing below checks it, and the C only has the pointer.
-    return Array(script.decl_buffer((1 << 30,), parameter.dtype, data=variable))
+    return Pointed(script.decl_buffer((1 << 30,), parameter.dtype, data=variable))
 
 
 @contextmanager
@@ -210,7 +210,7 @@ def quotient(value: Expr, divisor: Expr) -> Expr:
     return script.truncdiv(value, divisor)
 
 
-def print_c(functions: Sequence[Function]) -> str:
+def print_c(functions: Sequence[TirFunction]) -> str:
     """C as TVM prints it, prelude and all."""
     target = tvm.target.Target("c")
     module = tvm.IRModule({function.name: function.tir for function in functions})

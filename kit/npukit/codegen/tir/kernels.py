@@ -10,7 +10,7 @@ from textwrap import indent
 
 from npukit.accel.interface import ConstantArray, Tile
 from npukit.codegen.tir.c_text import function_bodies, tidied_body, wrapped
-from npukit.codegen.tir.door import Function, Parameter, define, print_c
+from npukit.codegen.tir.door import TirFunction, TirParameter, define, print_c
 from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed
 from npukit.codegen.tir.ops.fixed_point import helper_functions
 from npukit.errors import NpukitError
@@ -57,11 +57,11 @@ _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TirKernel:
     """A tile the core computes, as a TIR function; without one its op is C already."""
 
     tile: Tile
-    function: Function | None
+    function: TirFunction | None
 
 
 @dataclass(frozen=True)
@@ -74,22 +74,22 @@ class CFunction:
     comment: str
 
 
-def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> Kernel:
+def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
     """The kernel of a tile of any kind the core has."""
     if isinstance(tile.op.attributes, TvmCode):
-        return Kernel(tile, None)
+        return TirKernel(tile, None)
     if tile.op.kind not in KERNELS:
         raise NpukitError(f"{tile.op.name}: the core has no kernel for {tile.op.kind}", tries=["npukit ops"])
     body = KERNELS[tile.op.kind]
     parameters = _parameters(tile, constants)
-    return Kernel(tile, define(tile.name, parameters, lambda *arrays: body(tile, *arrays)))
+    return TirKernel(tile, define(tile.name, parameters, lambda *arrays: body(tile, *arrays)))
 
 
-def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[Parameter]:
+def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[TirParameter]:
     names = _INPUT_NAMES.get(len(tile.inputs)) or [f"input_{i}" for i in range(len(tile.inputs))]
-    inputs = [Parameter(name, x.tensor.dtype) for name, x in zip(names, tile.inputs, strict=True)]
-    given = [Parameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
-    return [*inputs, *given, Parameter("output", tile.output.tensor.dtype, "write")]
+    inputs = [TirParameter(name, x.tensor.dtype) for name, x in zip(names, tile.inputs, strict=True)]
+    given = [TirParameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
+    return [*inputs, *given, TirParameter("output", tile.output.tensor.dtype, "write")]
 
 
 def helpers_as_c() -> list[CFunction]:
@@ -99,11 +99,11 @@ def helpers_as_c() -> list[CFunction]:
     return [CFunction(f.name, signature(f), bodies[f.name], comment) for comment, f in described]
 
 
-def kernels_as_c(kernels: list[Kernel]) -> tuple[list[CFunction], dict[str, str]]:
+def kernels_as_c(kernels: list[TirKernel]) -> tuple[list[CFunction], dict[str, str]]:
     """The distinct kernels, and for every tile's name the kernel that computes it."""
     made = [each.function for each in kernels if each.function]
     bodies = function_bodies(print_c(made)) if made else {}
-    alike: dict[tuple[str, str], list[Kernel]] = {}
+    alike: dict[tuple[str, str], list[TirKernel]] = {}
     for each in kernels:
         name = each.tile.name
         body = _body(each.function, bodies) if each.function else _body_of_tvm(each)
@@ -112,12 +112,12 @@ def kernels_as_c(kernels: list[Kernel]) -> tuple[list[CFunction], dict[str, str]
     return functions, {each.tile.name: same[0].tile.name for same in alike.values() for each in same}
 
 
-def _body(function: Function, bodies: Mapping[str, str]) -> str:
+def _body(function: TirFunction, bodies: Mapping[str, str]) -> str:
     body = bodies[function.name]
     return _unread((each.name for each in function.parameters), body, "    ") + body
 
 
-def _body_of_tvm(kernel: Kernel) -> str:
+def _body_of_tvm(kernel: TirKernel) -> str:
     code = kernel.tile.op.attributes
     assert isinstance(code, TvmCode)
     names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
@@ -148,12 +148,12 @@ def _unread(names: Iterable[str], body: str, indent: str) -> str:
     return "".join(f"{indent}(void){name};\n" for name in names if not re.search(rf"\b{name}\b", body))
 
 
-def _shared(same: list[Kernel], body: str) -> CFunction:
+def _shared(same: list[TirKernel], body: str) -> CFunction:
     comment = "\n".join(describe(each.tile, "the core") for each in same)
     return CFunction(same[0].tile.name, _signature(same[0]), body, comment)
 
 
-def _signature(kernel: Kernel) -> str:
+def _signature(kernel: TirKernel) -> str:
     if kernel.function:
         return signature(kernel.function)
     parameters = (declaration(p.dtype, p.name, written=p.written) for p in pointers(kernel.tile.net, kernel.tile.op))
@@ -171,13 +171,13 @@ def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
-def signature(function: Function) -> str:
+def signature(function: TirFunction) -> str:
     parameters = ", ".join(_declaration(parameter) for parameter in function.parameters) or "void"
     result = C_TYPES[function.result] if function.result else "void"
     return wrapped(f"{result} {function.name}({parameters})")
 
 
-def _declaration(parameter: Parameter) -> str:
+def _declaration(parameter: TirParameter) -> str:
     if parameter.access == "value":
         return f"{C_TYPES[parameter.dtype]} {parameter.name}"
     return declaration(parameter.dtype, parameter.name, written=parameter.access == "write")

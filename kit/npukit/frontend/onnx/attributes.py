@@ -19,7 +19,7 @@ REPEATED: Mapping[str, tuple[str, Callable[[Shapes], Any]]] = {
 """Attributes, by op, that repeat what the shapes of a node's inputs say."""
 
 
-class Attributes(dict[str, Any]):
+class NodeAttributes(dict[str, Any]):
     """A node's attributes as TVM's converters take them; it remembers which were read."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs
         raise NpukitError(f"its attribute {name} is {given[name]}, not {said(inputs)}")
 
 
-def refuse_unread(node: onnx.NodeProto, opset: int, given: Attributes, parse: Any) -> None:
+def refuse_unread(node: onnx.NodeProto, opset: int, given: NodeAttributes, parse: Any) -> None:
     """An error that names an attribute that says something and was not read. `parse` gives attributes' values."""
     schema = onnx.defs.get_schema(node.op_type, opset)
     for name in sorted(given.unread - {"num_outputs", REPEATED.get(node.op_type, ("",))[0]}):

@@ -19,7 +19,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import c_of
-from npukit.frontend.onnx.attributes import Attributes, refuse_contradictions, refuse_unread
+from npukit.frontend.onnx.attributes import NodeAttributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.claims import declared_shape
 from npukit.frontend.onnx.ops import readable_converters
 from npukit.net.importer.expressions import TitledBuilder
@@ -63,7 +63,7 @@ class _Importer(TvmImporter):
         self._custom = custom
         self._name = name
         self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}
-        self._attributes = Attributes({})
+        self._attributes = NodeAttributes({})
         self._bytes = 0
 
     def from_onnx(self, graph: Any, opset: int) -> IRModule:
@@ -123,8 +123,8 @@ class _Importer(TvmImporter):
         kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         return tensor_type(stated, str(kind))
 
-    def _parse_attr(self, attributes: Any) -> Attributes:
-        self._attributes = Attributes(super()._parse_attr(attributes))
+    def _parse_attr(self, attributes: Any) -> NodeAttributes:
+        self._attributes = NodeAttributes(super()._parse_attr(attributes))
         return self._attributes
 
     def _shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:

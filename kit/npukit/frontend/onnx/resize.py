@@ -25,7 +25,7 @@ CROP = "tf_crop_and_resize"
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizedAxis:
     """The resizing of one axis: from `size` to `result` places, by `scale`; `start` and `end` cut out a part."""
 
     size: int
@@ -39,25 +39,25 @@ class Axis:
         return self.size == self.result and self.scale == 1 and (self.start, self.end) == (0, 1)
 
 
-Place = Callable[[Axis, np.ndarray], np.ndarray]
+Place = Callable[[ResizedAxis, np.ndarray], np.ndarray]
 
 
-def _half_pixel(axis: Axis, places: np.ndarray) -> np.ndarray:
+def _half_pixel(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
     return (places + 0.5) / axis.scale - 0.5
 
 
-def _symmetric(axis: Axis, places: np.ndarray) -> np.ndarray:
+def _symmetric(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
     """Half pixels about the middle of what the sizes round away."""
     return axis.size / 2 * (1 - axis.result / (axis.scale * axis.size)) + _half_pixel(axis, places)
 
 
-def _aligned(axis: Axis, places: np.ndarray) -> np.ndarray:
+def _aligned(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
     """ONNX takes the scaled size as it is, not rounded to places."""
     scaled = axis.scale * axis.size
     return places * (axis.size - 1) / (scaled - 1) if scaled > 1 else places * 0
 
 
-def _cropped(axis: Axis, places: np.ndarray) -> np.ndarray:
+def _cropped(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
     last = axis.size - 1
     if axis.result == 1:
         return places + (axis.start + axis.end) * last / 2
@@ -120,15 +120,15 @@ class Method:
             float(attr.get("extrapolation_value", 0.0)),
         )
 
-    def places(self, axis: Axis) -> np.ndarray:
+    def places(self, axis: ResizedAxis) -> np.ndarray:
         return PLACES[self.coordinates](axis, np.arange(axis.result, dtype=np.float64))
 
-    def outside(self, axis: Axis) -> np.ndarray:
+    def outside(self, axis: ResizedAxis) -> np.ndarray:
         """The output places that are none of the input's."""
         places = self.places(axis)
         return ((places < 0) | (places > axis.size - 1)) & (self.coordinates == CROP)
 
-    def matrix(self, axis: Axis) -> np.ndarray:
+    def matrix(self, axis: ResizedAxis) -> np.ndarray:
         """[output place, input place]: how much it takes."""
         places = self.places(axis)
         if self.mode == "nearest":
@@ -136,7 +136,7 @@ class Method:
             return np.eye(axis.size)[chosen]
         return self._weighted(axis, places)
 
-    def _weighted(self, axis: Axis, places: np.ndarray) -> np.ndarray:
+    def _weighted(self, axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
         spread = min(axis.scale, 1.0) if self.antialias else 1.0
         reach = int(np.ceil((2 if self.mode == "cubic" else 1) / spread))
         steps = np.arange(-reach, reach + 1)
@@ -198,15 +198,15 @@ def _check(method: Method) -> None:
 
 def _axes(
     shape: list[int], attr: Any, roi: np.ndarray | None, scales: np.ndarray | None, sizes: np.ndarray | None
-) -> list[Axis]:
+) -> list[ResizedAxis]:
     if scales is None and sizes is None:
         raise NpukitError("its scales or sizes are computed at run time")
     chosen = [int(axis) % len(shape) for axis in attr.get("axes", range(len(shape)))]
     starts, ends = (np.zeros(len(chosen)), np.ones(len(chosen))) if roi is None else np.split(roi, 2)
     factors = _factors([shape[axis] for axis in chosen], attr, scales, sizes)
-    axes = [Axis(size, size, 1.0) for size in shape]
+    axes = [ResizedAxis(size, size, 1.0) for size in shape]
     for axis, (result, scale), start, end in zip(chosen, factors, starts, ends, strict=True):
-        axes[axis] = Axis(shape[axis], result, scale, float(start), float(end))
+        axes[axis] = ResizedAxis(shape[axis], result, scale, float(start), float(end))
     return axes
 
 
@@ -226,7 +226,7 @@ def _factors(
     return [(int(np.floor(scale * size + 0.5)), scale) for size in shape]
 
 
-def _by_pixels(method: Method, axes: list[Axis]) -> bool:
+def _by_pixels(method: Method, axes: list[ResizedAxis]) -> bool:
     """True if Relax's operator for images does the same."""
     spatial = len(axes) == 4 and axes[0].stays and axes[1].stays
     ratio = all(abs(axis.scale * axis.size - axis.result) < 1e-6 for axis in axes)
@@ -235,7 +235,7 @@ def _by_pixels(method: Method, axes: list[Axis]) -> bool:
     return spatial and ratio and plain and aligned and method.coordinates in BY_PIXELS
 
 
-def _multiplied(bb: Any, data: Any, method: Method, axes: list[Axis]) -> Any:
+def _multiplied(bb: Any, data: Any, method: Method, axes: list[ResizedAxis]) -> Any:
     rank = len(axes)
     for place, axis in enumerate(axes):
         if not axis.stays:

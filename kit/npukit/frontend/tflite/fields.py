@@ -50,19 +50,19 @@ SAYS_NOTHING = frozenset(
 """Fields of options that repeat what tensors say of their types, or say how float or int16 kernels round."""
 
 
-class Options(Mapping[str, Any]):
+class OpOptions(Mapping[str, Any]):
     """The fields of an op's options table by their accessors' names; it remembers which were read."""
 
     def __init__(self, table: Any = None) -> None:
         self._table = table
         self._read: set[str] = set()
 
-    def of(self, op: str) -> Options:
+    def of(self, op: str) -> OpOptions:
         """The options as op `op` has them: none in another op's table, which then may say nothing."""
         if self._table is None or _plain(type(self._table).__name__) == _plain(f"{TABLES.get(op, op)}Options"):
-            return Options(self._table)
+            return OpOptions(self._table)
         refuse_unread(self._table, (), f"its options are {type(self._table).__name__}, which")
-        return Options()
+        return OpOptions()
 
     def __getitem__(self, name: str) -> Any:
         if self._table is None or name not in accessors(type(self._table)):

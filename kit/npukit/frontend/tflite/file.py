@@ -12,7 +12,7 @@ import tflite
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.tflite.dilated import with_dilated
-from npukit.frontend.tflite.fields import Options, refuse_unread
+from npukit.frontend.tflite.fields import OpOptions, refuse_unread
 from npukit.frontend.tflite.graphs import flattened
 from npukit.frontend.tflite.model import (
     CUSTOM,
@@ -145,15 +145,15 @@ def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
     return TfliteOp(index, codes[code], *ends, _options(op), bytes(_indices(op.CustomOptionsAsNumpy())))
 
 
-def _options(op: Any) -> Options:
+def _options(op: Any) -> OpOptions:
     table, number = op.BuiltinOptions(), op.BuiltinOptionsType()
     if table is None or number == tflite.BuiltinOptions.NONE:
-        return Options()
+        return OpOptions()
     if number not in _OPTIONS:
         raise ValueError(f"an op's options are of type {number}, which TFLite does not define")
     options = getattr(tflite, _OPTIONS[number])()
     options.Init(table.Bytes, table.Pos)
-    return Options(options)
+    return OpOptions(options)
 
 
 def _tensors(data: bytes, model: Any, tables: Iterator[Any], file: str) -> tuple[TfliteTensor, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
-from npukit.frontend.tflite.fields import Options
+from npukit.frontend.tflite.fields import OpOptions
 from npukit.frontend.tflite.kept import BEGINS, states_of
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.limits import OPS, STEPS, TENSORS
@@ -157,7 +157,7 @@ class _Flat:
         if self.current != held:
             raise NpukitError(f"{self._place(op)}: a branch changes a variable, which npukit does not read")
         for output, *parts in zip(op.outputs, *results, strict=True):
-            self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), Options()))
+            self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), OpOptions()))
 
     def _check_fit(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int]) -> None:
         """An error unless a subgraph takes what the op gives it, and gives what the op does, or a condition."""

@@ -11,7 +11,7 @@ from flatbuffers import flexbuffers
 
 from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
-from npukit.frontend.tflite.fields import Options
+from npukit.frontend.tflite.fields import OpOptions
 from npukit.net.limits import OPERANDS
 from npukit.net.tensor import Quantization
 
@@ -56,7 +56,7 @@ class TfliteOp:
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: Options
+    options: OpOptions
     custom: bytes = b""
     dilation: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)

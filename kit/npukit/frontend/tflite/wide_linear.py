@@ -19,7 +19,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Window:
+class ImageWindow:
     """The places that a window reads of an image, padded by `around`."""
 
     strides: Pair
@@ -58,10 +58,10 @@ def _weights(emitter: Emitter, op: TfliteOp) -> np.ndarray:
 def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: int) -> None:
     strides, dilation, shape = strides_of(op), dilation_of(op), emitter.shape(emitter.value(op.inputs[0]))
     around = padding_of(op, shape[1:3], weights.shape[1:3], strides, dilation)
-    _emit(emitter, op, weights, partial(_convolved, Window(strides, dilation, around), groups))
+    _emit(emitter, op, weights, partial(_convolved, ImageWindow(strides, dilation, around), groups))
 
 
-def _convolved(window: Window, groups: int, kind: str, zero: int, data: Any, weights: Any) -> Any:
+def _convolved(window: ImageWindow, groups: int, kind: str, zero: int, data: Any, weights: Any) -> Any:
     channels, high, wide, inside = weights.shape
     padded, each = window.padded(data, zero), int(channels) // groups
     y, x, depth = (te.reduce_axis((0, size), name) for size, name in ((high, "y"), (wide, "x"), (inside, "depth")))
@@ -136,7 +136,7 @@ def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
 def average_pool(emitter: Emitter, op: TfliteOp) -> None:
     """The mean of what lies in the image, halves away from zero."""
 
-    def mean(window: Window, sizes: Pair, shape: tuple[int, ...], total: Any, place: tuple[Any, ...]) -> Any:
+    def mean(window: ImageWindow, sizes: Pair, shape: tuple[int, ...], total: Any, place: tuple[Any, ...]) -> Any:
         counts = [
             te.min(at * step - before + size, whole) - te.max(at * step - before, 0)
             for at, step, before, size, whole in zip(
@@ -157,7 +157,7 @@ def max_pool(emitter: Emitter, op: TfliteOp) -> None:
 def _pool(emitter: Emitter, op: TfliteOp, reduce: Any, outside: int, finished: Any) -> None:
     strides, sizes = strides_of(op), window_of(op)
     shape, ends = emitter.shape(emitter.value(op.inputs[0])), limits(emitter, op)
-    window = Window(strides, (1, 1), padding_of(op, shape[1:3], sizes, strides, (1, 1)))
+    window = ImageWindow(strides, (1, 1), padding_of(op, shape[1:3], sizes, strides, (1, 1)))
 
     def loops(data: Any) -> Any:
         padded = window.padded(data, outside)

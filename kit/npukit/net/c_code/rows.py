@@ -34,7 +34,7 @@ _MOST_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Use:
+class ArrayUse:
     """An element of an array that the loop reads or writes."""
 
     name: str
@@ -52,7 +52,7 @@ class _Begun:
     text: str
     scope: Mapping[str, Interval | None]
 
-    def has(self, use: Use, scopes: Sequence[Mapping[str, Interval | None]]) -> bool:
+    def has(self, use: ArrayUse, scopes: Sequence[Mapping[str, Interval | None]]) -> bool:
         """True if what is read has been written: the same element, or any behind the loops that write them."""
         if any(scope is self.scope for scope in scopes) and self.low < self.high:
             return use.text == self.text
@@ -176,13 +176,17 @@ class _Loop:
     _inner: list[str] = field(default_factory=list)
     """The name that each block within a step counts by, if it is a loop."""
 
-    def uses(self) -> list[Use] | None:
+    def uses(self) -> list[ArrayUse] | None:
         """The elements that the steps read and write; None if a step may read what another one left."""
         steps = np.arange(self.count)
         around = {name: Interval(0 * steps, 0 * steps + count - 1) for name, count in self.around.items()}
         self._scopes = [{**around, self.name: Interval(steps, steps)}]
         own = {name for pair in _LOCAL.findall(self.before) for name in pair if name}
-        changed, found, blocks = set(_CHANGED.findall(re.sub(r"^ +", "", self.body, flags=re.M))), list[Use](), [""]
+        changed, found, blocks = (
+            set(_CHANGED.findall(re.sub(r"^ +", "", self.body, flags=re.M))),
+            list[ArrayUse](),
+            [""],
+        )
         begun: dict[str, _Begun] = {}
         for line in map(str.strip, self.body.splitlines()):
             for use in self._of_line(line):
@@ -192,7 +196,7 @@ class _Loop:
             self._follow(line, blocks, changed)
         return found
 
-    def _begins(self, use: Use, begun: dict[str, _Begun], line: str, blocks: Sequence[str]) -> bool:
+    def _begins(self, use: ArrayUse, begun: dict[str, _Begun], line: str, blocks: Sequence[str]) -> bool:
         """True if what is used of an array of the function's own is this step's: it writes that, or has written it."""
         if use.name in begun:
             return use.written or begun[use.name].has(use, self._scopes)
@@ -203,7 +207,7 @@ class _Loop:
         begun[use.name] = _Begun(*written, use.text, self._scopes[next(counted, 0)])
         return True
 
-    def _written(self, use: Use) -> Pair | None:
+    def _written(self, use: ArrayUse) -> Pair | None:
         """The first and the last element that the loops in a step write at this place, if they write all between."""
         counts = {name: int(each.high[0]) + 1 for name, each in self._inner_loops()}
         if prod(counts.values()) > _MOST_ELEMENTS:
@@ -248,10 +252,10 @@ class _Loop:
                     known.pop(name, None)
         return bounds(text, known, self.count)
 
-    def _of_line(self, line: str) -> Iterator[Use]:
+    def _of_line(self, line: str) -> Iterator[ArrayUse]:
         """The uses in a line, in the order in which they happen: what is written comes last, unless nothing is read."""
         used = [(name, line[begin:end], line[end + 1 :]) for name, begin, end in _subscripts(line)]
-        uses = [Use(name, self._bounds(index), _is_written(rest), index) for name, index, rest in used]
+        uses = [ArrayUse(name, self._bounds(index), _is_written(rest), index) for name, index, rest in used]
         yield from sorted(uses, key=lambda use: use.written)
 
 
@@ -307,7 +311,7 @@ def _row(shape: Shape) -> int:
     return 1 if axis is None else int(np.prod(shape[axis + 1 :], dtype=np.int64))
 
 
-def _alone(uses: Sequence[Use], shape: Shape, count: int) -> bool:
+def _alone(uses: Sequence[ArrayUse], shape: Shape, count: int) -> bool:
     """True if each step reads and writes its own row of the output alone."""
     row, steps = _row(shape), np.arange(count)
     of_output = [use.index for use in uses if use.name == WHOLE_OUTPUT]
@@ -317,7 +321,7 @@ def _alone(uses: Sequence[Use], shape: Shape, count: int) -> bool:
     )
 
 
-def _places(uses: Sequence[Use], name: str, shape: Shape) -> tuple[Pair, ...] | None:
+def _places(uses: Sequence[ArrayUse], name: str, shape: Shape) -> tuple[Pair, ...] | None:
     """The rows of an array that each step reads; None if that is not known, or it may be all."""
     axis = _long_axis(shape)
     found = [use.index for use in uses if use.name == name]

@@ -23,7 +23,7 @@ class Nest:
     terms: tuple[int, ...]
 
 
-class Arrangement(Protocol):
+class LoopArrangement(Protocol):
     """The arrangement of a kernel's loops. The order in which each sum is taken never changes, nor does a bit of it."""
 
     @property

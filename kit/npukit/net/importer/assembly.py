@@ -22,7 +22,7 @@ Order = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class View:
+class AxesView:
     """A tensor of the net, seen by the model with its axes in another order (NCHW in the model, NHWC here)."""
 
     name: str
@@ -40,7 +40,7 @@ def layout_order(layout: str) -> Order:
 
 
 @dataclass
-class Assembly:
+class NetInMaking:
     """The net so far."""
 
     name: str
@@ -114,7 +114,7 @@ class Assembly:
             name = self._reshaped[name]
         return name
 
-    def arranged(self, view: View, order: Order) -> str:
+    def arranged(self, view: AxesView, order: Order) -> str:
         """The tensor with its axes in memory in `order`: moved only if bytes must move."""
         if view.order == order:
             return view.name
@@ -126,7 +126,7 @@ class Assembly:
             self._arranged[view.name, axes] = self.derive(attributes, view.name, moved)
         return self._arranged[view.name, axes]
 
-    def image(self, view: View, layout: str) -> str:
+    def image(self, view: AxesView, layout: str) -> str:
         """The tensor as NHWC; lines are images of one row."""
         name = self.arranged(view, layout_order(layout))
         shape = self.tensors[name].shape

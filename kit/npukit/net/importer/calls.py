@@ -15,7 +15,7 @@ from tvm import relax, tirx
 from tvm.ir import Call, Constant, IRModule, Op, make_node
 
 from npukit.errors import NpukitError
-from npukit.net.importer.loops import Attribute, Kernel, Operand, Parameter, Single, Step
+from npukit.net.importer.loops import Attribute, LoopKernel, Operand, Parameter, Single, Step
 from npukit.net.importer.schedules import ISLAND
 
 relax_ir: Any = relax
@@ -28,7 +28,7 @@ _SCANS = frozenset(("argsort", "cumprod", "cumsum", "sort", "topk"))
 """Operators that TVM makes loops of in a pass of their own."""
 
 
-def kernel_of(module: IRModule) -> Kernel | None:
+def kernel_of(module: IRModule) -> LoopKernel | None:
     """The Relax function `island` as data; None if it is more than calls of operators."""
     function: Any = module[ISLAND]
     values = {parameter: place for place, parameter in enumerate(function.params)}
@@ -39,7 +39,7 @@ def kernel_of(module: IRModule) -> Kernel | None:
         except (KeyError, TypeError):
             return None
         values[binding.var] = len(values)
-    return Kernel(ISLAND, tuple(_parameter(each) for each in function.params), tuple(steps))
+    return LoopKernel(ISLAND, tuple(_parameter(each) for each in function.params), tuple(steps))
 
 
 def _parameter(parameter: Any) -> Parameter:
@@ -94,7 +94,7 @@ def _single(value: Any) -> Single:
     raise TypeError("no attribute that is data")
 
 
-def module_of(kernel: Kernel) -> IRModule:
+def module_of(kernel: LoopKernel) -> IRModule:
     """The Relax function `island` that makes these calls."""
     builder = relax_ir.BlockBuilder()
     values = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import Order, View, straight
+from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
 from npukit.net.importer.unary import lookup
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
 
 IMAGE = 4
 """Axes of what stays as convolutions want it; anything else comes to lie as dense layers want it."""
-Operand = View | IntegerConstant
+Operand = AxesView | IntegerConstant
 
 
-def add(walk: Walk, site: Site) -> View:
+def add(walk: Walk, site: Site) -> AxesView:
     return _binary(walk, site, Add(site.clamp))
 
 
-def subtract(walk: Walk, site: Site) -> View:
+def subtract(walk: Walk, site: Site) -> AxesView:
     return _binary(walk, site, Subtract(site.clamp))
 
 
-def multiply(walk: Walk, site: Site) -> View:
+def multiply(walk: Walk, site: Site) -> AxesView:
     return _binary(walk, site, Multiply(site.clamp))
 
 
-def minimum(walk: Walk, site: Site) -> View:
+def minimum(walk: Walk, site: Site) -> AxesView:
     return _alike(walk, site, Minimum())
 
 
-def maximum(walk: Walk, site: Site) -> View:
+def maximum(walk: Walk, site: Site) -> AxesView:
     return _alike(walk, site, Maximum())
 
 
-def _binary(walk: Walk, site: Site, attributes: Attributes) -> View:
+def _binary(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
     """An integer op if both operands are quantised; a function of one number if only one varies."""
     operands = [_operand(walk, argument) for argument in site.core.args]
     first, second = operands
-    if first is None or second is None or not any(isinstance(operand, View) for operand in operands):
+    if first is None or second is None or not any(isinstance(operand, AxesView) for operand in operands):
         return lookup(walk, site)
     return _together(walk, site, attributes, (first, second))
 
 
-def _alike(walk: Walk, site: Site, attributes: Attributes) -> View:
+def _alike(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
     """Both operands are brought to the output's quantisation first."""
     operands = [_operand(walk, argument) for argument in site.core.args]
     first, second = (operand and requantized(walk, operand, site.quantization) for operand in operands)
@@ -64,7 +64,7 @@ def _alike(walk: Walk, site: Site, attributes: Attributes) -> View:
 
 def requantized(walk: Walk, operand: Operand, wanted: Quantization) -> Operand:
     """The operand in another quantisation; a constant at once."""
-    if isinstance(operand, View):
+    if isinstance(operand, AxesView):
         same = walk.assembly.quantization(operand.name) == wanted
         return operand if same else walk.converted(operand, wanted, "int8")
     steps = np.rint(operand.real / wanted.scale) + wanted.zero_point
@@ -75,10 +75,10 @@ def _operand(walk: Walk, argument: Any) -> Operand | None:
     return walk.operand(argument) or walk.constant(argument)
 
 
-def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, Operand]) -> View:
+def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, Operand]) -> AxesView:
     """The op on operands that lie in memory alike."""
     rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
-    orders = [o.order for o in operands if isinstance(o, View) and len(o.order) == rank]
+    orders = [o.order for o in operands if isinstance(o, AxesView) and len(o.order) == rank]
     order = straight(rank) if straight(rank) in orders and rank != IMAGE else next(iter(orders), straight(rank))
     inputs = [_placed(walk, operand, order, f"{name}_constant") for operand in operands]
     return walk.add(site, attributes, inputs, order, name)
@@ -93,11 +93,11 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
         flat = walk.assembly.arranged(operand, straight(len(operand.order)))
         shape = walk.assembly.tensors[flat].shape
         full = walk.assembly.derive(Reshape(), flat, (1,) * (rank - len(shape)) + shape)
-        operand = View(full, straight(rank))
+        operand = AxesView(full, straight(rank))
     return walk.assembly.arranged(operand, order)
 
 
-def prelu(walk: Walk, site: Site) -> View:
+def prelu(walk: Walk, site: Site) -> AxesView:
     """Relax's slopes lie along one axis."""
     view, slopes = walk.activation(site.core.args[0]), walk.constant(site.core.args[1])
     if slopes is None:
@@ -108,7 +108,7 @@ def prelu(walk: Walk, site: Site) -> View:
     return walk.settled(_together(walk, site.unclipped, Prelu(), (view, along)), site)
 
 
-def softmax(walk: Walk, site: Site) -> View:
+def softmax(walk: Walk, site: Site) -> AxesView:
     """TFLite's, whose output is always quantised alike; another quantisation is a step of its own."""
     source, beta = site.core.args[0], 1.0
     call = resolve(source, walk.definitions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import Order, View, layout_order
+from npukit.net.importer.assembly import AxesView, Order, layout_order
 from npukit.net.importer.expressions import shape_of
 from npukit.net.importer.linear import padding, pair
 from npukit.net.importer.site import Site
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 
-def average_pool(walk: Walk, site: Site) -> View:
+def average_pool(walk: Walk, site: Site) -> AxesView:
     if bool(site.core.attrs.count_include_pad) and any(site.core.attrs.padding):
         raise NpukitError("it averages over its padding, which npukit does not compute in int8 yet")
     return _pool(walk, site, AveragePool)
 
 
-def max_pool(walk: Walk, site: Site) -> View:
+def max_pool(walk: Walk, site: Site) -> AxesView:
     return _pool(walk, site, MaxPool)
 
 
-def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> View:
+def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> AxesView:
     """Quantised as its input; another quantisation of the result is a step of its own."""
     attributes = site.core.attrs
     if any(int(step) != 1 for step in attributes.dilation):
@@ -49,7 +49,7 @@ def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strid
     return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])
 
 
-def resize(walk: Walk, source: View, call: Any) -> View:
+def resize(walk: Walk, source: AxesView, call: Any) -> AxesView:
     attributes, order = call.attrs, layout_order(str(call.attrs.layout))
     data = walk.assembly.arranged(source, order)
     before, full = walk.assembly.tensors[data].shape, shape_of(call)
@@ -62,4 +62,4 @@ def resize(walk: Walk, source: View, call: Any) -> View:
         kind = ResizeBilinear(*(linear(before[axis], after[axis], mode) for axis in (1, 2)))
     else:
         raise NpukitError(f"it resizes by {method}, which npukit does not compute yet")
-    return View(walk.assembly.derive(kind, data, after), order)
+    return AxesView(walk.assembly.derive(kind, data, after), order)

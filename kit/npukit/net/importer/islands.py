@@ -20,7 +20,7 @@ from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import C_TYPES
-from npukit.net.importer.assembly import View, straight
+from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.expressions import (
     callee,
     constant_value,
@@ -74,11 +74,11 @@ class Islands:
     walk: Walk
     module: Any
     reads: Counter[Any]
-    _tensors: dict[Any, View] = field(default_factory=dict)
+    _tensors: dict[Any, AxesView] = field(default_factory=dict)
     _begun: dict[Any, _Island] = field(default_factory=dict)
     """Islands that wait for their operands, by the variable that they compute."""
 
-    def quantized(self, call: Any, quantization: Quantization, why: str, dtype: str = "int8") -> View:
+    def quantized(self, call: Any, quantization: Quantization, why: str, dtype: str = "int8") -> AxesView:
         """The tensor of integers that a quantize makes of a float expression."""
         value = self.variable(call.args[0])
         island = _Island(self, why)
@@ -89,7 +89,7 @@ class Islands:
         result = operators.quantize(real, relax.const(scale), relax.const(zero), axis=-1, out_dtype=dtype)
         return island.finished(result, quantization)
 
-    def tensor(self, expression: Any, why: str) -> View:
+    def tensor(self, expression: Any, why: str) -> AxesView:
         """The tensor of the net that holds the value of an expression, in float or whatever type it has."""
         wanted = [self.variable(expression)]
         while wanted:
@@ -100,7 +100,7 @@ class Islands:
                 wanted.pop()
         return self._tensors[self.variable(expression)]
 
-    def known(self, variable: Any) -> View:
+    def known(self, variable: Any) -> AxesView:
         """The tensor of a variable that has one already."""
         return self._tensors[variable]
 
@@ -128,7 +128,7 @@ class Islands:
         values = (self.variable(each) for each in operands_of(call))
         return [each for each in values if not isinstance(resolve(each, self.walk.definitions), Constant)]
 
-    def _given(self, call: Any) -> View:
+    def _given(self, call: Any) -> AxesView:
         """The op that is given as C."""
         assembly, told = self.walk.assembly, call.attrs
         name = assembly.new_name(_plain(told["what"]))
@@ -137,7 +137,7 @@ class Islands:
             told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True, by_rows=bool(told["by_rows"])
         )
         output = Tensor(name, shape_of(call), dtype_of(call))
-        return View(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
+        return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
         """The tensor that an op which is given as C reads; a constant gets the name."""
@@ -147,7 +147,7 @@ class Islands:
         view = self._tensors[self.variable(expression)]
         return self.walk.assembly.arranged(view, straight(len(view.order)))
 
-    def _held(self, variable: Any) -> View | None:
+    def _held(self, variable: Any) -> AxesView | None:
         """The view that the walk knows already, as the model means it."""
         view = self.walk.view(variable)
         if view is None:
@@ -166,11 +166,11 @@ class Islands:
             raise NpukitError(f"it is a {type(value).__name__}, which no tensor holds")
         return island
 
-    def _reshaped(self, call: Any, source: View) -> View:
+    def _reshaped(self, call: Any, source: AxesView) -> AxesView:
         """The same bytes under another shape."""
         assembly = self.walk.assembly
         flat = assembly.arranged(source, straight(len(source.order)))
-        return View(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
+        return AxesView(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
 
     def variable(self, expression: Any) -> Any:
         """The variable that an expression is bound to first."""
@@ -284,7 +284,7 @@ class _Island:
         begin = sum(sizes[: value.index])
         return operators.strided_slice(source, [axis], [begin], [begin + sizes[value.index]])
 
-    def _integers(self, expression: Any) -> View | None:
+    def _integers(self, expression: Any) -> AxesView | None:
         """The int8 tensor whose numbers an expression is, perhaps moved."""
         try:
             return self.islands.walk.operand(expression)
@@ -328,7 +328,7 @@ class _Island:
     @property
     def reads(self) -> list[Any]:
         """The variables whose tensors it reads, which need not be there yet."""
-        return [source for source in self._activations if not isinstance(source, View)]
+        return [source for source in self._activations if not isinstance(source, AxesView)]
 
     def _read(self, expression: Any) -> Any:
         """The tensor of a variable as a parameter, whenever it is made."""
@@ -343,10 +343,10 @@ class _Island:
     def _operands(self) -> list[str]:
         """The tensor of the net behind each parameter that is no constant."""
         assembly, islands = self.islands.walk.assembly, self.islands
-        views = (source if isinstance(source, View) else islands.known(source) for source in self._activations)
+        views = (source if isinstance(source, AxesView) else islands.known(source) for source in self._activations)
         return [assembly.arranged(view, straight(len(view.order))) for view in views]
 
-    def finished(self, result: Any, quantization: Quantization | None) -> View:
+    def finished(self, result: Any, quantization: Quantization | None) -> AxesView:
         """The island as an op of the net."""
         assembly, operands = self.islands.walk.assembly, self._operands()
         try:
@@ -366,7 +366,9 @@ class _Island:
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
         attributes = TvmCode(" ".join(reversed(self.names)), code.body, work, self.why, self.macs)
         output = Tensor(name, shape, dtype, quantization)
-        return View(assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output), straight(len(shape)))
+        return AxesView(
+            assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output), straight(len(shape))
+        )
 
     def _main_name(self) -> str:
         """The operator that takes time, or the last one."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer import elementwise
-from npukit.net.importer.assembly import Order, View, layout_order, straight
+from npukit.net.importer.assembly import AxesView, Order, layout_order, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.importer.wide_weights import Depthwise, Layer, in_int8, symmetric
+from npukit.net.importer.wide_weights import Depthwise, LayerOperands, in_int8, symmetric
 from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Matmul, Padding, Pair, Reshape, TransposeConv2d
 from npukit.net.tensor import Quantization, Tensor
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 
-def add_or_bias(walk: Walk, site: Site) -> View:
+def add_or_bias(walk: Walk, site: Site) -> AxesView:
     """An add of a constant to a convolution or dense layer is its bias; any other is an add."""
     for product, bias in (site.core.args, reversed(site.core.args)):
         call = resolve(product, walk.definitions)
@@ -31,7 +31,7 @@ def add_or_bias(walk: Walk, site: Site) -> View:
     return elementwise.add(walk, site)
 
 
-def conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
+def conv2d(walk: Walk, site: Site, bias: Any = None) -> AxesView:
     attributes = site.core.attrs
     layout = str(attributes.data_layout)
     order, data = layout_order(layout), walk.assembly.image(walk.activation(site.core.args[0]), layout)
@@ -43,7 +43,7 @@ def conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
     return _linear(walk, site, kind, data, weights, bias, order)
 
 
-def transpose_conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
+def transpose_conv2d(walk: Walk, site: Site, bias: Any = None) -> AxesView:
     attributes = site.core.attrs
     if int(attributes.groups) != 1 or any(int(step) != 1 for step in attributes.dilation):
         raise NpukitError("it has groups or dilation, which npukit does not compute in int8 yet")
@@ -56,7 +56,7 @@ def transpose_conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
     return _linear(walk, site, kind, data, weights, bias, order)
 
 
-def matmul(walk: Walk, site: Site, bias: Any = None) -> View:
+def matmul(walk: Walk, site: Site, bias: Any = None) -> AxesView:
     """A dense layer if the second operand is constant."""
     data, other = site.core.args
     weights = walk.constant(other)
@@ -70,7 +70,7 @@ def matmul(walk: Walk, site: Site, bias: Any = None) -> View:
     return _linear(walk, site, Dense(site.clamp), name, out_by_in, bias, straight(len(site.shape)))
 
 
-def _product(walk: Walk, site: Site, bias: Any) -> View:
+def _product(walk: Walk, site: Site, bias: Any) -> AxesView:
     if bias is not None:
         raise NpukitError("it adds to the product of two activations before it is quantised")
     first, second = (walk.activation(argument) for argument in site.core.args)
@@ -83,10 +83,10 @@ def _product(walk: Walk, site: Site, bias: Any) -> View:
     product = walk.assembly.op(made.name, Matmul(site.clamp), tuple(names), made)
     if output != site.shape:
         product = walk.assembly.derive(Reshape(), product, site.shape)
-    return View(product, straight(len(site.shape)))
+    return AxesView(product, straight(len(site.shape)))
 
 
-def _matrix(walk: Walk, view: View, vector: Callable[[int], tuple[int, int]]) -> str:
+def _matrix(walk: Walk, view: AxesView, vector: Callable[[int], tuple[int, int]]) -> str:
     """An operand of a product; `vector` says how one of a single axis lies as a matrix."""
     name = walk.assembly.arranged(view, straight(len(view.order)))
     shape = walk.assembly.tensors[name].shape
@@ -109,11 +109,11 @@ LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d
 
 def _linear(
     walk: Walk, site: Site, attributes: Attributes, data: str, weights: IntegerConstant, bias: Any, order: Order
-) -> View:
+) -> AxesView:
     biases = None if bias is None else _bias(walk, data, weights, bias)
     if isinstance(attributes, DepthwiseConv2d) and weights.value.dtype != np.int8:
-        return Depthwise(walk, site, attributes, Layer(data, weights, biases), order).view()
-    name, layer = walk.assembly.new_name(attributes.kind), Layer(*in_int8(walk, data, weights), biases)
+        return Depthwise(walk, site, attributes, LayerOperands(data, weights, biases), order).view()
+    name, layer = walk.assembly.new_name(attributes.kind), LayerOperands(*in_int8(walk, data, weights), biases)
     add = walk.add if isinstance(attributes, Dense) else walk.add_image
     return add(site, attributes, layer.inputs(walk, name), order, name)
 

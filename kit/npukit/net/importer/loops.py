@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, TypeAdapter
 
 from npukit.errors import NpukitError, first_line
-from npukit.net.importer.arrangements import AS_WRITTEN, Arrangement, arrangement_of
+from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement, arrangement_of
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
 from npukit.tuning import NOTHING_FOUND, Database
@@ -47,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class LoopKernel:
     """The function that TVM makes loops of, its name for people, and `layers`, the ops it computes.
 
     The last step is the result."""
@@ -58,11 +58,11 @@ class Kernel:
     layers: tuple[str, ...] = ()
 
 
-_KERNELS: TypeAdapter[dict[str, Kernel]] = TypeAdapter(dict[str, Kernel])
+_KERNELS: TypeAdapter[dict[str, LoopKernel]] = TypeAdapter(dict[str, LoopKernel])
 
 
 @dataclass(frozen=True)
-class Code:
+class LoopsInC:
     """The body of a function of p0, p1, ..., output and, if there are bytes for it, work."""
 
     body: str
@@ -75,18 +75,18 @@ class Scheduling:
 
     board: str
     database: Database
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    kernels: dict[str, LoopKernel] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
     own: Sequence[Callable[[Any], Any]] = ()
     """Passes of plug-ins over the loops."""
-    made: dict[str, Code] = field(default_factory=dict)
+    made: dict[str, LoopsInC] = field(default_factory=dict)
     """The code made of each Relax function."""
 
-    def arrangement(self, key: str) -> Arrangement:
+    def arrangement(self, key: str) -> LoopArrangement:
         choice = self.database.choice(key)
         return arrangement_of(choice) if choice else AS_WRITTEN
 
-    def kernels_of(self, net: Net) -> dict[str, Kernel]:
+    def kernels_of(self, net: Net) -> dict[str, LoopKernel]:
         """The kernels that compute layers of the net."""
         layers: dict[str, list[str]] = {}
         for op in net.ops:
@@ -114,14 +114,14 @@ def current() -> Scheduling:
     return _open.get() or Scheduling("", NOTHING_FOUND)
 
 
-def save_kernels(kernels: Mapping[str, Kernel], folder: Path) -> None:
+def save_kernels(kernels: Mapping[str, LoopKernel], folder: Path) -> None:
     """No file if there are none."""
     if kernels:
         told = {key: asdict(kernel) for key, kernel in sorted(kernels.items())}
         (folder / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")
 
 
-def load_kernels(folder: Path) -> dict[str, Kernel]:
+def load_kernels(folder: Path) -> dict[str, LoopKernel]:
     path = folder / FILE
     if not path.is_file():
         return {}

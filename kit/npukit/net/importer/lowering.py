@@ -20,9 +20,9 @@ from npukit.errors import NpukitError
 from npukit.net.c_code.function import MATH
 from npukit.net.c_code.rows import WHOLE_OUTPUT, rows_of_code
 from npukit.net.importer import loops
-from npukit.net.importer.arrangements import AS_WRITTEN, Arrangement
+from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement
 from npukit.net.importer.calls import kernel_of, module_of
-from npukit.net.importer.loops import Code, Kernel, Parameter
+from npukit.net.importer.loops import LoopKernel, LoopsInC, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
@@ -43,7 +43,7 @@ _WORK = re.compile(r"(\w+)\* (\w+) = \(\(\1\*\)\(\(void\*\)\(\(char\*\)work \+ (
 _NUMBER = re.compile(r"FLOAT_OF\((-?\d+)\)")
 
 
-def code_of(module: IRModule) -> Code:
+def code_of(module: IRModule) -> LoopsInC:
     """The C of the Relax function `island`, whose parameters are tensors; of those that are alike it is made once."""
     made, alike = loops.current().made, tvm.ir.save_json(module)
     if alike not in made:
@@ -65,7 +65,7 @@ def _faults_told() -> Iterator[None]:
         raise NpukitError(f"TVM cannot make code of it: {said!r}") from fault
 
 
-def _noted(kernel: Kernel | None, function: Any) -> Code:
+def _noted(kernel: LoopKernel | None, function: Any) -> LoopsInC:
     """The code of a kernel as tuning found it best; noted for tuning if it is data."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
@@ -76,19 +76,19 @@ def _noted(kernel: Kernel | None, function: Any) -> Code:
     return code
 
 
-def code_again(kernel: Kernel, arrangement: Arrangement) -> Code:
+def code_again(kernel: LoopKernel, arrangement: LoopArrangement) -> LoopsInC:
     """The code of a kernel with its loops arranged otherwise."""
     with _faults_told():
         return _arranged(function_of(kernel), arrangement)
 
 
-def _arranged(function: Any, arrangement: Arrangement) -> Code:
+def _arranged(function: Any, arrangement: LoopArrangement) -> LoopsInC:
     """The code with its loops arranged. What tuning has measured stays as it is."""
     code = _printed(scheduled(function, arrangement))
     return _divisible(function, code) if arrangement == AS_WRITTEN else code
 
 
-def _divisible(function: Any, code: Code) -> Code:
+def _divisible(function: Any, code: LoopsInC) -> LoopsInC:
     """The code, or one that makes its result row by row if that can be divided and this can not."""
     names = [*(f"p{index}" for index in range(len(function.params) - 1)), WHOLE_OUTPUT]
     shapes = tuple((name, tuple(_sizes(each.ty.shape))) for name, each in zip(names, function.params, strict=True))
@@ -99,13 +99,13 @@ def _divisible(function: Any, code: Code) -> Code:
     return other if rows_of_code(other.body, shapes) else code
 
 
-def function_of(kernel: Kernel) -> Any:
+def function_of(kernel: LoopKernel) -> Any:
     """The loops of a kernel as TVM writes them."""
     with _faults_told():
         return _fused(module_of(kernel))
 
 
-def check_kernels(kernels: Mapping[str, Kernel], net: Net, board: str) -> None:
+def check_kernels(kernels: Mapping[str, LoopKernel], net: Net, board: str) -> None:
     """An error if a kernel does not take its layers' operands, or its key is not its own: they may be a stranger's."""
     operands = {op.name: _operands(net, op) for op in net.ops if isinstance(op.attributes, TvmCode)}
     for key, kernel in kernels.items():
@@ -145,7 +145,7 @@ def _fused(module: IRModule) -> Any:
     return function
 
 
-def _printed(module: IRModule) -> Code:
+def _printed(module: IRModule) -> LoopsInC:
     target = tvm.target.Target("c")
     for own in loops.current().own:
         module = own(module)
@@ -157,7 +157,7 @@ def _printed(module: IRModule) -> Code:
     found = _BODY.search(source)
     if found is None:
         raise NpukitError("TVM prints no function for it")
-    return Code(_WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1])), work_bytes)
+    return LoopsInC(_WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1])), work_bytes)
 
 
 _LOWERING = (

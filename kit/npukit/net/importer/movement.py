@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import Order, View, straight
+from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import callee, resolve, shape_of
 from npukit.net.importer.images import resize
 from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 Shape = tuple[int, ...]
-Movement = Callable[["Walk", View, Any], View]
+Movement = Callable[["Walk", AxesView, Any], AxesView]
 """A function from the view of the op's input to the view of its output."""
 
 
-def reshape(walk: Walk, source: View, call: Any) -> View:
+def reshape(walk: Walk, source: AxesView, call: Any) -> AxesView:
     shape = shape_of(call)
     order = regrouped(source.order, shape_of(moved_from(call, walk.definitions)), shape)
     if order is not None:
         placed = tuple(shape[axis] for axis in order)
-        return View(walk.assembly.derive(Reshape(), source.name, placed), order)
+        return AxesView(walk.assembly.derive(Reshape(), source.name, placed), order)
     name = walk.assembly.arranged(source, straight(len(source.order)))
     if walk.assembly.tensors[name].shape != shape:
         name = walk.assembly.derive(Reshape(), name, shape)
-    return View(name, straight(len(shape)))
+    return AxesView(name, straight(len(shape)))
 
 
 def regrouped(order: Order, before: Shape, after: Shape) -> Order | None:
@@ -63,15 +63,15 @@ def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
     return groups
 
 
-def permute(walk: Walk, source: View, call: Any) -> View:
+def permute(walk: Walk, source: AxesView, call: Any) -> AxesView:
     """Permutes the axes of a view; nothing moves until a reader needs them in another order."""
     rank = len(source.order)
     given = call.attrs.axes
     axes = [int(axis) % rank for axis in given] if given is not None else list(range(rank))[::-1]
-    return View(source.name, tuple(axes.index(axis) for axis in source.order))
+    return AxesView(source.name, tuple(axes.index(axis) for axis in source.order))
 
 
-def pad(walk: Walk, source: View, call: Any) -> View:
+def pad(walk: Walk, source: AxesView, call: Any) -> AxesView:
     attributes = call.attrs
     if attributes.pad_mode != "constant":
         raise NpukitError(f"it pads by {attributes.pad_mode}, which npukit does not compute yet")
@@ -85,7 +85,7 @@ def pad(walk: Walk, source: View, call: Any) -> View:
     return _derived(walk, source, attributes, call)
 
 
-def strided_slice(walk: Walk, source: View, call: Any) -> View:
+def strided_slice(walk: Walk, source: AxesView, call: Any) -> AxesView:
     axes, begins, ends = ([int(value) for value in part] for part in call.args[1:4])
     steps = [int(value) for value in call.args[4]] if len(call.args) > 4 else [1] * len(axes)
     full = shape_of(call.args[0])
@@ -95,7 +95,7 @@ def strided_slice(walk: Walk, source: View, call: Any) -> View:
     return _sliced(walk, source, call, ranges)
 
 
-def _sliced(walk: Walk, source: View, call: Any, ranges: list[range]) -> View:
+def _sliced(walk: Walk, source: AxesView, call: Any, ranges: list[range]) -> AxesView:
     parts = [_forwards(ranges[axis]) for axis in source.order]
     attributes = Slice(
         tuple(part.start for part in parts), tuple(part.stop for part in parts), tuple(part.step for part in parts)
@@ -109,11 +109,11 @@ def _forwards(part: range) -> range:
     return part if part.step > 0 else range(part[-1], part[0] + 1, -part.step)
 
 
-def flip(walk: Walk, source: View, call: Any) -> View:
+def flip(walk: Walk, source: AxesView, call: Any) -> AxesView:
     return _reversed(walk, source, {int(call.attrs.axis) % len(source.order)})
 
 
-def _reversed(walk: Walk, view: View, axes: set[int]) -> View:
+def _reversed(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
     """The axes run backwards: as columns of images, whose places a nearest resize may take in any order."""
     for place in (place for place, axis in enumerate(view.order) if axis in axes):
         shape = walk.assembly.tensors[view.name].shape
@@ -122,11 +122,11 @@ def _reversed(walk: Walk, view: View, axes: set[int]) -> View:
         images = prod(shape[:place]), 1, shape[place], prod(shape[place + 1 :])
         backwards = ResizeNearest((0,), tuple(reversed(range(shape[place]))))
         turned = walk.assembly.derive(backwards, walk.assembly.derive(Reshape(), view.name, images), images)
-        view = View(walk.assembly.derive(Reshape(), turned, shape), view.order)
+        view = AxesView(walk.assembly.derive(Reshape(), turned, shape), view.order)
     return view
 
 
-def split_part(walk: Walk, source: View, call: Any) -> View:
+def split_part(walk: Walk, source: AxesView, call: Any) -> AxesView:
     """One output of a split; the first of a dropout is its input."""
     split = resolve(call.tuple_value, walk.definitions)
     if callee(split) == "nn.dropout" and call.index == 0:
@@ -142,10 +142,10 @@ def split_part(walk: Walk, source: View, call: Any) -> View:
     return _sliced(walk, source, call, ranges)
 
 
-def _derived(walk: Walk, source: View, attributes: Pad | Slice, call: Any) -> View:
+def _derived(walk: Walk, source: AxesView, attributes: Pad | Slice, call: Any) -> AxesView:
     shape = shape_of(call)
     name = walk.assembly.derive(attributes, source.name, tuple(shape[axis] for axis in source.order))
-    return View(name, source.order)
+    return AxesView(name, source.order)
 
 
 MOVEMENTS: Mapping[str, Movement] = {

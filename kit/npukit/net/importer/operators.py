@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from npukit.net.importer import elementwise, images, linear, reduction, unary
-from npukit.net.importer.assembly import View
+from npukit.net.importer.assembly import AxesView
 from npukit.net.importer.site import Site
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-OPERATORS: Mapping[str, Callable[[Walk, Site], View]] = {
+OPERATORS: Mapping[str, Callable[[Walk, Site], AxesView]] = {
     **dict.fromkeys((*unary.FUNCTIONS, *unary.WITH_ATTRIBUTES), unary.lookup),
     **linear.LINEAR,
     "add": linear.add_or_bias,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import View, straight
+from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
 from npukit.net.importer.expressions import IntegerConstant, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 
-def mean(walk: Walk, site: Site) -> View:
+def mean(walk: Walk, site: Site) -> AxesView:
     view = walk.activation(site.core.args[0])
     rank, given = len(view.order), site.core.attrs.axis
     axes = {int(axis) % rank for axis in given} if given is not None else set(range(rank))
@@ -29,21 +29,21 @@ def mean(walk: Walk, site: Site) -> View:
     name = walk.assembly.new_name(Mean.kind)
     kept = tuple(1 if place in places else size for place, size in enumerate(shape))
     output = Tensor(name, kept, site.dtype, site.quantization)
-    reduced = View(walk.assembly.op(name, Mean(places), (view.name,), output), view.order)
+    reduced = AxesView(walk.assembly.op(name, Mean(places), (view.name,), output), view.order)
     return walk.settled(_without(walk, reduced, axes, site.shape), site)
 
 
-def _without(walk: Walk, view: View, axes: set[int], shape: tuple[int, ...]) -> View:
+def _without(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
     """Axes of size 1 that the model drops."""
     if len(shape) == len(view.order):
         return view
     kept = [axis for axis in view.order if axis not in axes]
     order = tuple(sorted(kept).index(axis) for axis in kept)
     placed = tuple(shape[axis] for axis in order)
-    return View(walk.assembly.derive(Reshape(), view.name, placed), order)
+    return AxesView(walk.assembly.derive(Reshape(), view.name, placed), order)
 
 
-def argmax(walk: Walk, call: Any, dtype: str) -> View:
+def argmax(walk: Walk, call: Any, dtype: str) -> AxesView:
     """The indices in a type of their own, where the model casts them."""
     view = walk.view(call.args[0]) or walk.activation(call.args[0])
     if call.attrs.axis is None:
@@ -56,18 +56,18 @@ def argmax(walk: Walk, call: Any, dtype: str) -> View:
     found = walk.assembly.op(name, ArgMax(axis), (data,), output)
     if bool(call.attrs.keepdims):
         found = walk.assembly.derive(Reshape(), found, shape_of(call))
-    return View(found, straight(len(shape_of(call))))
+    return AxesView(found, straight(len(shape_of(call))))
 
 
-def concat(walk: Walk, site: Site) -> View:
+def concat(walk: Walk, site: Site) -> AxesView:
     """All parts are brought to the output's quantisation."""
     parts = [_part(walk, part, site.quantization) for part in resolve(site.core.args[0], walk.definitions).fields]
     rank = len(site.shape)
-    order = next((part.order for part in parts if isinstance(part, View)), straight(rank))
+    order = next((part.order for part in parts if isinstance(part, AxesView)), straight(rank))
     name = walk.assembly.new_name(Concat.kind)
     inputs = [
         walk.assembly.arranged(part, order)
-        if isinstance(part, View)
+        if isinstance(part, AxesView)
         else walk.assembly.constant(f"{name}_constant_{index}", part.value.transpose(order), part.quantization)
         for index, part in enumerate(parts)
     ]
@@ -75,7 +75,7 @@ def concat(walk: Walk, site: Site) -> View:
     return walk.settled(walk.add(site.unclipped, Concat(axis), inputs, order, name), site)
 
 
-def norm(walk: Walk, site: Site) -> View:
+def norm(walk: Walk, site: Site) -> AxesView:
     """A layer norm or an RMS norm of the last axis, in whatever order the others lie."""
     call, rank = site.core, len(site.shape)
     view, (gains, *added) = walk.activation(call.args[0]), [_reals(walk, end) for end in call.args[1:3]]
@@ -103,6 +103,6 @@ def _reals(walk: Walk, expression: Any) -> np.ndarray:
     return np.ravel(real)
 
 
-def _part(walk: Walk, expression: Any, wanted: Quantization) -> View | IntegerConstant:
+def _part(walk: Walk, expression: Any, wanted: Quantization) -> AxesView | IntegerConstant:
     constant = walk.constant(expression)
     return requantized(walk, constant or walk.activation(expression), wanted)

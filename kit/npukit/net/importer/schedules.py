@@ -14,7 +14,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import IRModule
 
-from npukit.net.importer.arrangements import Arrangement, Nest
+from npukit.net.importer.arrangements import LoopArrangement, Nest
 
 ISLAND = "island"
 """The name of the function that is to be lowered."""
@@ -23,7 +23,7 @@ _REDUCTION = 2
 """TVM's number of the axes that are summed over."""
 
 
-def scheduled(function: Any, arrangement: Arrangement) -> IRModule:
+def scheduled(function: Any, arrangement: LoopArrangement) -> IRModule:
     """The function's loops, arranged."""
     schedule = _inlined(function, arrangement.apart)
     for number, block in enumerate(sums_of(schedule)):
@@ -120,7 +120,7 @@ def _blocks(schedule: Any) -> list[Any]:
     return list(schedule.get_child_blocks(schedule.get_sblock("root", ISLAND)))
 
 
-def _place(schedule: Any, block: Any, number: int, arrangement: Arrangement) -> None:
+def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement) -> None:
     """Each sum begins before its loop, and goes on to its one reader as soon as it is complete."""
     loops = loops_of(schedule, block)
     if loops is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import View
+from npukit.net.importer.assembly import AxesView
 from npukit.net.importer.expressions import callee, constant_value, resolve
 from npukit.net.importer.site import Site
 from npukit.net.ops import Lookup
@@ -84,7 +84,7 @@ def number(expression: Any) -> float:
     return float(value.value if hasattr(value, "value") else value)
 
 
-def lookup(walk: Walk, site: Site) -> View:
+def lookup(walk: Walk, site: Site) -> AxesView:
     """A table for whatever lies between the site's quantize and one dequantised tensor."""
     leaves = _leaves(walk, site.core)
     if len({view.name for view in leaves}) != 1:
@@ -95,7 +95,7 @@ def lookup(walk: Walk, site: Site) -> View:
     return tabulated(walk, site, leaves[0], table)
 
 
-def tabulated(walk: Walk, site: Site, view: View, table: np.ndarray) -> View:
+def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> AxesView:
     name = walk.assembly.new_name(Lookup.kind)
     constant = walk.assembly.constant(f"{name}_table", table, None)
     return walk.add(site, Lookup(), [view.name, constant], view.order, name)
@@ -125,7 +125,7 @@ def _is_hard_swish(walk: Walk, core: Any) -> bool:
     return True
 
 
-def _leaves(walk: Walk, core: Any) -> list[View]:
+def _leaves(walk: Walk, core: Any) -> list[AxesView]:
     """The dequantised tensors that an expression is computed from."""
     views = (walk.operand(part) for part in _parts(walk, core) if _scalar(walk, part) is None)
     return [view for view in views if view is not None]

@@ -14,7 +14,7 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.importer import unary
-from npukit.net.importer.assembly import Assembly, Order, View, straight
+from npukit.net.importer.assembly import AxesView, NetInMaking, Order, straight
 from npukit.net.importer.expressions import (
     CONVOLUTIONS,
     IntegerConstant,
@@ -57,7 +57,7 @@ NO_MATCH: Mapping[Any, str] = {}
 class Walk:
     """The state of the import: float variables by definition, integer variables by tensor."""
 
-    assembly: Assembly
+    assembly: NetInMaking
     module: Any
     floats: frozenset[Any] = frozenset()
     """The float inputs that are read as they are."""
@@ -70,11 +70,11 @@ class Walk:
     matched: Mapping[Any, str] = field(default_factory=dict)
     """The match of a plug-in's pattern that an expression belongs to."""
     definitions: dict[Any, Any] = field(default_factory=dict)
-    views: dict[Any, View] = field(default_factory=dict)
-    _moved: dict[Any, View | None] = field(default_factory=dict)
+    views: dict[Any, AxesView] = field(default_factory=dict)
+    _moved: dict[Any, AxesView | None] = field(default_factory=dict)
     """The tensor of each move's result; None if what is moved is no dequantised one."""
 
-    def operand(self, expression: Any) -> View | None:
+    def operand(self, expression: Any) -> AxesView | None:
         """The int8 tensor behind a dequantised activation, seen through moves; None if it is none."""
         found, moves = resolve(expression, self.definitions), []
         while found not in self._moved and callee(found) in MOVEMENTS:
@@ -86,7 +86,7 @@ class Walk:
             self._moved[move] = view
         return view
 
-    def _dequantized(self, call: Any) -> View | None:
+    def _dequantized(self, call: Any) -> AxesView | None:
         """None also where each channel has a scale of its own, which no integer op takes of an activation."""
         view = self.view(call.args[0])
         if view is None or dtype_of(call.args[0]) not in BYTES:
@@ -101,7 +101,7 @@ class Walk:
             raise NpukitError(f"tensor {view.name} is quantised one way and dequantised another")
         return view
 
-    def _first_meaning(self, call: Any, view: View, wanted: Quantization) -> View:
+    def _first_meaning(self, call: Any, view: AxesView, wanted: Quantization) -> AxesView:
         """An integer input of the model says only at its first use what it stands for."""
         dtype = self.assembly.tensors[view.name].dtype
         if dtype == "int8":
@@ -111,7 +111,7 @@ class Walk:
         self.views[call.args[0]] = self.converted(view, wanted, "int8")
         return self.views[call.args[0]]
 
-    def activation(self, expression: Any) -> View:
+    def activation(self, expression: Any) -> AxesView:
         """The int8 tensor behind a dequantised activation."""
         view = self.operand(expression)
         if view is None:
@@ -146,22 +146,22 @@ class Walk:
         casts = Counter(value.args[0] for value in _values(self.module) if _casts(value))
         return frozenset(variable for variable, count in casts.items() if self.islands.reads[variable] == count)
 
-    def view(self, expression: Any) -> View | None:
+    def view(self, expression: Any) -> AxesView | None:
         """The tensor that an integer variable stands for."""
         while expression not in self.views and isinstance(expression, relax.Var) and expression in self.definitions:
             expression = self.definitions[expression]
         return self.views.get(expression)
 
-    def add(self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = "") -> View:
+    def add(self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = "") -> AxesView:
         """Add the op of a site, its result in memory in `order`."""
         name = name or self.assembly.new_name(attributes.kind)
         shape = tuple(site.shape[axis] for axis in order)
         output = Tensor(name, shape, site.dtype, site.quantization)
-        return View(self.assembly.op(name, attributes, tuple(inputs), output), order)
+        return AxesView(self.assembly.op(name, attributes, tuple(inputs), output), order)
 
     def add_image(
         self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = ""
-    ) -> View:
+    ) -> AxesView:
         """Add the op of a site that makes images; lines are images of one row."""
         if len(order) == 4:
             return self.add(site, attributes, inputs, order, name)
@@ -170,18 +170,18 @@ class Walk:
             name or self.assembly.new_name(attributes.kind), (images, 1, *line), site.dtype, site.quantization
         )
         made = self.assembly.op(output.name, attributes, tuple(inputs), output)
-        return View(self.assembly.derive(Reshape(), made, (images, *line)), order)
+        return AxesView(self.assembly.derive(Reshape(), made, (images, *line)), order)
 
-    def converted(self, view: View, quantization: Quantization, dtype: str) -> View:
+    def converted(self, view: AxesView, quantization: Quantization, dtype: str) -> AxesView:
         """The same numbers, quantised another way."""
         wide = {self.assembly.tensors[view.name].dtype, dtype} - {"int8", "uint8"}
         if wide:
             raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
         name = self.assembly.new_name(Requantize.kind)
         output = Tensor(name, self.assembly.tensors[view.name].shape, dtype, quantization)
-        return View(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
+        return AxesView(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
 
-    def settled(self, view: View, site: Site) -> View:
+    def settled(self, view: AxesView, site: Site) -> AxesView:
         """The same numbers, clipped and quantised as the site says."""
         source = self.assembly.quantization(view.name)
         assert source is not None
@@ -215,7 +215,7 @@ def net_and_views(
     in_float: bool = False,
     kept: frozenset[Any] = frozenset(),
     matched: Mapping[Any, str] = NO_MATCH,
-) -> tuple[Net, Mapping[Any, View]]:
+) -> tuple[Net, Mapping[Any, AxesView]]:
     """The network, and which of its tensors each integer variable of the module stands for.
 
     What the integer variables `kept` hold is computed in float, even if there is an integer op for it. Ops say to
@@ -224,7 +224,7 @@ def net_and_views(
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)
-    walk = Walk(Assembly(name), module, _read_in_float(module), kept, titles_of(module), matched=matched)
+    walk = Walk(NetInMaking(name), module, _read_in_float(module), kept, titles_of(module), matched=matched)
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
@@ -310,7 +310,7 @@ def _sums_integers(value: Any) -> bool:
 def _input(walk: Walk, parameter: Any) -> str:
     shape, name = shape_of(parameter), walk.assembly.plain_name(parameter.name)
     walk.assembly.tensor(name, shape, dtype_of(parameter), None)
-    walk.views[parameter] = View(name, straight(len(shape)))
+    walk.views[parameter] = AxesView(name, straight(len(shape)))
     return name
 
 
@@ -323,7 +323,7 @@ def _output(walk: Walk, expression: Any) -> str:
     return walk.assembly.arranged(view, straight(len(view.order)))
 
 
-def _float_output(walk: Walk, expression: Any) -> View:
+def _float_output(walk: Walk, expression: Any) -> AxesView:
     try:
         return walk.islands.tensor(expression, AT_RUN_TIME if is_dynamic(walk.module) else IN_FLOAT)
     except NpukitError as error:
@@ -331,7 +331,7 @@ def _float_output(walk: Walk, expression: Any) -> View:
         raise NpukitError(f"{walk.assembly.name}: op {source}: {error.message}", tries=error.tries) from error
 
 
-def _as_uint8(walk: Walk, view: View) -> View:
+def _as_uint8(walk: Walk, view: AxesView) -> AxesView:
     """An output that the model gives as uint8."""
     quantization = walk.assembly.quantization(view.name)
     assert quantization is not None
@@ -387,7 +387,7 @@ def _move(walk: Walk, binding: Any) -> None:
         walk.views[binding.var] = MOVEMENTS[callee(binding.value)](walk, source, binding.value)
 
 
-def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
+def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
     """`as_asked`: computed in float."""
     dtype = str(call.attrs.out_dtype)
     if dtype not in NARROW:
@@ -405,7 +405,7 @@ def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
         return walk.islands.quantized(call, quantization, error.message)
 
 
-def _computed(walk: Walk, site: Site) -> View:
+def _computed(walk: Walk, site: Site) -> AxesView:
     """The op of a site, and the moves between it and its quantize."""
     moves = []
     while _moves_floats(walk, site.core):
@@ -422,7 +422,7 @@ def _moves_floats(walk: Walk, core: Any) -> bool:
     return callee(core) in MOVEMENTS and callee(core) not in OPERATORS and walk.operand(core) is None
 
 
-def _computed_at_once(walk: Walk, site: Site) -> View:
+def _computed_at_once(walk: Walk, site: Site) -> AxesView:
     if isinstance(site.core, relax.Var):
         return _quantized_input(walk, site)
     if callee(site.core) in OPERATORS:
@@ -430,7 +430,7 @@ def _computed_at_once(walk: Walk, site: Site) -> View:
     return walk.settled(walk.activation(site.core), site)
 
 
-def _quantized_input(walk: Walk, site: Site) -> View:
+def _quantized_input(walk: Walk, site: Site) -> AxesView:
     """A float input quantised at once: the net takes it as int8, and keeps the scale."""
     view = walk.views[site.core]
     if site.core in walk.floats:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import Order, View
+from npukit.net.importer.assembly import AxesView, Order
 from npukit.net.importer.expressions import IntegerConstant
 from npukit.net.importer.site import Site
 from npukit.net.ops import Concat, Conv2d, DepthwiseConv2d, Slice
@@ -90,7 +90,7 @@ def _concat(walk: Walk, parts: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerOperands:
     """The operands of a layer, whose weights have the input channels last."""
 
     data: str
@@ -111,10 +111,10 @@ class Depthwise:
     walk: Walk
     site: Site
     kind: DepthwiseConv2d
-    layer: Layer
+    layer: LayerOperands
     order: Order
 
-    def view(self) -> View:
+    def view(self) -> AxesView:
         """The result, once its ops are in the net."""
         value = self.layer.weights.value
         wrong = np.flatnonzero(((value < -128) | (value > 127)).any(axis=(0, 1, 2)))
@@ -143,9 +143,9 @@ class Depthwise:
         square = IntegerConstant(across * np.eye(len(part), dtype=np.int16)[:, None, None], quantization)
         data, weights = in_int8(self.walk, _channels(self.walk, self.layer.data, part), square)
         kind = Conv2d(self.kind.strides, self.kind.padding, self.kind.dilation, self.kind.clamp)
-        return self._made(kind, Layer(data, weights, None if self.layer.bias is None else self.layer.bias[few]))
+        return self._made(kind, LayerOperands(data, weights, None if self.layer.bias is None else self.layer.bias[few]))
 
-    def _made(self, kind: Conv2d | DepthwiseConv2d, layer: Layer) -> str:
+    def _made(self, kind: Conv2d | DepthwiseConv2d, layer: LayerOperands) -> str:
         """The op of as many of the site's channels as it has weights for."""
         name, value = self.walk.assembly.new_name(kind.kind), layer.weights.value
         images, *place, _ = (self.site.shape[axis] for axis in self.order)

@@ -14,7 +14,7 @@ import numpy as np
 from npukit.net.net import Net, Op
 from npukit.net.ops import Dense, Reshape
 from npukit.net.tensor import Tensor
-from npukit.net.value_ranges import Filter, Range, filter_of, is_renamed, passes_on, value_ranges
+from npukit.net.value_ranges import LayerWeights, Range, filter_of, is_renamed, passes_on, value_ranges
 
 _Kept = Mapping[str, np.ndarray]
 """The channels of each tensor that stay; of all where it has no entry."""
@@ -46,10 +46,10 @@ class _Layer:
     """An op of which it is known what it makes of each channel: a filter, or what passes channels on."""
 
     op: Op
-    filter: Filter | None
+    filter: LayerWeights | None
 
     @property
-    def mixes(self) -> Filter | None:
+    def mixes(self) -> LayerWeights | None:
         """The filter if it makes each channel of all of them."""
         return None if self.filter is None or self.filter.depthwise else self.filter
 
@@ -96,7 +96,7 @@ def _needed(layer: _Layer, kept: np.ndarray, channels: int, given: Range | None)
     return used & ~_absorbed(found, given)
 
 
-def _absorbed(found: Filter, given: Range | None) -> np.ndarray:
+def _absorbed(found: LayerWeights, given: Range | None) -> np.ndarray:
     """The input channels that are constants that the bias can hold."""
     if given is None:
         return np.zeros(found.weights.shape[-1], bool)
@@ -138,7 +138,7 @@ class _Change:
         return self.bias is None or bool(((self.bias >= limits.min) & (self.bias <= limits.max)).all())
 
 
-def _absorbing_bias(found: Filter, before: np.ndarray, given: Range | None) -> np.ndarray:
+def _absorbing_bias(found: LayerWeights, before: np.ndarray, given: Range | None) -> np.ndarray:
     if given is None or before.all():
         return found.bias
     gone = found.weights[..., ~before].astype(np.int64)

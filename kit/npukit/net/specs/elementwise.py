@@ -21,7 +21,7 @@ from npukit.net.ops import (
 )
 from npukit.net.specs.fields import cuttable_but, elementwise
 from npukit.net.specs.shapes import Shape, broadcast, same, together
-from npukit.net.specs.spec import Example, Names, OpSpec, Scales, names
+from npukit.net.specs.spec import Example, FormatNames, OpSpec, Scales, names
 
 
 def _lookup(net: Net, op: Op) -> Shape:
@@ -51,7 +51,9 @@ CUTTABLE = cuttable_but(elementwise)
 """The axes along which what is made element by element may be cut."""
 
 
-def _of_two(attributes: type[Attributes], cycles: tuple[float, float, float], called: Names, **more: Any) -> OpSpec:
+def _of_two(
+    attributes: type[Attributes], cycles: tuple[float, float, float], called: FormatNames, **more: Any
+) -> OpSpec:
     """The spec of a kind of two operands, one of which may be constant."""
     example = Example(f"{attributes.kind}(x, x)")
     rest = {

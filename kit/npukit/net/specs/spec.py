@@ -43,15 +43,15 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Names:
+class FormatNames:
     """The formats' names of the ops that npukit reads as one kind."""
 
     tflite: tuple[str, ...] = ()
     onnx: tuple[str, ...] = ()
 
 
-def names(tflite: str, onnx: str) -> Names:
-    return Names(tuple(tflite.split()), tuple(onnx.split()))
+def names(tflite: str, onnx: str) -> FormatNames:
+    return FormatNames(tuple(tflite.split()), tuple(onnx.split()))
 
 
 def no_products(net: Net, op: Op) -> int:
@@ -86,7 +86,7 @@ class OpSpec:
     cuttable: Callable[[Net, Op], tuple[int, ...]] = nowhere
     products: Callable[[Net, Op], int] = no_products
     core_cycles: tuple[float, float, float] = (0, 0, 0)
-    names: Names = Names()
+    names: FormatNames = FormatNames()
 
     @property
     def kind(self) -> str:

@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.net.net import CORE
 from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import Traffic
-from npukit.plan.emit.pe_program import Program
+from npukit.plan.emit.pe_program import PeProgram
 from npukit.plan.emit.place import placed
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
@@ -77,7 +77,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
 
 
 def _fitted(
-    board: Board, plan: Plan, pe: PePlan, program: Program, pe_count: int, role: int, activations: int, tensors: int
+    board: Board, plan: Plan, pe: PePlan, program: PeProgram, pe_count: int, role: int, activations: int, tensors: int
 ) -> PePlan:
     """The PE's plan with the role and memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
@@ -97,7 +97,7 @@ def _fitted(
     return replace(pe, role=role, memory=memory, orders=orders)
 
 
-def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
+def _orders_with_table(plan: Plan, pe: PePlan, program: PeProgram) -> Orders:
     """The orders with the table, and commands and descriptors that are alike but once."""
     numbers: dict[Hashable, int] = {}
     likes = [numbers.setdefault(like, len(numbers)) for like in likes_of(plan, pe)]
@@ -135,7 +135,7 @@ def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int])
     return operands + (len(views[0]) if len(constants) > 1 else 0)
 
 
-def _units(steps: Sequence[Step], program: Program) -> Iterator[range]:
+def _units(steps: Sequence[Step], program: PeProgram) -> Iterator[range]:
     """Runs of steps that are started together: chains of commands, of messages, of signals."""
     kinds = [_kind_of_unit(step, place in program.signals) or place for place, step in enumerate(steps)]
     places = groupby(range(len(steps)), key=kinds.__getitem__)

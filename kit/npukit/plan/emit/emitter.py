@@ -11,7 +11,7 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
-from npukit.plan.emit.pe_program import Block, Held, Program
+from npukit.plan.emit.pe_program import Block, Held, PeProgram
 from npukit.plan.emit.regions import Ends, Region, Regions, Transfer, copies_to, transfers_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -210,7 +210,7 @@ class Emitter:
             self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, engine, chained=self.engines[engine].commands is not None)
 
-    def _hold(self, program: Program, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
+    def _hold(self, program: PeProgram, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
         """Note the commands of a step, and its constants if these are not streamed."""
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
@@ -220,7 +220,7 @@ class Emitter:
             program.commands[step] = commands
         program.hold(same_constants(self.graph, op, box, cost), 0 if streamed else cost.constant_bytes - commands)
 
-    def _alias(self, program: Program, source: Region | None, target: Region) -> None:
+    def _alias(self, program: PeProgram, source: Region | None, target: Region) -> None:
         """Let a result lie on an operand that nothing needs any more."""
         kept = {*program.kept, *(sent.held for sent in program.sending)}
         if source and source.tensor not in self.graph.outlasting and source not in kept:
@@ -239,7 +239,7 @@ class Emitter:
     def command_bytes(self, op: Op) -> int:
         return command_bytes(self.engines[op.engine])
 
-    def _program(self, pe: int) -> Program:
+    def _program(self, pe: int) -> PeProgram:
         return self.traffic.programs[pe]
 
     def _held(self, frame: int, pe: int, tensor: str) -> tuple[Region, ...]:
@@ -320,7 +320,7 @@ class Emitter:
             self.traffic.send([signal(pe, done, [root]) for pe in late])
             self.traffic.wait_for(root, done)
 
-    def _has_ended(self, program: Program) -> bool:
+    def _has_ended(self, program: PeProgram) -> bool:
         """True if the root knows that a PE has computed all that it computes in the frame."""
         last = max((step for step, _ in program.costs), default=-1)
         return self.traffic.known_to(self._root).of(program.pe) > last

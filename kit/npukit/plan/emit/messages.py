@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.plan.emit.pe_program import Arriving, Block, Held, Program, Running, Sent, use_of
+from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, Sent, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
@@ -69,7 +69,7 @@ class Traffic:
     ) -> None:
         """`frames`: of a micro-batch. What a micro-batch does, the next does alike, where it can. These PEs are those
         of the first of the groups that are `alike`, and those of no group."""
-        self.programs = {pe: Program(pe) for pe in pes}
+        self.programs = {pe: PeProgram(pe) for pe in pes}
         self.messages: list[Message] = []
         self.frames, self.alike = frames, alike
         self._flags = flags - FIRMWARE_FLAGS
@@ -127,7 +127,7 @@ class Traffic:
         program.arrived += count
 
     @staticmethod
-    def _may_be_overwritten(program: Program, count: int, step: int) -> None:
+    def _may_be_overwritten(program: PeProgram, count: int, step: int) -> None:
         """Hold the sources of the first messages up to a step."""
         for sent in program.sending[:count]:
             program.use(sent.held, step)

@@ -91,7 +91,7 @@ class Sent:
 
 
 @dataclass
-class Program:
+class PeProgram:
     """One PE's program as it grows."""
 
     pe: int

@@ -8,7 +8,7 @@ from functools import lru_cache
 from npukit.accel.interface import Cost
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
-from npukit.plan.emit.pe_program import Block, Held, Program, use_of
+from npukit.plan.emit.pe_program import Block, Held, PeProgram, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.ir.names import in_order
 from npukit.plan.ir.plan import Buffer, Compute
@@ -16,7 +16,7 @@ from npukit.plan.predict.memory import Lifetime, extent, handed_on, in_turn, joi
 from npukit.plan.tensors.graph import Graph, reshaped_box
 
 
-def placed(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buffer], int]:
+def placed(graph: Graph, program: PeProgram, frames: int | None) -> tuple[list[Buffer], int]:
     """Every buffer of a PE, and the bytes of all of them; with the frames of a micro-batch, every micro-batch's in the
     same place."""
     needs = _BufferNeeds()
@@ -44,7 +44,9 @@ Unit = Mapping[int, int]
 """The numbers of things that lie together, each with its distance from where the unit begins."""
 
 
-def _ways(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> Iterator[tuple[list[Unit], int]]:
+def _ways(
+    graph: Graph, program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]
+) -> Iterator[tuple[list[Unit], int]]:
     """The units in which all things may be packed: operands in arenas, else nothing in the place of another but states,
     else all that may be. With it the bytes that need no copy then, each of which is worth one of memory."""
     kept, names = _kept(program, wanted), _named(graph, wanted)
@@ -91,7 +93,7 @@ def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
     return pack(lifetimes)
 
 
-def _kept(program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
+def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
     """The buffers of states, each with that of what becomes of it, which has the same place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     found = {indices[state]: indices[made] for state, made in program.kept.items()}
@@ -112,7 +114,7 @@ def _named(graph: Graph, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[str, i
     return named
 
 
-def _shares(program: Program, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int]) -> dict[int, int]:
+def _shares(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int]) -> dict[int, int]:
     """The buffers that an op reads last, each with the one that it may write in the same place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     pairs = [(indices[source], indices[target]) for source, target in program.aliases.items()]
@@ -128,7 +130,7 @@ def _shares(program: Program, wanted: Sequence[tuple[Held, Lifetime]], named: Ma
 
 
 def _arenas(
-    program: Program, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int], elsewhere: Collection[int]
+    program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int], elsewhere: Collection[int]
 ) -> list[Unit]:
     """Scratch memory with the operands that lie in it: inputs that nothing reads later, the output. No thing lies in
     two."""
@@ -157,7 +159,7 @@ def _ends_first(wanted: Sequence[tuple[Held, Lifetime]], one: int, other: int) -
     return wanted[one][1].first < wanted[other][1].first and wanted[one][1].last <= wanted[other][1].last
 
 
-def _while_it_runs(program: Program, step: int, cost: Cost) -> Lifetime:
+def _while_it_runs(program: PeProgram, step: int, cost: Cost) -> Lifetime:
     return Lifetime(cost.scratch_bytes, step, program.scratch_until.get(step, step))
 
 

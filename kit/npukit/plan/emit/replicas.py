@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from npukit.plan.emit.pe_program import Block, Held, Program, Use
+from npukit.plan.emit.pe_program import Block, Held, PeProgram, Use
 from npukit.plan.ir.assignment import Assignment
 
 
@@ -76,7 +76,7 @@ def _place(first: Assignment, other: Assignment) -> dict[int, int]:
     return place if moved == other else {}
 
 
-def with_uses_of_all(program: Program, alike: Replicas) -> Program:
+def with_uses_of_all(program: PeProgram, alike: Replicas) -> PeProgram:
     """The program of a PE of no group, with what it holds of the frames of all groups."""
     if alike.count == 1 or program.pe in alike.members:
         return program

@@ -9,7 +9,7 @@ from npukit.board.board import Board, Energy, EnergyLevel
 from npukit.net.cost import macs
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
-from npukit.plan.predict.traffic import Traffic, traffic_of
+from npukit.plan.predict.traffic import FrameTraffic, traffic_of
 from npukit.plan.tensors.core_cycles import (
     BEGIN_CYCLES,
     CHAIN_CYCLES,
@@ -24,7 +24,7 @@ _PICOJOULES = 1e-6
 
 
 @dataclass(frozen=True)
-class Work:
+class FrameWork:
     """Work of a frame on a board: cycles from one frame to the next, those in which cores are awake, products, bytes.
 
     `drams` are those that hold something of the network.
@@ -34,7 +34,7 @@ class Work:
     pes: int
     core_cycles: int
     products: int
-    traffic: Traffic
+    traffic: FrameTraffic
     drams: int = 0
 
 
@@ -64,9 +64,9 @@ class FrameEnergy:
         return f"{self.volts:g} V and {self.clock_hz / 1e6:g} MHz"
 
 
-def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int) -> Work:
+def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int) -> FrameWork:
     """The work of a frame in a row of such: `cycles` from one to the next, `core_cycles` in which cores are awake."""
-    return Work(
+    return FrameWork(
         cycles=cycles,
         pes=plan.pes_used,
         core_cycles=core_cycles,
@@ -104,7 +104,7 @@ def _awake(steps: Sequence[Step]) -> int:
     return spent
 
 
-def frame_energies(board: Board, work: Work, frames_per_second: float | None = None) -> Sequence[FrameEnergy]:
+def frame_energies(board: Board, work: FrameWork, frames_per_second: float | None = None) -> Sequence[FrameEnergy]:
     """The energy at each of the board's voltages that reaches the rate; without one, frames follow each other at once.
 
     PEs without a part in the plan are off, the others asleep while there is no work.
@@ -116,7 +116,7 @@ def frame_energies(board: Board, work: Work, frames_per_second: float | None = N
     return tuple(_at(board, board.energy, level, work, longest or work.cycles / level.clock_hz) for level in levels)
 
 
-def _at(board: Board, energy: Energy, level: EnergyLevel, work: Work, seconds: float) -> FrameEnergy:
+def _at(board: Board, energy: Energy, level: EnergyLevel, work: FrameWork, seconds: float) -> FrameEnergy:
     asleep_uw = board.pe_count * energy.pe_off_uw + work.pes * level.pe_asleep_uw
     moved = work.traffic
     traffic = {

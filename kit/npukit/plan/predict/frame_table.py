@@ -19,7 +19,7 @@ from npukit.board.board import Board
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.simulate import predicted_timeline
-from npukit.plan.predict.timeline import CORE, WAIT, Movement, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, WAIT, Movement, Timeline, TimeSlice
 
 MESSAGES = "messages and waiting"
 CALLS = "calls"
@@ -113,12 +113,12 @@ class _CriticalPath:
 class _Pieces:
     """Slices of one PE, found by time."""
 
-    def __init__(self, pieces: Iterable[Slice] = ()) -> None:
+    def __init__(self, pieces: Iterable[TimeSlice] = ()) -> None:
         self._pieces = sorted(pieces, key=lambda piece: (piece.start, -piece.end))
         self._starts = [piece.start for piece in self._pieces]
         self._ends = sorted(piece.end for piece in self._pieces)
 
-    def at(self, time: int) -> Slice | None:
+    def at(self, time: int) -> TimeSlice | None:
         """The slice that the cycle before `time` lies in; of several the one that begins last."""
         place = bisect_left(self._starts, time)
         return self._pieces[place - 1] if place and self._pieces[place - 1].end >= time else None
@@ -142,8 +142,8 @@ class _Arrivals:
         return self._movements[place - 1] if place and self._ends[place - 1] > after else None
 
 
-def _by_pe(pieces: Iterable[Slice]) -> defaultdict[int, _Pieces]:
-    found: dict[int, list[Slice]] = defaultdict(list)
+def _by_pe(pieces: Iterable[TimeSlice]) -> defaultdict[int, _Pieces]:
+    found: dict[int, list[TimeSlice]] = defaultdict(list)
     for piece in pieces:
         found[piece.pe].append(piece)
     return defaultdict(_Pieces, {pe: _Pieces(own) for pe, own in found.items()})

@@ -51,7 +51,7 @@ class _Tree:
     """Destination, place, whether a chip border lies on the way."""
 
 
-class Network:
+class Links:
     """Links, each free from some cycle on. Packets are granted links in the order of the calls."""
 
     def __init__(self, board: Board) -> None:

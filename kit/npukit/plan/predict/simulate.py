@@ -17,7 +17,7 @@ from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Predicted, Restore, Send, Step, Wait
 from npukit.plan.predict.memory import MANY_TOLD, is_table
-from npukit.plan.predict.noc import Network, Packet, packets_of
+from npukit.plan.predict.noc import Links, Packet, packets_of
 from npukit.plan.predict.timeline import SEND, WAIT, Recorder, Timeline
 from npukit.plan.tensors.core_cycles import (
     BEGIN_CYCLES,
@@ -117,7 +117,7 @@ class _Work:
 class _Simulation:
     def __init__(self, net: Net, board: Board, plan: Plan, frames: int, recorder: Recorder | None = None) -> None:
         self._frames, self._recorder = frames, recorder
-        self._network = Network(board) if board.noc else None
+        self._network = Links(board) if board.noc else None
         self._root = plan.pes[0].pe
         pes = len(plan.pes)
         self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes)) for pe in plan.pes}

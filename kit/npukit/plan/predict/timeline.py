@@ -20,7 +20,7 @@ COUNTED_FRAME = "frame"
 
 
 @dataclass(frozen=True)
-class Slice:
+class TimeSlice:
     """A stretch of a PE's time: of its core (`CORE`), or of an accelerator by its name.
 
     `step` is the step of the PE's plan it belongs to; `layer` the op that step computes, empty for all else, and
@@ -81,7 +81,7 @@ class Timeline:
     clock_hz: int
     frames: tuple[tuple[int, int], ...]
     """Start and end of each frame on the root PE, as it counts the cycles of a run."""
-    slices: tuple[Slice, ...]
+    slices: tuple[TimeSlice, ...]
     together: int = 1
     sleeps: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """The spans in which each PE's core slept."""
@@ -128,7 +128,7 @@ class Timeline:
         return tuple(sorted({piece.pe for piece in self.slices}))
 
 
-_Span = TypeVar("_Span", Slice, Movement, LinkUse)
+_Span = TypeVar("_Span", TimeSlice, Movement, LinkUse)
 
 
 def _from_zero(spans: Iterable[_Span], end: int) -> Iterator[_Span]:
@@ -150,12 +150,12 @@ class Recorder:
     """Collects slices and movements, in the order in which they become known."""
 
     def __init__(self) -> None:
-        self._slices: list[Slice] = []
+        self._slices: list[TimeSlice] = []
         self._movements: list[Movement] = []
 
     def called(self, pe: int, name: str, start: int, end: int) -> None:
         """A function of the firmware runs on a PE's core."""
-        self._slices.append(Slice(pe, CORE, name, start, end))
+        self._slices.append(TimeSlice(pe, CORE, name, start, end))
 
     def computed(self, pe: PePlan, first: int, spans: Sequence[tuple[int, int]], engine: str) -> None:
         """An engine has done a chain of steps, from number `first` on."""
@@ -163,7 +163,7 @@ class Recorder:
         for number, (start, end) in enumerate(spans, first):
             step = pe.steps[number]
             assert isinstance(step, Compute)
-            self._slices.append(Slice(pe.pe, track, step.op, start, end, step.op, number, step.frame))
+            self._slices.append(TimeSlice(pe.pe, track, step.op, start, end, step.op, number, step.frame))
 
     def moved(self, packet: Packet, sender: int, asked: int, left: int, arrived: Mapping[int, int]) -> None:
         """A packet is on its way to all its destinations."""

@@ -18,7 +18,7 @@ from npukit.plan.tensors.routes import Link, Routes
 
 
 @dataclass(frozen=True)
-class Traffic:
+class FrameTraffic:
     """Bytes of a frame: those that messages read and write in PEs' memories, over links, from and to DRAM."""
 
     sram_bytes: float = 0
@@ -26,14 +26,14 @@ class Traffic:
     dram_bytes: float = 0
 
 
-def traffic_of(board: Board, net: Net, plan: Plan) -> Traffic:
+def traffic_of(board: Board, net: Net, plan: Plan) -> FrameTraffic:
     """The traffic of one of the frames that the plan takes together."""
     ends = Counter[bool]()
     for message in plan.messages:
         for place in (message.source_pe, *(landing.pe for landing in message.landings)):
             ends[place >= DRAM] += _bytes(net, message)
     hops = sum(link_bytes(board, net, plan).values())
-    return Traffic(ends[False] / plan.frames, hops / plan.frames, ends[True] / plan.frames)
+    return FrameTraffic(ends[False] / plan.frames, hops / plan.frames, ends[True] / plan.frames)
 
 
 def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:

@@ -76,7 +76,7 @@ def are_possible(graph: Graph, splits: Splits, wanted: MappingOf) -> bool:
     return len(wanted) == len(graph.ops) and all(splits.is_possible(i, split) for i, split in enumerate(wanted))
 
 
-class Walk:
+class NeighbourWalk:
     """The walk from a plan of a frame to faster ones: what the search finds if moving data weighs otherwise, then
     the neighbours of the fastest so far that the search expects to be fast. Each is compared by simulation, which
     expectations only come near."""

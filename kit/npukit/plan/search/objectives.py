@@ -19,7 +19,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch, effort_on
 from npukit.plan.search.list_schedule import scheduled_plan
-from npukit.plan.search.neighbours import Walk
+from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
 from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.problem import Problem
@@ -91,7 +91,7 @@ def _walked(frame: _Frame) -> _Frame:
     """The frame, or a faster one near it. On a large mesh, or with constants streamed, each would take seconds."""
     if len(frame.problem.order) > SMALL_MESH or frame.plan.streams:
         return frame
-    walk = Walk(frame.problem, frame.search, frame.price, frame.pins)
+    walk = NeighbourWalk(frame.problem, frame.search, frame.price, frame.pins)
     return replace(frame, plan=walk.from_plan(frame.plan))
 
 

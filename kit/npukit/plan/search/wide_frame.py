@@ -68,7 +68,7 @@ REPAIRS = 3
 
 
 @dataclass(frozen=True)
-class Draft:
+class FrameDraft:
     """An assignment of a frame, the ops whose constants are streamed, and the cycles it is expected to take."""
 
     assignment: Assignment
@@ -104,7 +104,7 @@ class WideFrame:
                     fastest = min(fastest, plan.predicted.latency_cycles)
                 yield plan
 
-    def _repaired(self, draft: Draft) -> Iterator[Plan | None]:
+    def _repaired(self, draft: FrameDraft) -> Iterator[Plan | None]:
         """A draft's plan, and while it does not fit that with more constants streamed."""
         for _ in range(REPAIRS):
             plan = self._emitted(draft)
@@ -116,9 +116,9 @@ class WideFrame:
                 break
             draft = more
 
-    def drafts(self) -> list[Draft]:
+    def drafts(self) -> list[FrameDraft]:
         """Drafts of different splits, the most promising first."""
-        found: dict[object, Draft] = {}
+        found: dict[object, FrameDraft] = {}
         for room in ROOMS:
             search = self._search.within(int(room * self._memory))
             for price in PRICES:
@@ -127,23 +127,23 @@ class WideFrame:
                     found[best.splits] = self._draft(search.assignment(best), best.cycles)
         return sorted(found.values(), key=lambda draft: draft.cycles)
 
-    def _draft(self, assignment: Assignment, cycles: int) -> Draft:
+    def _draft(self, assignment: Assignment, cycles: int) -> FrameDraft:
         """A draft with as few constants streamed as are expected to be enough."""
         held, streamed = _Held(self._problem, assignment, cycles), frozenset[str]()
         room = self._memory - WORKER_BYTES - WORKER_STACK_BYTES - ORDERS
         for _ in range(REPAIRS):
             left = dict.fromkeys(held.resident(()), room - held.tensors_and_weight_tiles(streamed))
             streamed = held.with_more_streamed(streamed, left)
-        return Draft(assignment, streamed, cycles + held.delay(streamed), held)
+        return FrameDraft(assignment, streamed, cycles + held.delay(streamed), held)
 
-    def _with_more_streamed(self, draft: Draft, plan: Plan) -> Draft:
+    def _with_more_streamed(self, draft: FrameDraft, plan: Plan) -> FrameDraft:
         """The draft with as many constants streamed as its plan lacks room for."""
         before = draft.held.resident(draft.streamed)
         weight_tiles = 0 if draft.streamed else WINDOW
         rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in plan.pes}
         return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
 
-    def _emitted(self, draft: Draft) -> Plan | None:
+    def _emitted(self, draft: FrameDraft) -> Plan | None:
         wanted = Batch(
             (draft.assignment,),
             stream=WEIGHT_TILES.of(draft.streamed),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npukit.project.images.elf import Elf, Function
+from npukit.project.images.elf import Elf, ElfFunction
 from npukit.project.images.riscv import RISC_V
 from npukit.project.images.thumb import THUMB_CODE
-from npukit.project.images.walk import Call, State, Walk
+from npukit.project.images.walk import FunctionWalk, MachineCall, StackState
 
 MOST_VISITS = 64
 """An instruction reached with ever more stack this often is in a loop that never gives it back."""
@@ -19,16 +19,16 @@ INSTRUCTION_SETS = {"EM_ARM": THUMB_CODE, "EM_RISCV": RISC_V}
 class Frame:
     """A function's own use of the stack, and the functions it calls."""
 
-    function: Function
+    function: ElfFunction
     bytes: int
-    calls: tuple[Call, ...]
+    calls: tuple[MachineCall, ...]
 
 
-def frame_of(elf: Elf, function: Function) -> Frame:
+def frame_of(elf: Elf, function: ElfFunction) -> Frame:
     """Follow every path through the function."""
     instructions = INSTRUCTION_SETS[elf.machine]
-    walk = Walk(elf, function, instructions.decode)
-    pending = [(function.address, State())]
+    walk = FunctionWalk(elf, function, instructions.decode)
+    pending = [(function.address, StackState())]
     while pending:
         address, state = pending.pop()
         if not _is_news(walk, address, state):
@@ -40,7 +40,7 @@ def frame_of(elf: Elf, function: Function) -> Frame:
     return Frame(function, walk.deepest, tuple(walk.calls.values()))
 
 
-def _is_news(walk: Walk, address: int, state: State) -> bool:
+def _is_news(walk: FunctionWalk, address: int, state: StackState) -> bool:
     """True if this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
     if address not in walk.code:
         raise walk.puzzled(address, "runs on into something that is no instruction")

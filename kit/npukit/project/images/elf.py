@@ -37,7 +37,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Function:
+class ElfFunction:
     """A function, under the first of its names."""
 
     name: str
@@ -68,14 +68,14 @@ class Elf:
         return {s.name: s["st_value"] for s in self._symbols if s.name}
 
     @cached_property
-    def functions(self) -> dict[int, Function]:
+    def functions(self) -> dict[int, ElfFunction]:
         """The functions by address. Assembly without sizes reaches to the next function."""
         named = sorted((s["st_value"] & ~THUMB, -s["st_size"], s.name) for s in self._symbols if _is_function(s))
         starts = sorted({address for address, _, _ in named})
-        found: dict[int, Function] = {}
+        found: dict[int, ElfFunction] = {}
         for address, negative_size, name in named:
             end = address - negative_size if negative_size else self._next(starts, address)
-            found.setdefault(address, Function(name, address, end))
+            found.setdefault(address, ElfFunction(name, address, end))
         return found
 
     @cached_property

@@ -38,7 +38,7 @@ def word_of(digest: int) -> int:
 
 
 @dataclass(frozen=True)
-class Region:
+class LoadedRegion:
     """Bytes that a PE was loaded with and nothing changes, from an address on. `pe` may stand for a chip's DRAM."""
 
     pe: int
@@ -78,15 +78,15 @@ def _word(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + _WORD], "little")
 
 
-def regions_of(image: Image) -> Iterator[Region]:
+def regions_of(image: Image) -> Iterator[LoadedRegion]:
     """All regions of the image's PEs."""
     elf = Elf(image.elf)
     for name, start, end in ((CODE, "__code_start", "__code_end"), (CONSTANTS, "__constants_start", "__constants_end")):
         data = _loaded(elf, elf.symbols[start], elf.symbols[end])
         for pe in image.pes if data else ():
-            yield Region(pe, f"PE {pe}", name, elf.symbols[start], data)
+            yield LoadedRegion(pe, f"PE {pe}", name, elf.symbols[start], data)
     for overlay in (each for each in image.overlays if each.address != elf.symbols.get(_EXPECTED)):
-        yield Region(overlay.pe, f"PE {overlay.pe}", OWN_DATA, overlay.address, overlay.data)
+        yield LoadedRegion(overlay.pe, f"PE {overlay.pe}", OWN_DATA, overlay.address, overlay.data)
 
 
 def _loaded(elf: Elf, start: int, end: int) -> bytes:
@@ -99,7 +99,7 @@ def _loaded(elf: Elf, start: int, end: int) -> bytes:
 
 def with_digests(image: Image) -> Image:
     """The image of firmware that tests itself, with the digests of its regions beside it (`firmware/self_test`)."""
-    by_pe: dict[int, list[Region]] = defaultdict(list)
+    by_pe: dict[int, list[LoadedRegion]] = defaultdict(list)
     for region in regions_of(image):
         by_pe[region.pe].append(region)
     place = Elf(image.elf).symbols[_EXPECTED]
@@ -107,7 +107,7 @@ def with_digests(image: Image) -> Image:
     return replace(image, overlays=(*image.overlays, *told))
 
 
-def _expected(regions: list[Region]) -> bytes:
+def _expected(regions: list[LoadedRegion]) -> bytes:
     """`struct expected`: the digest of each region, 0 where commands are in it that the table of steps changes."""
     changed = {address for region in regions for address, _ in region.patches}
     steady = {each.name: each for each in regions if not any(map(each.holds, changed))}

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import capstone
 
-from npukit.project.images.walk import InstructionSet, State, Walk
+from npukit.project.images.walk import FunctionWalk, InstructionSet, StackState
 
 _PAGE_SHIFT = 12
 _WORD_BITS = 32
@@ -20,7 +20,7 @@ _ENDS = frozenset(("ebreak", "unimp", "mret"))
 
 
 @dataclass(frozen=True)
-class Instruction:
+class RiscvInstruction:
     """`name` without the mark of a compressed form."""
 
     address: int
@@ -38,12 +38,12 @@ class Instruction:
         return self.address + int(self.operands[-1], 0)
 
 
-def _decode(code: bytes, address: int) -> Iterator[Instruction]:
+def _decode(code: bytes, address: int) -> Iterator[RiscvInstruction]:
     for each in _MACHINE.disasm(code, address):
-        yield Instruction(each.address, each.size, each.mnemonic.removeprefix("c."), each.op_str)
+        yield RiscvInstruction(each.address, each.size, each.mnemonic.removeprefix("c."), each.op_str)
 
 
-def _after(walk: Walk, instruction: Instruction, state: State) -> State:
+def _after(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState) -> StackState:
     """The stack after the instruction."""
     if not instruction.operands or instruction.name in _NO_RESULT or instruction.name.startswith("b"):
         return state
@@ -62,7 +62,7 @@ def _after(walk: Walk, instruction: Instruction, state: State) -> State:
     return replace(state, pointers=pointers, numbers=numbers)
 
 
-def _result(instruction: Instruction, state: State) -> tuple[int | None, int | None]:
+def _result(instruction: RiscvInstruction, state: StackState) -> tuple[int | None, int | None]:
     """The place on the stack to which the result points, or the number that it is."""
     name, operands = instruction.name, instruction.operands
     if name in ("li", "lui"):
@@ -77,12 +77,12 @@ def _result(instruction: Instruction, state: State) -> tuple[int | None, int | N
     return None, None
 
 
-def _sum(state: State, register: str, added: int) -> tuple[int | None, int | None]:
+def _sum(state: StackState, register: str, added: int) -> tuple[int | None, int | None]:
     depth, number = _points_to(state, register), state.numbers.get(register)
     return None if depth is None else depth - added, None if number is None else _signed(number + added)
 
 
-def _points_to(state: State, register: str) -> int | None:
+def _points_to(state: StackState, register: str) -> int | None:
     return state.depth if register == "sp" else state.pointers.get(register)
 
 
@@ -91,7 +91,7 @@ def _signed(value: int) -> int:
     return value - (value >> (_WORD_BITS - 1) << _WORD_BITS)
 
 
-def _successors(walk: Walk, instruction: Instruction, state: State) -> list[int]:
+def _successors(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState) -> list[int]:
     """The places where control goes from here inside the function; calls are noted on the way."""
     following, name = instruction.address + instruction.size, instruction.name
     if name.startswith("b") or name in ("j", "jal"):
@@ -101,7 +101,7 @@ def _successors(walk: Walk, instruction: Instruction, state: State) -> list[int]
     return [] if name in _ENDS else [following]
 
 
-def _to_an_address(walk: Walk, instruction: Instruction, state: State, following: int) -> list[int]:
+def _to_an_address(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState, following: int) -> list[int]:
     if instruction.name == "j":
         return walk.leave(instruction.address, state.depth, instruction.target)
     if instruction.name == "jal":
@@ -110,7 +110,9 @@ def _to_an_address(walk: Walk, instruction: Instruction, state: State, following
     return [following, *walk.leave(instruction.address, state.depth, instruction.target)]
 
 
-def _through_a_register(walk: Walk, instruction: Instruction, state: State, following: int) -> list[int]:
+def _through_a_register(
+    walk: FunctionWalk, instruction: RiscvInstruction, state: StackState, following: int
+) -> list[int]:
     """A return, a far call or jump, or one through a pointer."""
     operands = instruction.operands
     links = instruction.name == "jalr" and (len(operands) < 2 or operands[0] != "zero")
@@ -126,7 +128,7 @@ def _through_a_register(walk: Walk, instruction: Instruction, state: State, foll
     return []
 
 
-def _far(walk: Walk, instruction: Instruction, base: str) -> int | None:
+def _far(walk: FunctionWalk, instruction: RiscvInstruction, base: str) -> int | None:
     """The target of the second half of a far call or jump."""
     first = walk.code.get(instruction.address - _PAIR_BYTES)
     if first is None or first.name != "auipc" or first.operands[0] != base:

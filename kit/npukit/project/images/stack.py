@@ -8,7 +8,7 @@ from pathlib import Path
 
 from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
-from npukit.project.images.disassembly import Call, Frame, frame_of
+from npukit.project.images.disassembly import Frame, MachineCall, frame_of
 from npukit.project.images.elf import Elf, functions_pointed_at
 from npukit.project.layout import STACK_ALIGNMENT
 
@@ -23,7 +23,6 @@ class StackReport:
     bytes: int
     deepest: tuple[str, ...]
     program_bytes: int
-    fault_bytes: int
     functions: Mapping[str, int]
     """Bytes that each function takes itself."""
 
@@ -41,7 +40,7 @@ def stack_bound(
     fault, _ = graph.depth(FAULT)
     total = program + core.exception_bytes + fault
     frames = {frame.function.name: frame.bytes for frame in graph.frames.values()}
-    return StackReport(-(-total // STACK_ALIGNMENT) * STACK_ALIGNMENT, deepest, program, fault, frames)
+    return StackReport(-(-total // STACK_ALIGNMENT) * STACK_ALIGNMENT, deepest, program, frames)
 
 
 class _Graph:
@@ -82,7 +81,7 @@ class _Graph:
             raise NpukitError(f"the image calls {address:#x}, where no function begins")
         return self.frames.setdefault(address, frame_of(self.elf, self.elf.functions[address]))
 
-    def _callees(self, call: Call, caller: str) -> Sequence[int]:
+    def _callees(self, call: MachineCall, caller: str) -> Sequence[int]:
         if call.callee is not None:
             return [call.callee]
         source = self.elf.source_of(call.site) or ""

@@ -10,7 +10,7 @@ import capstone
 from capstone import arm
 
 from npukit.project.images.elf import THUMB, Elf
-from npukit.project.images.walk import InstructionSet, State, Walk
+from npukit.project.images.walk import FunctionWalk, InstructionSet, StackState
 
 
 def _decode(code: bytes, address: int) -> Iterator[capstone.CsInsn]:
@@ -34,7 +34,7 @@ def _is_helium(code: bytes) -> bool:
     return word & 0xFFA01FC0 == 0xEC000F00 or word & 0xFFC0F801 == 0xF000E801
 
 
-def _after(walk: Walk, instruction: capstone.CsInsn, state: State) -> State:
+def _after(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> StackState:
     """The stack after the instruction."""
     change = _pushed(instruction)
     if change is not None:
@@ -61,7 +61,7 @@ def _written(instruction: capstone.CsInsn) -> tuple[int, ...]:
     return _WRITTEN[encoding]
 
 
-def _forgetting(instruction: capstone.CsInsn, state: State) -> State:
+def _forgetting(instruction: capstone.CsInsn, state: StackState) -> StackState:
     """The state without what was known of registers that are written."""
     written = _stack_registers(instruction)
     return replace(state, pointers={name: at for name, at in state.pointers.items() if name not in written})
@@ -93,7 +93,7 @@ def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
     return 8 if str(instruction.reg_name(register)).startswith("d") else 4
 
 
-def _moved(instruction: capstone.CsInsn, state: State) -> State | None:
+def _moved(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
     """Sums of a register that points to the stack and a constant, and such a register aligned; None: anything else."""
     parsed = _ARITHMETIC.fullmatch(_text(instruction))
     if parsed is None:
@@ -106,18 +106,18 @@ def _moved(instruction: capstone.CsInsn, state: State) -> State | None:
     return _pointing(state, target, base + distance if operation == "sub" else base - distance)
 
 
-def _aligned(instruction: capstone.CsInsn, state: State) -> State | None:
+def _aligned(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
     """`bfc` of a pointer's lowest bits: at most so many words further down."""
     parsed = _ALIGNMENT.fullmatch(_text(instruction))
     base = _points_to(state, parsed[1]) if parsed else None
     return _pointing(state, parsed[1], base + (1 << int(parsed[2])) - _WORD) if parsed and base is not None else None
 
 
-def _points_to(state: State, register: str) -> int | None:
+def _points_to(state: StackState, register: str) -> int | None:
     return state.depth if register == "sp" else state.pointers.get(_plain(register))
 
 
-def _pointing(state: State, register: str, depth: int) -> State:
+def _pointing(state: StackState, register: str, depth: int) -> StackState:
     if register == "sp":
         return replace(state, depth=depth)
     return replace(state, pointers={**state.pointers, _plain(register): depth})
@@ -134,7 +134,7 @@ _WORD = 4
 """The stack pointer is a multiple of this, always."""
 
 
-def _successors(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
+def _successors(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
     """The places where control goes from here inside the function; calls are noted on the way."""
     following = instruction.address + instruction.size
     name = instruction.insn_name()
@@ -152,7 +152,7 @@ def _successors(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[
     return [] if name == "udf" else [following]
 
 
-def _called_inside(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
+def _called_inside(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
     """The place where the walk goes on if it is called in the middle of a function; a called function is noted."""
     operand = instruction.operands[0]
     target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
@@ -170,7 +170,7 @@ def _sets_pc(instruction: capstone.CsInsn) -> bool:
     return arm.ARM_REG_PC in _written(instruction)
 
 
-def _jump_targets(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
+def _jump_targets(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
     """Inside the function; leaving it is a tail call, a return, or a way on in the middle of another function."""
     operand = instruction.operands[0]
     if operand.type == arm.ARM_OP_IMM:
@@ -192,7 +192,7 @@ def _returns(instruction: capstone.CsInsn) -> bool:
     )
 
 
-def _note_call(walk: Walk, instruction: capstone.CsInsn, state: State) -> None:
+def _note_call(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> None:
     operand = instruction.operands[0]
     callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
     walk.note_call(instruction.address, state.depth, callee)
@@ -216,7 +216,7 @@ def _jumps_by_addresses(instruction: capstone.CsInsn) -> bool:
     )
 
 
-def _listed_targets(walk: Walk, instruction: capstone.CsInsn) -> Iterator[int]:
+def _listed_targets(walk: FunctionWalk, instruction: capstone.CsInsn) -> Iterator[int]:
     """The branches of such a jump, whose table of addresses follows the instruction, at a multiple of four."""
     table = -(-(instruction.address + instruction.size) // _WORD) * _WORD
     data = walk.elf.read(table, walk.elf.data_from(table) - table)

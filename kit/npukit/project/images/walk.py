@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npukit.errors import NpukitError
-from npukit.project.images.elf import Elf, Function
+from npukit.project.images.elf import Elf, ElfFunction
 
 
 @dataclass(frozen=True)
-class Call:
+class MachineCall:
     """A call or a tail call, through a pointer if there is no callee. `depth`: the caller's own bytes on the stack.
 
     `after`: the address that a call returns to.
@@ -24,7 +24,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class State:
+class StackState:
     """Bytes on the stack; the registers that point there, as bytes below the entry's stack pointer; and those that hold
     a number, as far as they are followed."""
 
@@ -41,34 +41,34 @@ class InstructionSet:
     """
 
     decode: Callable[[bytes, int], Iterator[Any]]
-    after: Callable[[Walk, Any, State], State]
-    successors: Callable[[Walk, Any, State], list[int]]
+    after: Callable[[FunctionWalk, Any, StackState], StackState]
+    successors: Callable[[FunctionWalk, Any, StackState], list[int]]
 
 
 @dataclass
-class Walk:
+class FunctionWalk:
     """A function's instructions, as they are visited."""
 
     elf: Elf
-    function: Function
+    function: ElfFunction
     decode: Callable[[bytes, int], Iterator[Any]]
     code: dict[int, Any] = field(default_factory=dict)
     deepest: int = 0
-    calls: dict[int, Call] = field(default_factory=dict)
-    seen: dict[int, State] = field(default_factory=dict)
+    calls: dict[int, MachineCall] = field(default_factory=dict)
+    seen: dict[int, StackState] = field(default_factory=dict)
     visits: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.read(self.function)
 
-    def read(self, function: Function) -> None:
+    def read(self, function: ElfFunction) -> None:
         """Add a function's instructions."""
         for start, end in _stretches(self.elf, function):
             for instruction in self.decode(self.elf.read(start, end - start), start):
                 self.code[instruction.address] = instruction
 
     def note_call(self, site: int, depth: int, callee: int | None) -> None:
-        self.calls[site] = Call(site, site + self.code[site].size, depth, callee)
+        self.calls[site] = MachineCall(site, site + self.code[site].size, depth, callee)
 
     def leave(self, site: int, depth: int, target: int) -> list[int]:
         """A jump: to inside the function; leaving it is a tail call, or a way on in the middle of another function."""
@@ -103,7 +103,7 @@ class Walk:
 _ARMV6_M_NOP = bytes.fromhex("c046")
 
 
-def _stretches(elf: Elf, function: Function) -> Iterator[tuple[int, int]]:
+def _stretches(elf: Elf, function: ElfFunction) -> Iterator[tuple[int, int]]:
     """The parts of the function that are instructions."""
     at = function.address
     for start, end in elf.data_in_code:

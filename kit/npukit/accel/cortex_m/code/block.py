@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.code.block_shape import Density, Packing, Shape, Stores, Unrolling
+from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
 
 FRAME_OUTPUT = 0
 FRAME_STREAM_END = 4
@@ -79,7 +79,7 @@ ODD = Registers(
 KINDS = (EVEN, ODD)
 
 
-def constants_order(shape: Shape, kind: int) -> tuple[tuple[str, ...], ...]:
+def constants_order(shape: BlockShape, kind: int) -> tuple[tuple[str, ...], ...]:
     """The loads at a block's end, as the names of the words each brings."""
     before = ("shift",) if shape.density is Density.BYTES else ()
     after = ("exponent",) if shape.exponent is None else ()
@@ -91,7 +91,7 @@ def constants_order(shape: Shape, kind: int) -> tuple[tuple[str, ...], ...]:
     return (("next bias", *own, *last) if kind else (*own, "next bias", *last),)
 
 
-def emit_blocks(asm: Assembly, shape: Shape, unrolling: Unrolling) -> None:
+def emit_blocks(asm: Assembly, shape: BlockShape, unrolling: Unrolling) -> None:
     """All output channels for one pixel pair; r0 and r1 stand at the beginning of pixels and stream."""
     rounds, tail = rounds_and_tail(shape, unrolling)
     asm.emit("ldmia r1!, {r2, r3}")
@@ -106,27 +106,27 @@ def emit_blocks(asm: Assembly, shape: Shape, unrolling: Unrolling) -> None:
         _emit_stores(asm, shape, index, whole=index < tail - 1 or shape.channels % 2 == 0)
 
 
-def rounds_and_tail(shape: Shape, unrolling: Unrolling) -> tuple[int, int]:
+def rounds_and_tail(shape: BlockShape, unrolling: Unrolling) -> tuple[int, int]:
     """Rounds of the channel loop, and the blocks left over; a half-used last block is always among these."""
     whole = shape.channels // 2
     rounds = whole // unrolling.blocks
     return rounds, shape.blocks - rounds * unrolling.blocks
 
 
-def looped_stream_bytes(shape: Shape, unrolling: Unrolling) -> int:
+def looped_stream_bytes(shape: BlockShape, unrolling: Unrolling) -> int:
     """The bytes of the stream that are read when the channel loop ends."""
     rounds, _ = rounds_and_tail(shape, unrolling)
     return 8 + rounds * unrolling.blocks * shape.block_bytes
 
 
-def _emit_block(asm: Assembly, shape: Shape, unrolling: Unrolling, index: int) -> None:
+def _emit_block(asm: Assembly, shape: BlockShape, unrolling: Unrolling, index: int) -> None:
     registers = KINDS[index % 2]
     asm.comment("two channels of two pixels: products")
     _emit_products(asm, shape, unrolling, registers)
     _emit_requantization(asm, shape, registers, index % 2)
 
 
-def _emit_products(asm: Assembly, shape: Shape, unrolling: Unrolling, registers: Registers) -> None:
+def _emit_products(asm: Assembly, shape: BlockShape, unrolling: Unrolling, registers: Registers) -> None:
     step = _STEPS[shape.density]
     peeled, unrolled = split_steps(shape.steps, unrolling.steps)
     for index in range(peeled):
@@ -174,7 +174,7 @@ def _emit_step8(asm: Assembly, registers: Registers, first: bool) -> None:
 _STEPS = {Density.HALFWORDS: _emit_step16, Density.BYTES: _emit_step8}
 
 
-def _emit_requantization(asm: Assembly, shape: Shape, r: Registers, kind: int) -> None:
+def _emit_requantization(asm: Assembly, shape: BlockShape, r: Registers, kind: int) -> None:
     asm.comment("times the multipliers, to 8 bits")
     if shape.density is Density.BYTES:
         asm.emit(f"sub {r.p0c0}, {r.p0c0}, {r.p0c1}", f"sub {r.p1c0}, {r.p1c0}, {r.p1c1}")
@@ -203,13 +203,13 @@ def _loaded(r: Registers, names: tuple[str, ...]) -> list[str]:
     return [register for name in names for register in registers[name]]
 
 
-def _emit_shifts(asm: Assembly, shape: Shape, r: Registers) -> None:
+def _emit_shifts(asm: Assembly, shape: BlockShape, r: Registers) -> None:
     first = "lsl" if shape.left_shift else "asr"
     for accumulator, channel in r.accumulators:
         asm.emit(f"{'lsl' if channel else first} {accumulator}, {accumulator}, {r.shifts[channel]}")
 
 
-def _emit_multiplications(asm: Assembly, shape: Shape, r: Registers) -> None:
+def _emit_multiplications(asm: Assembly, shape: BlockShape, r: Registers) -> None:
     for accumulator, channel in r.accumulators:
         addend = r.addends[channel]
         if shape.ties:
@@ -220,7 +220,7 @@ def _emit_multiplications(asm: Assembly, shape: Shape, r: Registers) -> None:
 
 
 def _emit_stores(
-    asm: Assembly, shape: Shape, index: int, *, closes: bool = False, advances: bool = False, whole: bool = True
+    asm: Assembly, shape: BlockShape, index: int, *, closes: bool = False, advances: bool = False, whole: bool = True
 ) -> None:
     """Store a block's results. `closes` loads the stream's end for the channel loop, `advances` moves the output on.
 

@@ -51,7 +51,7 @@ class Stores:
 
 
 @dataclass(frozen=True)
-class Shape:
+class BlockShape:
     """The outputs of the blocks: `channels` of `depth` products each, `depth` padded by the weights."""
 
     depth: int

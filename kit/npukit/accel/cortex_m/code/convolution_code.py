@@ -14,7 +14,7 @@ from npukit.accel.cortex_m.code.block import (
     emit_blocks,
     looped_stream_bytes,
 )
-from npukit.accel.cortex_m.code.block_shape import Shape, Unrolling
+from npukit.accel.cortex_m.code.block_shape import BlockShape, Unrolling
 from npukit.accel.cortex_m.code.gather import Gather, emit_gather
 
 FRAME_STREAM = 16
@@ -28,7 +28,7 @@ FRAME_BYTES = 44
 
 
 @dataclass(frozen=True)
-class Walk:
+class PairWalk:
     """Pixel pairs along lines: counts, and byte steps of input and output. An odd line's last pair overlaps."""
 
     lines: int
@@ -47,9 +47,9 @@ class Walk:
 class ConvolutionPlan:
     """Everything the emitter needs to know."""
 
-    walk: Walk
+    walk: PairWalk
     gather: Gather
-    shape: Shape
+    shape: BlockShape
     input_origin: int
     output_origin: int
 
@@ -103,7 +103,7 @@ def _emit_line(asm: Assembly, plan: ConvolutionPlan, unrolling: Unrolling) -> No
         asm.add("r2", "r2", walk.output_line, "r3")
 
 
-def _emit_next_pair(asm: Assembly, walk: Walk) -> None:
+def _emit_next_pair(asm: Assembly, walk: PairWalk) -> None:
     if walk.pairs == 1:
         return
     asm.comment("the next two pixels" + ", the last ones again the one before" * (walk.pixels % 2))

@@ -23,7 +23,7 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
     pointed_row,
     strides,
 )
-from npukit.accel.cortex_m.code.planes import Group, Tile
+from npukit.accel.cortex_m.code.planes import Group, RowTile
 
 
 def scalars_of(plan: DepthwisePlan) -> list[int]:
@@ -89,7 +89,7 @@ def _emit_plane(asm: Assembly, plan: DepthwisePlan) -> None:
         output_row = equal[0].row + moved * equal[0].height
 
 
-def _emit_equal_tiles(asm: Assembly, plan: DepthwisePlan, equal: list[Tile]) -> None:
+def _emit_equal_tiles(asm: Assembly, plan: DepthwisePlan, equal: list[RowTile]) -> None:
     """The pointers move past the tiles if there are several."""
     row_stride, out_stride = strides(plan)
     step = equal[0].height * plan.row_step * row_stride
@@ -103,7 +103,7 @@ def _emit_equal_tiles(asm: Assembly, plan: DepthwisePlan, equal: list[Tile]) -> 
             asm.add(OUTPUT, OUTPUT, equal[0].height * out_stride, "r12")
 
 
-def _emit_tile(asm: Assembly, plan: DepthwisePlan, tile: Tile) -> None:
+def _emit_tile(asm: Assembly, plan: DepthwisePlan, tile: RowTile) -> None:
     """One tile across the whole width; the pointers end where they began."""
     input_step, output_step = column_strides(plan)
     position = Position()
@@ -119,7 +119,9 @@ def _emit_tile(asm: Assembly, plan: DepthwisePlan, tile: Tile) -> None:
     asm.add(OUTPUT, OUTPUT, -position.output * output_step, "r12")
 
 
-def _emit_looped_groups(asm: Assembly, plan: DepthwisePlan, tile: Tile, equal: list[Group], position: Position) -> None:
+def _emit_looped_groups(
+    asm: Assembly, plan: DepthwisePlan, tile: RowTile, equal: list[Group], position: Position
+) -> None:
     input_step, output_step = column_strides(plan)
     unrolled = plan.unrolled_groups
     across = equal[unrolled].base - equal[0].base

@@ -21,7 +21,7 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
     pointed_row,
     strides,
 )
-from npukit.accel.cortex_m.code.planes import Group, Tile
+from npukit.accel.cortex_m.code.planes import Group, RowTile
 from npukit.accel.cortex_m.code.taps import products
 from npukit.accel.cortex_m.layout import Order
 
@@ -37,7 +37,7 @@ class Position:
     output: int = 0
 
 
-def emit_group(asm: Assembly, plan: DepthwisePlan, tile: Tile, group: Group, position: Position) -> None:
+def emit_group(asm: Assembly, plan: DepthwisePlan, tile: RowTile, group: Group, position: Position) -> None:
     """All products of a group's outputs, then their requantisation and stores."""
     fresh = _Fresh(plan, tile.height * group.width)
     asm.comment(f"{tile.height} x {group.width} outputs")
@@ -129,7 +129,7 @@ def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, p
         asm.emit(f"ldrd {FIRST}, {SECOND}, [{INPUT}, #{place.offset + 4 * index}]")
 
 
-def _emit_results(asm: Assembly, plan: DepthwisePlan, tile: Tile, group: Group, position: Position) -> None:
+def _emit_results(asm: Assembly, plan: DepthwisePlan, tile: RowTile, group: Group, position: Position) -> None:
     used = ACCUMULATORS[: tile.height * group.width]
     saturate = "ssat" if plan.target.order is Order.PIXELS else "usat"
     asm.comment("times the multiplier, to 8 bits, stored")
@@ -152,7 +152,7 @@ def _emit_multiplications_with_ties(asm: Assembly, used: tuple[str, ...]) -> Non
         asm.emit(f"smmla {accumulator}, {accumulator}, {FIRST}, {SECOND}")
 
 
-def _emit_stores(asm: Assembly, plan: DepthwisePlan, tile: Tile, group: Group, position: Position) -> None:
+def _emit_stores(asm: Assembly, plan: DepthwisePlan, tile: RowTile, group: Group, position: Position) -> None:
     _, out_row = strides(plan)
     _, out_column = column_strides(plan)
     store = "strh" if plan.target.order is Order.PLANES16 else "strb"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npukit.accel.cortex_m.code.planes import Group, Tile, WeightPlace
+from npukit.accel.cortex_m.code.planes import Group, RowTile, WeightPlace
 from npukit.accel.cortex_m.layout import Layout, Order
 
 INPUT, OUTPUT = "r6", "r7"
@@ -12,7 +12,6 @@ ACCUMULATORS = ("r8", "r9", "r10", "r11")
 FIRST, SECOND = "r12", "lr"
 FRAME_MULTIPLIER = 0
 FRAME_ADDEND = 4
-FRAME_TIE = 8
 FRAME_EXPONENT = 12
 FRAME_BIAS = 16
 FRAME_WEIGHTS = 20
@@ -36,7 +35,7 @@ class DepthwisePlan:
     ties: bool
     resident: bool
     weights: WeightPlace
-    tiles: tuple[Tile, ...]
+    tiles: tuple[RowTile, ...]
     groups: tuple[Group, ...]
     unrolled_groups: int
 
@@ -60,7 +59,7 @@ class DepthwisePlan:
         return len(self.weight_registers) * (1 if self.resident else len(self.weights.rows))
 
 
-def pointed_row(plan: DepthwisePlan, tile: Tile) -> int:
+def pointed_row(plan: DepthwisePlan, tile: RowTile) -> int:
     """The input row the pointer stands on: the tile's first, or the one before where that does not start at a word."""
     return tile.first_input - (tile.first_input * strides(plan)[0] % 4 != 0)
 

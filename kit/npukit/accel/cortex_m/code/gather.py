@@ -24,7 +24,7 @@ _HIGH_BYTES = 0xFF00FF00
 
 
 @dataclass(frozen=True)
-class Run:
+class ByteRun:
     """Bytes that lie together: `start` from the pixel's first, and where they stand in the flattened kernel."""
 
     start: int
@@ -40,7 +40,7 @@ class Gather:
     the halfword, which multiplies them by 256. `multiple` rounds the depth.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[ByteRun, ...]
     pixel_step: int
     scaled: bool
     multiple: int

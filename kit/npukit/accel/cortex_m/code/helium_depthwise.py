@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.code.convolution_code import Walk
+from npukit.accel.cortex_m.code.convolution_code import PairWalk
 from npukit.accel.cortex_m.code.helium import CHUNK, emit_entry, emit_return, emit_scaled, emit_store
 
 FRAME_BYTES = 8
@@ -23,10 +23,10 @@ _NEXT = f"#{CHUNK}"
 
 
 @dataclass(frozen=True)
-class DepthwisePlan:
+class HeliumDepthwisePlan:
     """Everything the emitter needs to know. `taps` are the offsets of the window's pixels."""
 
-    walk: Walk
+    walk: PairWalk
     taps: tuple[int, ...]
     channels: int
     left: bool
@@ -44,7 +44,7 @@ class DepthwisePlan:
 
 
 @cache
-def emit(plan: DepthwisePlan) -> Assembly:
+def emit(plan: HeliumDepthwisePlan) -> Assembly:
     """r0 input, r1 output, r12 the constants: the zero point, then for each block of channels its stream.
 
     r9 is the stream, r10 the output, r11 counts channels, r12 pixels, lr is the output's zero point.
@@ -70,12 +70,12 @@ def emit(plan: DepthwisePlan) -> Assembly:
     return asm
 
 
-def _move(asm: Assembly, plan: DepthwisePlan, distance: int, pointers: tuple[str, ...]) -> None:
+def _move(asm: Assembly, plan: HeliumDepthwisePlan, distance: int, pointers: tuple[str, ...]) -> None:
     for pointer in pointers:
         asm.add(pointer, pointer, distance, "r9")
 
 
-def _emit_pixel(asm: Assembly, plan: DepthwisePlan) -> None:
+def _emit_pixel(asm: Assembly, plan: HeliumDepthwisePlan) -> None:
     """All channels of a pixel; the pointers move on to the next."""
     asm.emit(f"ldr r9, [sp, #{_STREAM}]")
     asm.constant("r11", plan.channels)
@@ -108,7 +108,7 @@ def _emit_taps(asm: Assembly, pointers: tuple[str, ...]) -> None:
             asm.emit(f"vmovl{widened}.s16 q0, {products}", f"vadd.i32 {total}, {total}, q0")
 
 
-def _emit_finished(asm: Assembly, plan: DepthwisePlan, sums: str) -> None:
+def _emit_finished(asm: Assembly, plan: HeliumDepthwisePlan, sums: str) -> None:
     asm.emit(*(f"vldrw.u32 {q}, [r9], {_NEXT}" for q in ("q0", "q1", "q2")[: 2 + plan.left]))
     emit_scaled(asm, sums, ("q0", "q1", "q2" if plan.left else None), "q3" if plan.ties else None)
     asm.emit(f"vadd.i32 {sums}, {sums}, lr")

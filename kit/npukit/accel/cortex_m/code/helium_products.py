@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.code.convolution_code import Walk
+from npukit.accel.cortex_m.code.convolution_code import PairWalk
 from npukit.accel.cortex_m.code.helium import CHUNK, LANES, REACH, emit_entry, emit_return, emit_scaled, emit_store
 
 FRAME_BYTES = 16
@@ -28,7 +28,7 @@ class ProductsPlan:
     `unrolled` of them are written out, a divisor of their number after which the steps from one to the next repeat.
     """
 
-    walk: Walk
+    walk: PairWalk
     chunks: tuple[int, ...]
     channels: int
     left: bool
@@ -88,7 +88,7 @@ def _counted(place: int) -> tuple[str, ...]:
     return f"ldr r2, [sp, #{place}]", "subs r2, #1", f"str r2, [sp, #{place}]"
 
 
-def _pair_counted(walk: Walk) -> tuple[str, ...]:
+def _pair_counted(walk: PairWalk) -> tuple[str, ...]:
     """The last pair of an odd line begins one pixel earlier."""
     if walk.pixels % 2 == 0:
         return _counted(_PAIRS)

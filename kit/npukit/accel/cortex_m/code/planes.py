@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.accel.cortex_m.code.stream import packed
-from npukit.accel.cortex_m.code.taps import Weights, tap_under
+from npukit.accel.cortex_m.code.taps import TapWeights, tap_under
 from npukit.net.ops import Pair
 
 RESIDENT_KERNEL = (3, 3)
@@ -40,7 +40,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Tile:
+class RowTile:
     """Output rows from `row` computed together: their input rows, and the kernel row under each for each output row."""
 
     row: int
@@ -68,13 +68,13 @@ class Group:
         return self.width, self.taps
 
 
-def tiles(down: Line, height: int) -> Iterator[Tile]:
+def tiles(down: Line, height: int) -> Iterator[RowTile]:
     """Tiles of `height` output rows, the last one perhaps less."""
     for row in range(0, down.outputs, height):
         starts = [down.start(each) for each in range(row, min(row + height, down.outputs))]
         first, last = max(starts[0], 0), min(starts[-1] + down.kernel, down.inputs)
         taps = (tuple(tap_under(y, s, down.kernel, down.inputs) for s in starts) for y in range(first, last))
-        yield Tile(row, len(starts), first, tuple(taps))
+        yield RowTile(row, len(starts), first, tuple(taps))
 
 
 def groups(across: Line, height: int, *, halfwords: bool) -> Iterator[Group]:
@@ -119,7 +119,7 @@ class WeightPlace:
 
     rows: tuple[tuple[tuple[str, Columns], ...], ...]
 
-    def of_row(self, row: int) -> Weights:
+    def of_row(self, row: int) -> TapWeights:
         pairs: dict[Pair, str] = {}
         singles: dict[int, tuple[str, str]] = {}
         for register, halves in self.rows[row]:
@@ -129,7 +129,7 @@ class WeightPlace:
             for tap, half in ((low, "b"), (high, "t")):
                 if tap is not None:
                     singles.setdefault(tap, (register, half))
-        return Weights(pairs, singles)
+        return TapWeights(pairs, singles)
 
 
 def streamed_weights(kernel: Pair, *, halfwords: bool) -> WeightPlace:

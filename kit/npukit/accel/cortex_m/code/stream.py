@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.accel.cortex_m.code.block import constants_order
-from npukit.accel.cortex_m.code.block_shape import Density, Shape
+from npukit.accel.cortex_m.code.block_shape import BlockShape, Density
 from npukit.accel.cortex_m.code.requantize import FastRequantization
 
 BYTE_BITS = 8
@@ -24,7 +24,7 @@ class Blocks:
     left_shift: bool = False
 
 
-def block_stream(blocks: Blocks, shape: Shape) -> np.ndarray:
+def block_stream(blocks: Blocks, shape: BlockShape) -> np.ndarray:
     """All words in the order of reading. Odd blocks read K backwards; each brings the next one's biases."""
     biases = _pairs(_biases(blocks, shape))
     constants = {
@@ -61,7 +61,7 @@ def packed(halves: np.ndarray) -> np.ndarray:
     return low | high << 16
 
 
-def _biases(blocks: Blocks, shape: Shape) -> np.ndarray:
+def _biases(blocks: Blocks, shape: BlockShape) -> np.ndarray:
     """The biases. With bytes, the first channel's sum starts from both, as its products are of both weights."""
     biases = blocks.biases.copy()
     if shape.density is Density.BYTES:
@@ -76,7 +76,7 @@ def _pairs(values: np.ndarray) -> np.ndarray:
     return np.append(values, np.zeros(len(values) % 2, np.int64)).reshape(-1, 2)
 
 
-def _weights(blocks: Blocks, shape: Shape, index: int) -> np.ndarray:
+def _weights(blocks: Blocks, shape: BlockShape, index: int) -> np.ndarray:
     both = np.zeros((2, shape.depth), np.int64)
     chosen = blocks.weights[2 * index : 2 * index + 2]
     both[: len(chosen)] = chosen

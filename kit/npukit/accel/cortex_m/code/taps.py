@@ -16,14 +16,14 @@ Half = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Weights:
+class TapWeights:
     """The places of a row's weights: pairs of taps in one register, and each tap alone in a half."""
 
     pairs: Mapping[tuple[int, int], str]
     singles: Mapping[int, Half]
 
 
-def products(taps: Taps, value: str, accumulator: str, weights: Weights) -> Iterator[str]:
+def products(taps: Taps, value: str, accumulator: str, weights: TapWeights) -> Iterator[str]:
     """Instructions, without their addend, that add a register's two inputs under the given taps to an accumulator."""
     low, high = taps
     if low is not None and high is not None and (low, high) in weights.pairs:

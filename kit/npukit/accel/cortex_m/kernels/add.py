@@ -13,8 +13,8 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import clamp_refusal
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
-from npukit.accel.cortex_m.layer import INT8, Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import INT8, OpView
 from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, add_rescaling, quantization, rescale
 
 ONE_HALF = Multiplier(1 << 30, 0)
@@ -36,7 +36,7 @@ class AddPlan:
     ties: bool
 
 
-def add(layer: Layer, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
+def add(layer: OpView, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
     """The sum of two tensors of pixels into a third, each with any border."""
     factors = add_rescaling(layer.net, layer.op)
     reason = _refusal(layer, factors, (first, second, target))
@@ -61,7 +61,7 @@ def add(layer: Layer, first: Layout, second: Layout, target: Layout) -> Kernel |
     )
 
 
-def _refusal(layer: Layer, factors: AddRescaling, layouts: tuple[Layout, ...]) -> str | None:
+def _refusal(layer: OpView, factors: AddRescaling, layouts: tuple[Layout, ...]) -> str | None:
     if any(layout.order is not Order.PIXELS for layout in layouts):
         return "adds pixels, not planes"
     if len({layout.transposed for layout in layouts}) > 1:
@@ -83,7 +83,7 @@ def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
     return height, width * channels
 
 
-def _constants(layer: Layer, factors: AddRescaling, plan: AddPlan) -> np.ndarray:
+def _constants(layer: OpView, factors: AddRescaling, plan: AddPlan) -> np.ndarray:
     """Multiplier and addend, then the doubled share of each value of the looked-up operand, both zero points in it."""
     looked_up = factors.first if plan.swapped else factors.second
     zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
-from npukit.accel.cortex_m.code.block_shape import Density, Packing, Shape, Stores, Unrolling
-from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, Walk, emit
-from npukit.accel.cortex_m.code.gather import Gather, Run
+from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
+from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, PairWalk, emit
+from npukit.accel.cortex_m.code.gather import ByteRun, Gather
 from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
     clamp_refusal,
@@ -24,8 +24,8 @@ from npukit.accel.cortex_m.code.requantize import (
 )
 from npukit.accel.cortex_m.code.stream import BYTE_BITS, Blocks, block_stream, bytes_refusal
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
-from npukit.accel.cortex_m.layer import INT8, Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import INT8, OpView
 
 _PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
@@ -33,7 +33,7 @@ _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps i
 
 
 def convolution(
-    layer: Layer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+    layer: OpView, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
 ) -> Kernel | Refusal:
     """The convolution from one layout to another; `byte_worth` is what a byte of code must save."""
     variant = f"gemm{density.value} to {target.order.value}"
@@ -52,7 +52,7 @@ def convolution(
     return Refusal(variant, "; ".join(dict.fromkeys(reasons)))
 
 
-def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     if source.order is not Order.PIXELS:
         return f"reads pixels, not {source.order.value}"
     if target.order is not Order.PIXELS and layer.output_zero != INT8[0]:
@@ -60,13 +60,13 @@ def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
     return layer.border_refusal(source) or clamp_refusal(layer.clamp)
 
 
-def _choices(layer: Layer, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
+def _choices(layer: OpView, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
     """Ways to store, each with its exponents, the fastest first."""
     packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
     return ((p, exponents) for p in packings for exponents in _exponent_choices(layer, density, p))
 
 
-def _exponent_choices(layer: Layer, density: Density, packing: Packing) -> list[int | np.ndarray]:
+def _exponent_choices(layer: OpView, density: Density, packing: Packing) -> list[int | np.ndarray]:
     """Common exponents worth trying, and one for each channel where a single shift at the end can be a register's."""
     if packing is Packing.PAIR_WORDS:
         return [_PAIR_WORDS_EXPONENT]
@@ -77,19 +77,19 @@ def _exponent_choices(layer: Layer, density: Density, packing: Packing) -> list[
     return [*common_exponents(layer.requantization), max(lowest + BYTE_BITS - 2, smallest), smallest + BYTE_BITS - 2]
 
 
-def walk_over(layer: Layer, source: Layout, target: Layout) -> Walk | None:
+def walk_over(layer: OpView, source: Layout, target: Layout) -> PairWalk | None:
     """Pixels paired along the axis whose neighbours a plane holds together, else along the one with less waste."""
     height, width, _ = layer.output_shape
     down = (layer.window.strides[0] * source.row_stride, target.row_stride)
     across = (layer.window.strides[1] * source.column_stride, target.column_stride)
-    walks = [Walk(height, width, *across, *down), Walk(width, height, *down, *across)]
+    walks = [PairWalk(height, width, *across, *down), PairWalk(width, height, *down, *across)]
     walks = [_flattened(walk) for walk in walks if walk.pixels > 1]
     if target.order is not Order.PIXELS:
         walks = [walk for walk in walks if walk.output_step == target.element_bytes]
     return min(walks, key=lambda walk: walk.lines * walk.pairs, default=None)
 
 
-def _flattened(walk: Walk) -> Walk:
+def _flattened(walk: PairWalk) -> PairWalk:
     """Lines that follow each other without a gap are one line."""
     gapless = (walk.pixels * walk.input_step, walk.pixels * walk.output_step)
     if (walk.input_line, walk.output_line) != gapless:
@@ -97,24 +97,24 @@ def _flattened(walk: Walk) -> Walk:
     return replace(walk, lines=1, pixels=walk.lines * walk.pixels)
 
 
-def runs(layer: Layer, source: Layout) -> Iterator[Run]:
+def runs(layer: OpView, source: Layout) -> Iterator[ByteRun]:
     """The bytes a window covers, joined where they lie together."""
     (rows, columns), channels = layer.window.kernel, layer.input_shape[2]
     across = source.column_stride * layer.window.dilation[1]
     joined = across == channels
     for row, column in product(range(rows), range(1 if joined else columns)):
         start = row * layer.window.dilation[0] * source.row_stride + column * across
-        yield Run(start, channels * (columns if joined else 1), (row * columns + column) * channels)
+        yield ByteRun(start, channels * (columns if joined else 1), (row * columns + column) * channels)
 
 
 def _attempt(
-    layer: Layer,
+    layer: OpView,
     source: Layout,
     target: Layout,
     density: Density,
     packing: Packing,
     exponents: int | np.ndarray,
-    walk: Walk,
+    walk: PairWalk,
     byte_worth: float,
 ) -> Kernel | str:
     unsigned = target.order is not Order.PIXELS
@@ -132,13 +132,13 @@ def _attempt(
     if isinstance(blocks, str):
         return blocks
     stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
-    shape = Shape(
+    shape = BlockShape(
         gather.depth, layer.output_shape[2], density, fast.exponent, fast.needs_ties, blocks.left_shift, stores
     )
     return _fastest(layer, source, target, walk, gather, shape, blocks, byte_worth)
 
 
-def _blocks(layer: Layer, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
+def _blocks(layer: OpView, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
     """Weights and biases as the stream wants them, or why they do not fit it."""
     magnitude = layer.accumulators.magnitude
     reason = overflow(fast, magnitude)
@@ -172,12 +172,12 @@ def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, 
 
 
 def _fastest(
-    layer: Layer,
+    layer: OpView,
     source: Layout,
     target: Layout,
-    walk: Walk,
+    walk: PairWalk,
     gather: Gather,
-    shape: Shape,
+    shape: BlockShape,
     blocks: Blocks,
     byte_worth: float,
 ) -> Kernel:
@@ -203,7 +203,7 @@ def _span(values: np.ndarray) -> str:
     return str(low) if low == high else f"{low}..{high}"
 
 
-def _unrollings(shape: Shape) -> Iterator[Unrolling]:
+def _unrollings(shape: BlockShape) -> Iterator[Unrolling]:
     seen = set()
     for unrolling in _UNROLLINGS:
         blocks = min(unrolling.blocks, max(shape.channels // 4 * 2, 2))

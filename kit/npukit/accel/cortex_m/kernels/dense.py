@@ -21,8 +21,8 @@ from npukit.accel.cortex_m.code.requantize import (
 )
 from npukit.accel.cortex_m.code.stream import BYTE_BITS, bytes_refusal, packed
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout
+from npukit.accel.cortex_m.op_view import OpView
 
 _PUSHED_BYTES = 36
 _WORD_ORDER = np.array([0, 2, 1, 3])
@@ -30,7 +30,7 @@ _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 
 
 
 def dense(
-    layer: Layer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+    layer: OpView, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
 ) -> Kernel | Refusal:
     """The product with weights of one density, of any tensor whose elements lie together."""
     variant = f"dense{density.value}"
@@ -48,7 +48,7 @@ def dense(
     return Refusal(variant, reason)
 
 
-def _exponent_choices(layer: Layer, density: Density, shared: bool) -> list[int]:
+def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int]:
     """Common exponents worth trying; with one multiplier and bytes the one that leaves a pair's first sum unshifted."""
     common = common_exponents(layer.requantization)
     if shared and density is Density.BYTES:
@@ -56,12 +56,12 @@ def _exponent_choices(layer: Layer, density: Density, shared: bool) -> list[int]
     return common
 
 
-def _shared(layer: Layer) -> bool:
+def _shared(layer: OpView) -> bool:
     r = layer.requantization
     return bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
 
 
-def _density_refusal(layer: Layer, fast: FastRequantization, density: Density, magnitude: np.ndarray) -> str | None:
+def _density_refusal(layer: OpView, fast: FastRequantization, density: Density, magnitude: np.ndarray) -> str | None:
     weights = layer.filter.weights.astype(np.int64)
     if density is Density.HALFWORDS:
         return prescale_refusal(fast, np.abs(weights).max(1) << fast.prescale)
@@ -69,7 +69,7 @@ def _density_refusal(layer: Layer, fast: FastRequantization, density: Density, m
 
 
 def _fastest(
-    layer: Layer,
+    layer: OpView,
     layouts: tuple[Layout, Layout],
     fast: FastRequantization,
     density: Density,
@@ -98,7 +98,7 @@ def _fastest(
     )
 
 
-def _stream(layer: Layer, fast: FastRequantization, plan: DensePlan) -> np.ndarray:
+def _stream(layer: OpView, fast: FastRequantization, plan: DensePlan) -> np.ndarray:
     weights, biases = _padded(layer, plan)
     prescale = _rows(fast.prescale, plan)
     if plan.density is Density.HALFWORDS:
@@ -117,7 +117,7 @@ def _stream(layer: Layer, fast: FastRequantization, plan: DensePlan) -> np.ndarr
     return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
 
 
-def _padded(layer: Layer, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
+def _padded(layer: OpView, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
     """Weights and biases, zero points folded in, rows and columns added and in the order of reading."""
     weights = np.zeros((4 * plan.blocks, STEP * plan.steps), np.int64)
     weights[: plan.outputs, : plan.inputs] = layer.filter.weights

@@ -33,14 +33,14 @@ from npukit.accel.cortex_m.code.requantize import (
     smallest_exponents,
 )
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
-from npukit.accel.cortex_m.layer import INT8, Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import INT8, OpView
 
 _PUSHED_BYTES = 36
 _COLUMN_ROUNDS = (1, 2, 3, 4, 6, 8, 12)
 
 
-def depthwise(layer: Layer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+def depthwise(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
     """The depthwise convolution from planes to another layout; `byte_worth` is what a byte of code must save."""
     variant = f"depthwise {source.order.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
@@ -56,7 +56,7 @@ def depthwise(layer: Layer, source: Layout, target: Layout, byte_worth: float = 
     return Refusal(variant, str(reason))
 
 
-def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     if source.order is Order.PIXELS:
         return "reads planes, not pixels"
     if max(layer.window.kernel) > WIDEST_KERNEL:
@@ -75,7 +75,7 @@ def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
 
 
 def _fastest(
-    layer: Layer, source: Layout, target: Layout, fast: FastRequantization, variant: str, byte_worth: float
+    layer: OpView, source: Layout, target: Layout, fast: FastRequantization, variant: str, byte_worth: float
 ) -> Kernel:
     plans = _plans(layer, source, target, fast)
     emitted = [(plan, emit(plan)) for plan in plans]
@@ -93,7 +93,7 @@ def _fastest(
     )
 
 
-def _plans(layer: Layer, source: Layout, target: Layout, fast: FastRequantization) -> list[DepthwisePlan]:
+def _plans(layer: OpView, source: Layout, target: Layout, fast: FastRequantization) -> list[DepthwisePlan]:
     """One plan for each number of column groups written out."""
     down, across = _lines(layer, source)
     kernel, halfwords = (down.kernel, across.kernel), source.order is Order.PLANES16
@@ -119,7 +119,7 @@ def _plans(layer: Layer, source: Layout, target: Layout, fast: FastRequantizatio
     ]
 
 
-def _lines(layer: Layer, source: Layout) -> tuple[Line, Line]:
+def _lines(layer: OpView, source: Layout) -> tuple[Line, Line]:
     """Down and across the planes as they are stored, transposed or not."""
     window = layer.window
     sizes = (layer.input_shape, layer.output_shape, window.kernel, window.strides, window.padding)
@@ -127,7 +127,7 @@ def _lines(layer: Layer, source: Layout) -> tuple[Line, Line]:
     return (across, down) if source.transposed else (down, across)
 
 
-def _constants(layer: Layer, plan: DepthwisePlan, fast: FastRequantization) -> np.ndarray:
+def _constants(layer: OpView, plan: DepthwisePlan, fast: FastRequantization) -> np.ndarray:
     """Per channel: the scalars of the frame, then the weights' registers."""
     weights = layer.filter.weights[0].astype(np.int64) << fast.prescale
     planes = weights.transpose(2, 1, 0) if plan.source.transposed else weights.transpose(2, 0, 1)

@@ -13,30 +13,30 @@ import numpy as np
 
 from npukit.accel.cortex_m.code import helium_depthwise, helium_products
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, Assembly
-from npukit.accel.cortex_m.code.convolution_code import Walk
-from npukit.accel.cortex_m.code.gather import Run
+from npukit.accel.cortex_m.code.convolution_code import PairWalk
+from npukit.accel.cortex_m.code.gather import ByteRun
 from npukit.accel.cortex_m.code.helium import CHUNK, LANES, PUSHED_BYTES
-from npukit.accel.cortex_m.code.helium_depthwise import CHANNEL_ORDER, MOST_TAPS, DepthwisePlan
+from npukit.accel.cortex_m.code.helium_depthwise import CHANNEL_ORDER, MOST_TAPS, HeliumDepthwisePlan
 from npukit.accel.cortex_m.code.helium_products import ProductsPlan, unrollings
 from npukit.accel.cortex_m.code.requantize import clamp_refusal
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.kernels.convolution import runs, walk_over
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import Dense
 
-_ONE_PIXEL = Walk(1, 1, 0, 0, 0, 0)
+_ONE_PIXEL = PairWalk(1, 1, 0, 0, 0, 0)
 _IMMEDIATE = 4095
 _LEAST_WEIGHT = -127
 
 
-def products(layer: Layer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+def products(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
     """A convolution or a dense layer."""
     variant = "Helium products"
     reason = _layouts_refusal(layer, source, target)
     if reason:
         return Refusal(variant, reason)
-    windows = [Run(0, layer.filter.weights[0].size, 0)] if _is_dense(layer) else [*runs(layer, source)]
+    windows = [ByteRun(0, layer.filter.weights[0].size, 0)] if _is_dense(layer) else [*runs(layer, source)]
     chunks = tuple(run.start + at for run in windows for at in range(0, run.length, CHUNK))
     walk = (None if _is_dense(layer) else walk_over(layer, source, target)) or _ONE_PIXEL
     steps = [*np.abs(np.diff(chunks)).tolist(), walk.input_step, walk.output_step]
@@ -52,7 +52,7 @@ def products(layer: Layer, source: Layout, target: Layout, byte_worth: float = B
     return _kernel(layer, variant, source, target, body, np.append(_limits(layer), stream))
 
 
-def depthwise(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
+def depthwise(layer: OpView, source: Layout, target: Layout) -> Kernel | Refusal:
     """A depthwise convolution."""
     variant = "Helium depthwise"
     reason = _layouts_refusal(layer, source, target) or clamp_refusal(layer.clamp) or _taps_refusal(layer)
@@ -62,8 +62,8 @@ def depthwise(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
     (down, across), (wide, near) = layer.window.strides, layer.window.dilation
     steps = (across * source.column_stride, target.column_stride, down * source.row_stride, target.row_stride)
     taps = product(*map(range, layer.window.kernel))
-    plan = DepthwisePlan(
-        Walk(height, width, *steps),
+    plan = HeliumDepthwisePlan(
+        PairWalk(height, width, *steps),
         tuple(y * wide * source.row_stride + x * near * source.column_stride for y, x in taps),
         channels,
         *_rounding(layer),
@@ -74,12 +74,12 @@ def depthwise(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
     return _kernel(layer, variant, source, target, helium_depthwise.emit(plan), constants)
 
 
-def takes_pixels(layer: Layer) -> bool:
+def takes_pixels(layer: OpView) -> bool:
     """True of a depthwise convolution that there is a kernel for, once its input has a border."""
     return layer.helium and not (clamp_refusal(layer.clamp) or _taps_refusal(layer))
 
 
-def _layouts_refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
+def _layouts_refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     if source.order is not Order.PIXELS or target.order is not Order.PIXELS:
         return "planes are not pixels"
     if _is_dense(layer):
@@ -87,7 +87,7 @@ def _layouts_refusal(layer: Layer, source: Layout, target: Layout) -> str | None
     return layer.border_refusal(source)
 
 
-def _taps_refusal(layer: Layer) -> str | None:
+def _taps_refusal(layer: OpView) -> str | None:
     if layer.window.taps > MOST_TAPS:
         return f"a window of {layer.window.taps} taps wants more pointers than there are registers"
     if layer.filter.weights.min() < _LEAST_WEIGHT:
@@ -95,18 +95,18 @@ def _taps_refusal(layer: Layer) -> str | None:
     return None
 
 
-def _is_dense(layer: Layer) -> bool:
+def _is_dense(layer: OpView) -> bool:
     return isinstance(layer.attributes, Dense)
 
 
-def _rounding(layer: Layer) -> tuple[bool, bool]:
+def _rounding(layer: OpView) -> tuple[bool, bool]:
     """True if a channel is shifted to the left; True if halves of negative numbers can be seen in the output."""
     shifts = layer.requantization.shifts
     return bool((shifts > 0).any()), bool((shifts < 0).any()) and layer.clamp[0] < layer.output_zero
 
 
 def _kernel(
-    layer: Layer, variant: str, source: Layout, target: Layout, body: Assembly, constants: np.ndarray
+    layer: OpView, variant: str, source: Layout, target: Layout, body: Assembly, constants: np.ndarray
 ) -> Kernel:
     return Kernel(
         symbol=layer.name,
@@ -121,11 +121,11 @@ def _kernel(
     )
 
 
-def _limits(layer: Layer) -> np.ndarray:
+def _limits(layer: OpView) -> np.ndarray:
     return np.array([*layer.clamp, layer.output_zero], np.int32)
 
 
-def _chunked(layer: Layer, windows: list[Run]) -> Iterator[np.ndarray]:
+def _chunked(layer: OpView, windows: list[ByteRun]) -> Iterator[np.ndarray]:
     """The weights of all output channels for each 16 inputs."""
     weights = layer.filter.weights.reshape(layer.output_shape[2], -1)
     for run in windows:
@@ -134,7 +134,7 @@ def _chunked(layer: Layer, windows: list[Run]) -> Iterator[np.ndarray]:
             yield np.pad(some, ((0, 0), (0, CHUNK - some.shape[1])))
 
 
-def _block_stream(layer: Layer, chunks: list[np.ndarray]) -> np.ndarray:
+def _block_stream(layer: OpView, chunks: list[np.ndarray]) -> np.ndarray:
     """The constants in the order of reading: for each four channels biases, weights, then the factors of their sums."""
     sums = layer.filter.weights.reshape(layer.output_shape[2], -1).astype(np.int64).sum(1)
     biases, factors = _biases(layer, sums), _factors(layer)
@@ -146,7 +146,7 @@ def _block_stream(layer: Layer, chunks: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _channel_stream(layer: Layer) -> np.ndarray:
+def _channel_stream(layer: OpView) -> np.ndarray:
     """The constants in the order of reading: for each 16 channels biases, the weights of each tap, then the factors of
     each vector of sums."""
     taps = layer.filter.weights.reshape(-1, layer.output_shape[2])
@@ -161,11 +161,11 @@ def _channel_stream(layer: Layer) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _biases(layer: Layer, weights: np.ndarray) -> np.ndarray:
+def _biases(layer: OpView, weights: np.ndarray) -> np.ndarray:
     return (layer.filter.bias.astype(np.int64) - layer.input_zero * weights).astype(np.int32)
 
 
-def _factors(layer: Layer) -> list[np.ndarray]:
+def _factors(layer: OpView) -> list[np.ndarray]:
     shifts = np.asarray(layer.requantization.shifts, np.int32)
     left = [np.maximum(shifts, 0)] if _rounding(layer)[0] else []
     return [np.asarray(layer.requantization.multipliers, np.int64).astype(np.int32), np.minimum(shifts, 0), *left]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernels.rows import Part, Strides, each_row, from_first, unrolled
+from npukit.accel.cortex_m.kernels.rows import RowPart, Strides, each_row, from_first, unrolled
 from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm
 
@@ -14,7 +14,7 @@ _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
 """Numbers of a word, and the registers for as many words as are loaded at once."""
 
 
-def norm(rows: int, part: Part, strides: Strides, attributes: Norm, zero: int) -> Assembly:
+def norm(rows: int, part: RowPart, strides: Strides, attributes: Norm, zero: int) -> Assembly:
     """r0 input, r1 output, r12 a multiplier and an offset for each number that is made of a row; `zero` is the
     input's."""
     asm, length = Assembly(), part.length

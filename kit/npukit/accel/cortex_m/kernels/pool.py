@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import clamp_refusal
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import AveragePool
 
 LARGEST_WINDOW = 255
@@ -23,7 +23,7 @@ _SUMS = ("r4", "r5", "r6", "r7")
 class PoolPlan:
     """Everything the emitter needs to know. A step takes `bytes` channels of a pixel."""
 
-    layer: Layer
+    layer: OpView
     source: Layout
     target: Layout
     bytes: int
@@ -44,7 +44,7 @@ class PoolPlan:
         return self.layer.window.kernel[0] * self.layer.window.kernel[1] // len(self.rows)
 
 
-def pool(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
+def pool(layer: OpView, source: Layout, target: Layout) -> Kernel | Refusal:
     """The pool from one tensor of pixels to another."""
     variant = "average pool" if isinstance(layer.attributes, AveragePool) else "max pool"
     reason = _refusal(layer, source, target)
@@ -64,7 +64,7 @@ def pool(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
     )
 
 
-def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     if any(layout.order is not Order.PIXELS for layout in (source, target)):
         return "pools pixels, not planes"
     if isinstance(layer.attributes, AveragePool) and layer.window.taps > LARGEST_WINDOW:
@@ -75,7 +75,6 @@ def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
 
 
 _FRAME_ROW_OUTPUT = 0
-_FRAME_ROW_INPUT = 4
 _FRAME_ROWS = 8
 _FRAME_COLUMNS = 12
 _FRAME_BYTES = 20

@@ -14,7 +14,7 @@ UNROLLED = 16
 
 
 @dataclass(frozen=True)
-class Part:
+class RowPart:
     """The numbers of a row that are made: `count` of `length`, all of which are read. Which is the first is data."""
 
     length: int
@@ -26,7 +26,7 @@ class Part:
 
 
 @contextmanager
-def each_row(asm: Assembly, rows: int, part: Part, strides: Strides) -> Iterator[None]:
+def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides) -> Iterator[None]:
     """The code for a row, behind which r0 and r1 stand as many numbers on as are made; r2 is the end of the input, r4
     is spare. r12 begins at the constants: behind the number of a part's first one."""
     if not part.is_whole:
@@ -40,7 +40,7 @@ def each_row(asm: Assembly, rows: int, part: Part, strides: Strides) -> Iterator
 
 
 @contextmanager
-def from_first(asm: Assembly, part: Part) -> Iterator[None]:
+def from_first(asm: Assembly, part: RowPart) -> Iterator[None]:
     """The code for the numbers that are made, with r0 at the first one, whose number lies before r12; r4 is spare."""
     if not part.is_whole:
         asm.emit("ldr r4, [r12, #-4]", "add r0, r0, r4")

@@ -6,7 +6,7 @@ The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 from __future__ import annotations
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernels.rows import UNROLLED, Part, Strides, each_row, from_first, unrolled
+from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_row, from_first, unrolled
 
 LONGEST = 4095
 """Elements of a row whose sum of exponentials, each at most 2^19, fits 31 bits."""
@@ -16,7 +16,7 @@ _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
-def softmax(rows: int, part: Part, strides: Strides) -> Assembly:
+def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
     """r0 input, r1 output, r12 the table, from the least difference on; within a row r3 its entry for the value 0."""
     asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")

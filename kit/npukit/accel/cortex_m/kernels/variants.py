@@ -16,13 +16,13 @@ from npukit.accel.cortex_m.kernels.depthwise import depthwise
 from npukit.accel.cortex_m.kernels.pool import pool
 from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
 from npukit.accel.cortex_m.kernels.winograd import winograd
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout
+from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape
 
 
 def kernels(
-    layer: Layer, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
+    layer: OpView, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
 ) -> Iterator[Kernel | Refusal]:
     """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
     if layer.helium:
@@ -44,7 +44,7 @@ def kernels(
             yield copy_to_planes(layer.name, sources[0], target, layer.input_zero)
 
 
-def _vectors(layer: Layer, source: Layout, target: Layout, byte_worth: float) -> Iterator[Kernel | Refusal]:
+def _vectors(layer: OpView, source: Layout, target: Layout, byte_worth: float) -> Iterator[Kernel | Refusal]:
     match layer.attributes:
         case Conv2d() | Dense():
             yield helium.products(layer, source, target, byte_worth)

@@ -34,8 +34,8 @@ from npukit.accel.cortex_m.code.winograd_code import (
     store_offsets,
 )
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
-from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.op_view import OpView
 
 VARIANT = "winograd"
 WEIGHT_TRANSFORM = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
@@ -45,7 +45,7 @@ _REACH = 4095
 _PUSHED_BYTES = 36
 
 
-def winograd(layer: Layer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+def winograd(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
     """The convolution from pixels to pixels."""
     reason = _refusal(layer, source, target)
     if reason:
@@ -60,7 +60,7 @@ def winograd(layer: Layer, source: Layout, target: Layout, byte_worth: float = B
 
 
 def _generated(
-    layer: Layer,
+    layer: OpView,
     source: Layout,
     target: Layout,
     fast: FastRequantization,
@@ -93,7 +93,7 @@ def _generated(
     )
 
 
-def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     height, width, channels = layer.output_shape
     if layer.window.kernel != (3, 3) or layer.window.strides != (1, 1) or layer.window.dilation != (1, 1):
         return "only 3x3 windows of stride 1 without dilation"
@@ -110,7 +110,7 @@ def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
     return layer.border_refusal(source) or clamp_refusal(layer.clamp)
 
 
-def _transformed(layer: Layer, fast: FastRequantization) -> np.ndarray:
+def _transformed(layer: OpView, fast: FastRequantization) -> np.ndarray:
     """[channel, row, point in accumulation order, input channel], prescaled, the point that is subtracted negated."""
     g = WEIGHT_TRANSFORM
     points = np.einsum("ia,nabc,jb->nijc", g, layer.filter.weights.astype(np.int64), g)
@@ -127,7 +127,7 @@ def _weights_refusal(weights: np.ndarray) -> str | None:
     return None
 
 
-def _stream(layer: Layer, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
+def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
     """The stream, by channel pair: weights in the order of reading, biases before row 1, constants of both channels.
 
     Looped, every row has biases: row 1 those of the channels, the others 0.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast, let, loop
+from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.ops import Mean
@@ -16,7 +16,7 @@ SHIFT = 2 * (ONE.bit_length() - 1)
 """Bits by which a sum of products with two shares is too large."""
 
 
-def mean(tile: Tile, source: Array, output: Array) -> None:
+def mean(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, Mean)
     reduced = tuple(size if axis in attributes.axes else 1 for axis, size in enumerate(given.shape))
@@ -34,14 +34,14 @@ def mean(tile: Tile, source: Array, output: Array) -> None:
         output[made.index(position)] = cast("int8", clamp(scaled + zero_out, (-128, 127)))
 
 
-def resize_nearest(tile: Tile, source: Array, rows: Array, columns: Array, output: Array) -> None:
+def resize_nearest(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:
     given, made = Strided.of(tile.inputs[0]), Strided.of(tile.output)
     with each_position(made.shape) as (n, y, x, c):
         row, column = cast("int32", rows[y]), cast("int32", columns[x])
         output[made.index((n, y, x, c))] = source[_index(given, n, row, column, c)]
 
 
-def resize_bilinear(tile: Tile, source: Array, rows: Array, columns: Array, output: Array) -> None:
+def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:
     """The four pixels and their shares are the same for all channels. Halves are rounded away from zero."""
     given, made = Strided.of(tile.inputs[0]), Strided.of(tile.output)
     with each_position(made.shape[:3]) as (n, y, x):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, cast, let, select
+from npukit.codegen.tir.door import Expr, Pointed, cast, let, select
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_element, in_order
 from npukit.net.ops import Add, Multiply, Quantize, Subtract
@@ -23,15 +23,15 @@ from npukit.net.requantize import (
 )
 
 
-def add(tile: Tile, *arrays: Array) -> None:
+def add(tile: Tile, *arrays: Pointed) -> None:
     _sum(tile, arrays, add_rescaling(tile.net, tile.op), lambda a, b: a + b)
 
 
-def subtract(tile: Tile, *arrays: Array) -> None:
+def subtract(tile: Tile, *arrays: Pointed) -> None:
     _sum(tile, arrays, subtract_rescaling(tile.net, tile.op), lambda a, b: a - b)
 
 
-def _sum(tile: Tile, arrays: tuple[Array, ...], factors: AddRescaling, combine: Callable[[Expr, Expr], Expr]) -> None:
+def _sum(tile: Tile, arrays: tuple[Pointed, ...], factors: AddRescaling, combine: Callable[[Expr, Expr], Expr]) -> None:
     def element(first: Expr, second: Expr) -> Expr:
         a = let("a", _rescaled(_centred(tile, 0, first) * (1 << ADD_LEFT_SHIFT), factors.first))
         b = let("b", _rescaled(_centred(tile, 1, second) * (1 << ADD_LEFT_SHIFT), factors.second))
@@ -40,7 +40,7 @@ def _sum(tile: Tile, arrays: tuple[Array, ...], factors: AddRescaling, combine: 
     _each(tile, arrays, element)
 
 
-def multiply(tile: Tile, *arrays: Array) -> None:
+def multiply(tile: Tile, *arrays: Pointed) -> None:
     factor = product_rescaling(tile.net, tile.op)
 
     def element(first: Expr, second: Expr) -> Expr:
@@ -49,15 +49,15 @@ def multiply(tile: Tile, *arrays: Array) -> None:
     _each(tile, arrays, element)
 
 
-def minimum(tile: Tile, *arrays: Array) -> None:
+def minimum(tile: Tile, *arrays: Pointed) -> None:
     _each(tile, arrays, lambda first, second: select(first < second, first, second))
 
 
-def maximum(tile: Tile, *arrays: Array) -> None:
+def maximum(tile: Tile, *arrays: Pointed) -> None:
     _each(tile, arrays, lambda first, second: select(first > second, first, second))
 
 
-def prelu(tile: Tile, *arrays: Array) -> None:
+def prelu(tile: Tile, *arrays: Pointed) -> None:
     same, scaled = scale_ratio(tile.net, tile.op), product_rescaling(tile.net, tile.op)
 
     def element(value: Expr, slope: Expr) -> Expr:
@@ -68,13 +68,13 @@ def prelu(tile: Tile, *arrays: Array) -> None:
     _each(tile, arrays, element)
 
 
-def lookup(tile: Tile, source: Array, table: Array, output: Array) -> None:
+def lookup(tile: Tile, source: Pointed, table: Pointed, output: Pointed) -> None:
     layouts, least = [Strided.of(tile.inputs[0]), Strided.of(tile.output)], np.iinfo(tile.inputs[0].tensor.dtype).min
     with each_element(layouts) as (i, o):
         output[o] = table[cast("int32", source[i]) - least]
 
 
-def quantize(tile: Tile, *arrays: Array) -> None:
+def quantize(tile: Tile, *arrays: Pointed) -> None:
     zero_point = quantization(tile.net, tile.op.output).zero_point
     assert isinstance(tile.op.attributes, Quantize)
     rounded = _halves_away if tile.op.attributes.away else _halves_to_even
@@ -101,17 +101,17 @@ def _halves_away(steps: Expr) -> Expr:
     return whole + cast("int32", fraction + fraction)
 
 
-def dequantize(tile: Tile, source: Array, scale: Array, output: Array) -> None:
+def dequantize(tile: Tile, source: Pointed, scale: Pointed, output: Pointed) -> None:
     with each_element([Strided.of(tile.inputs[0]), Strided.of(tile.output)]) as (i, o):
         output[o] = cast("float32", _centred(tile, 0, source[i])) * scale[0]
 
 
-def requantize_op(tile: Tile, *arrays: Array) -> None:
+def requantize_op(tile: Tile, *arrays: Pointed) -> None:
     factor = scale_ratio(tile.net, tile.op)
     _each(tile, arrays, lambda value: _finished(tile, _rescaled(_centred(tile, 0, value), factor)))
 
 
-def _each(tile: Tile, arrays: tuple[Array, ...], element: Callable[..., Expr]) -> None:
+def _each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) -> None:
     """The output's elements from those of the inputs."""
     sources, output = in_order(tile, arrays[:-1]), arrays[-1]
     shape = tile.output.box.shape

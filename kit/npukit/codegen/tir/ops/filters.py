@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from npukit.accel.core_filters import LANES, PRODUCTS_LANES, zero_is_in_bias
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, call, cast, do, let, loop, quotient, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, do, let, loop, quotient, select
 from npukit.codegen.tir.ops.finish import Finish, Kept, Sink, wide
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize, scale_down
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.pixels import each_pixel
-from npukit.codegen.tir.ops.window import Range, Sweep, inside, sweeps_of
+from npukit.codegen.tir.ops.window import Sweep, Taps, inside, sweeps_of
 from npukit.net.ops import Sums, Total
 from npukit.net.requantize import quantization
 
@@ -22,23 +22,23 @@ UNROLLED = 2
 Block = Callable[[list[Expr]], None]
 
 
-def conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
+def conv2d(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None:
     *constants, output = rest
     _convolution(tile, source, weights, output, Finish(tile, tuple(constants)))
 
 
-def dense(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
+def dense(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None:
     *constants, output = rest
     _products(tile, source, weights, output, Finish(tile, tuple(constants)))
 
 
-def sums(tile: Tile, source: Array, weights: Array, output: Array) -> None:
+def sums(tile: Tile, source: Pointed, weights: Pointed, output: Pointed) -> None:
     """Sums of the channels that the tile's input has."""
     windows = len(tile.net.tensor(tile.op.inputs[1]).shape) == 4
     (_convolution if windows else _products)(tile, source, weights, output, Kept())
 
 
-def total(tile: Tile, *arrays: Array) -> None:
+def total(tile: Tile, *arrays: Pointed) -> None:
     *parts, bias, multipliers, shifts, output = arrays
     attributes, zero = tile.op.attributes, quantization(tile.net, tile.op.output).zero_point
     assert isinstance(attributes, Total)
@@ -53,7 +53,7 @@ def total(tile: Tile, *arrays: Array) -> None:
         output[made.index(*place, c)] = cast("int8", clamp(scaled, attributes.clamp))
 
 
-def _convolution(tile: Tile, source: Array, weights: Array, output: Array, finish: Sink) -> None:
+def _convolution(tile: Tile, source: Pointed, weights: Pointed, output: Pointed, finish: Sink) -> None:
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
     sweep_y, sweep_x = sweeps_of(tile)
@@ -87,7 +87,7 @@ class _Products:
     the inputs is to be taken away.
     """
 
-    def __init__(self, source: Array, weights: Array, zero: int, *, inputs_in_turn: bool) -> None:
+    def __init__(self, source: Pointed, weights: Pointed, zero: int, *, inputs_in_turn: bool) -> None:
         self._source, self._weights, self._zero = source, weights, zero
         self._weight_zero = 128 if weights.dtype == "uint8" else 0
         self.inputs_in_turn = inputs_in_turn
@@ -131,7 +131,7 @@ class _Products:
                 each.set(each.value - self._inputs.value * self._weight_zero)
 
 
-def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
+def depthwise_conv2d(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None:
     *constants, output = rest
     finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
@@ -150,7 +150,7 @@ def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
             finish.store(output, made.index(n, y, x), channels, sums)
 
 
-def _products(tile: Tile, source: Array, weights: Array, output: Array, finish: Sink) -> None:
+def _products(tile: Tile, source: Pointed, weights: Pointed, output: Pointed, finish: Sink) -> None:
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     depth, lanes = tile.net.tensor(tile.op.inputs[1]).shape[1], _lanes(tile, weights)
     products = _Products(source, weights, _zero(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
@@ -171,14 +171,14 @@ def _zero(tile: Tile) -> int:
     return 0 if zero_is_in_bias(tile.net, tile.op) else quantization(tile.net, tile.op.inputs[0]).zero_point
 
 
-def _lanes(tile: Tile, weights: Array) -> int:
+def _lanes(tile: Tile, weights: Pointed) -> int:
     """Output channels at a time: with groups each has inputs of its own."""
     if len(tile.net.tensor(tile.op.inputs[1]).shape) == 4 and _groups(tile) > 1:
         return 1
     return PRODUCTS_LANES if weights.dtype == "uint8" else LANES
 
 
-def _pixels_of_a_row(sweep: Sweep, at_once: int) -> Iterator[tuple[Expr, Range, int]]:
+def _pixels_of_a_row(sweep: Sweep, at_once: int) -> Iterator[tuple[Expr, Taps, int]]:
     """Loops over pairs of pixels whose windows lie inside, then over the others, with each turn's taps and pixels."""
     first, end = sweep.inside
     pairs = (end - first) // PIXELS if at_once > 1 else 0

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from npukit.accel.core_filters import PRESCALED, in_one_step
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, cast, select
 from npukit.codegen.tir.ops.fixed_point import clamp, high_half, requantize, scale_down
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, TransposeConv2d
 from npukit.net.requantize import quantization, requantization
@@ -18,7 +18,7 @@ class Sink(Protocol):
 
     def initial(self, channels: Sequence[Expr]) -> list[Expr]: ...
 
-    def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None: ...
+    def store(self, output: Pointed, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None: ...
 
 
 class Kept:
@@ -27,7 +27,7 @@ class Kept:
     def initial(self, channels: Sequence[Expr]) -> list[Expr]:
         return [0 for _ in channels]
 
-    def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
+    def store(self, output: Pointed, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
         for channel, total in zip(channels, sums, strict=True):
             output[place + channel] = total.value
 
@@ -35,7 +35,7 @@ class Kept:
 class Finish:
     """The last two or three constants of a filter kernel, and what it does with them."""
 
-    def __init__(self, tile: Tile, constants: tuple[Array, ...]) -> None:
+    def __init__(self, tile: Tile, constants: tuple[Pointed, ...]) -> None:
         attributes = tile.op.attributes
         assert isinstance(attributes, Conv2d | DepthwiseConv2d | Dense | TransposeConv2d)
         self._fast = in_one_step(tile.net, tile.op)
@@ -52,7 +52,7 @@ class Finish:
         """The values that the sums begin with."""
         return [0 if self._bias is None else self._bias[channel] for channel in channels]
 
-    def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
+    def store(self, output: Pointed, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
         """The finished sums, from `place` on, where the pixel's first channel lies."""
         for channel, total in zip(channels, sums, strict=True):
             output[place + channel] = cast("int8", clamp(self._scaled(total.value, channel), self._clamp))

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from npukit.codegen.tir.door import (
     Expr,
-    Function,
     Local,
-    Parameter,
+    TirFunction,
+    TirParameter,
     call,
     cast,
     define,
@@ -56,13 +56,13 @@ def inverse_root(value: Expr) -> Expr:
     return call("inverse_root", value)
 
 
-def helper_functions() -> list[tuple[str, Function]]:
+def helper_functions() -> list[tuple[str, TirFunction]]:
     """Each function with the comment that stands above it, callees first."""
     return [(comment, _function(name, parameters, body)) for name, parameters, body, comment in _HELPERS]
 
 
-def _function(name: str, parameters: tuple[str, ...], body: Callable[..., None]) -> Function:
-    return define(name, [Parameter(p, "int32", "value") for p in parameters], body, result="int32")
+def _function(name: str, parameters: tuple[str, ...], body: Callable[..., None]) -> TirFunction:
+    return define(name, [TirParameter(p, "int32", "value") for p in parameters], body, result="int32")
 
 
 def _clamp(value: Expr, low: Expr, high: Expr) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast, let, loop, when
+from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop, when
 from npukit.codegen.tir.ops.strided import Strided, each_element, each_position, in_order
 from npukit.net.box import Box
 from npukit.net.ops import ArgMax, Concat, Pad, Slice, TopK, Transpose
@@ -14,7 +14,7 @@ LIMIT = 1 << 30
 """A key is value * KEY - place; no key is beyond LIMIT."""
 
 
-def transpose(tile: Tile, source: Array, output: Array) -> None:
+def transpose(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, Transpose)
     turned = Strided(made.shape, tuple(given.strides[axis] for axis in attributes.axes))
@@ -22,7 +22,7 @@ def transpose(tile: Tile, source: Array, output: Array) -> None:
         output[made.index(position)] = source[turned.index(position)]
 
 
-def pad(tile: Tile, source: Array, output: Array) -> None:
+def pad(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, Pad)
     with each_element([made]) as (place,):
@@ -36,7 +36,7 @@ def pad(tile: Tile, source: Array, output: Array) -> None:
             output[put.index(position)] = source[taken.index(position)]
 
 
-def concat(tile: Tile, *arrays: Array) -> None:
+def concat(tile: Tile, *arrays: Pointed) -> None:
     attributes, made, output = tile.op.attributes, Strided.of(tile.output), arrays[-1]
     assert isinstance(attributes, Concat)
     begin = 0
@@ -47,7 +47,7 @@ def concat(tile: Tile, *arrays: Array) -> None:
         begin += given.shape[attributes.axis]
 
 
-def slice_(tile: Tile, source: Array, output: Array) -> None:
+def slice_(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, Slice)
     corners = zip(attributes.begin, tile.output.box.start, attributes.strides, tile.inputs[0].box.start, strict=True)
@@ -59,7 +59,7 @@ def slice_(tile: Tile, source: Array, output: Array) -> None:
         output[made.index(position)] = source[given.index(taken)]
 
 
-def argmax(tile: Tile, source: Array, output: Array) -> None:
+def argmax(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, ArgMax)
     with each_position(made.shape) as position:
@@ -73,7 +73,7 @@ def argmax(tile: Tile, source: Array, output: Array) -> None:
         output[made.index(position)] = cast(tile.output.tensor.dtype, best.value)
 
 
-def top_k(tile: Tile, source: Array, output: Array) -> None:
+def top_k(tile: Tile, source: Pointed, output: Pointed) -> None:
     """A key orders elements by value, then by place; each turn finds the largest below the one before."""
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, TopK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, call, cast, let, loop, number, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop, number, select
 from npukit.codegen.tir.ops.fixed_point import clamp, inverse_root
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.net.norms import FRACTION_BITS, headroom
@@ -11,7 +11,7 @@ from npukit.net.ops import Norm
 from npukit.net.requantize import quantization
 
 
-def norm(tile: Tile, source: Array, multipliers: Array, offsets: Array, *rest: Array) -> None:
+def norm(tile: Tile, source: Pointed, multipliers: Pointed, offsets: Pointed, *rest: Pointed) -> None:
     """`rest`: the place of the first number of each row that is made, unless all are, and the output."""
     given, made, attributes = Layout.of(tile.inputs[0]), Layout.of(tile.output), tile.op.attributes
     assert isinstance(attributes, Norm)

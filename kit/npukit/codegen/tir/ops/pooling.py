@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Local, cast, let, loop, quotient, select
+from npukit.codegen.tir.door import Local, Pointed, cast, let, loop, quotient, select
 from npukit.codegen.tir.ops.fixed_point import clamp
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.pixels import each_pixel
@@ -11,7 +11,7 @@ from npukit.codegen.tir.ops.window import inside, sweeps_of
 from npukit.net.ops import AveragePool, MaxPool
 
 
-def average_pool(tile: Tile, source: Array, output: Array) -> None:
+def average_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
     assert isinstance(attributes, AveragePool)
     sweep_y, sweep_x = sweeps_of(tile)
@@ -27,7 +27,7 @@ def average_pool(tile: Tile, source: Array, output: Array) -> None:
             output[made.index(n, y, x, c)] = cast("int8", clamp(quotient(rounded, count), attributes.clamp))
 
 
-def max_pool(tile: Tile, source: Array, output: Array) -> None:
+def max_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
     attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
     assert isinstance(attributes, MaxPool)
     sweep_y, sweep_x = sweeps_of(tile)

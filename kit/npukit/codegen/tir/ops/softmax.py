@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, call, cast, let, loop, number, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop, number, select
 from npukit.codegen.tir.ops.fixed_point import clamp, high_product, reciprocal, rounded_shift
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.net.reference.softmax import ACCUMULATOR_INTEGER_BITS
@@ -12,7 +12,7 @@ OUTPUT_BITS = 8
 WIDEST_SHIFT = 31
 
 
-def softmax(tile: Tile, source: Array, exp: Array, *rest: Array) -> None:
+def softmax(tile: Tile, source: Pointed, exp: Pointed, *rest: Pointed) -> None:
     """`rest`: the place of the first number of each row that is made, unless all are, and the output."""
     *first, output = rest
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
@@ -33,7 +33,7 @@ def softmax(tile: Tile, source: Array, exp: Array, *rest: Array) -> None:
             output[to + i] = cast("int8", clamp(share - 128, (-128, 127)))
 
 
-def _largest(source: Array, start: Expr, count: int) -> Local:
+def _largest(source: Pointed, start: Expr, count: int) -> Local:
     largest = Local("largest", "int32", cast("int32", source[start]))
     with loop("i", 1, count) as i:
         value = let("value", cast("int32", source[start + i]))

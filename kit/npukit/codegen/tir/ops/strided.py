@@ -11,7 +11,7 @@ import numpy as np
 
 from npukit.accel.cpu import operand_box
 from npukit.accel.interface import Operand, Tile
-from npukit.codegen.tir.door import Array, Expr, loop
+from npukit.codegen.tir.door import Expr, Pointed, loop
 from npukit.net.box import Box
 from npukit.net.tensor import transposed
 
@@ -93,7 +93,7 @@ def each_element(layouts: Sequence[Strided]) -> Iterator[list[Expr]]:
         yield [layout.index(position) for layout in layouts]
 
 
-def in_order(tile: Tile, arrays: Sequence[Array]) -> list[tuple[Array, Strided]]:
+def in_order(tile: Tile, arrays: Sequence[Pointed]) -> list[tuple[Pointed, Strided]]:
     """The op's inputs, in its own order, from the kernel's: activations, then constants."""
     activations, given, constants = iter(tile.inputs), iter(arrays), iter(arrays[len(tile.inputs) :])
     found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Array, Expr, Local, cast, let, loop, quotient, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop, quotient, select
 from npukit.codegen.tir.ops.finish import Finish, wide
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.layout import Layout
@@ -15,7 +15,7 @@ from npukit.net.requantize import matmul_rescaling, quantization
 from npukit.net.tensor import untransposed
 
 
-def transpose_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
+def transpose_conv2d(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None:
     *constants, output = rest
     attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
     assert isinstance(attributes, TransposeConv2d)
@@ -45,7 +45,7 @@ def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple
     return base, first, let(f"{name}_end", select(last < size, last + 1, size))
 
 
-def matmul(tile: Tile, first: Array, second: Array, output: Array) -> None:
+def matmul(tile: Tile, first: Pointed, second: Pointed, output: Pointed) -> None:
     attributes, made = tile.op.attributes, Strided.of(tile.output)
     assert isinstance(attributes, Matmul)
     left, right = (

@@ -12,7 +12,7 @@ from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums
 
 
 @dataclass(frozen=True)
-class Range:
+class Taps:
     """The taps of the window that lie inside: `first` <= tap < `end`; tap t reads position `origin + t * dilation`."""
 
     first: Expr
@@ -25,9 +25,9 @@ class Range:
         return self.end - self.first
 
     @property
-    def whole(self) -> Range:
+    def whole(self) -> Taps:
         """The first tap alone, as that of a loop in which all of them are read together."""
-        return Range(self.first, self.first + 1, self.origin, self.dilation)
+        return Taps(self.first, self.first + 1, self.origin, self.dilation)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Sweep:
     dilation: int
     padding: int
 
-    def range_at(self, position: Expr) -> Range:
+    def range_at(self, position: Expr) -> Taps:
         """The taps inside for an output position."""
         if self.inside == (0, self.outputs):
             return self.whole_range_at(position)
@@ -50,11 +50,11 @@ class Sweep:
         reach = (self.taps - 1) * self.dilation
         first = select(origin < 0, self._up(0 - origin), 0)
         end = select(origin + reach >= self.inputs, self._up(self.inputs - origin), self.taps)
-        return Range(let(f"{self.name}_first", first), let(f"{self.name}_end", end), origin, self.dilation)
+        return Taps(let(f"{self.name}_first", first), let(f"{self.name}_end", end), origin, self.dilation)
 
-    def whole_range_at(self, position: Expr) -> Range:
+    def whole_range_at(self, position: Expr) -> Taps:
         """All taps, for a position where they lie inside."""
-        return Range(0, self.taps, position * self.stride - self.padding, self.dilation)
+        return Taps(0, self.taps, position * self.stride - self.padding, self.dilation)
 
     @property
     def inside(self) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def window_of(tile: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 @contextmanager
-def inside(rows: Range, columns: Range) -> Iterator[tuple[Expr, Expr, Expr, Expr]]:
+def inside(rows: Taps, columns: Taps) -> Iterator[tuple[Expr, Expr, Expr, Expr]]:
     """Loops over the taps that lie inside: tap y, tap x, and the row and pixel they read."""
     with loop("ky", rows.first, rows.end) as ky, loop("kx", columns.first, columns.end) as kx:
         yield ky, kx, rows.origin + ky * rows.dilation, columns.origin + kx * columns.dilation
