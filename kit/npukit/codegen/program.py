@@ -77,8 +77,10 @@ def enclosed(
     return replace(program, table=table, spans=spans, records=(*records, *table.records()), headers=headers)
 
 
-def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
-    """The program of one PE."""
+def gather(
+    net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], purposes: Purposes | None = None
+) -> Program:
+    """The program of one PE. `purposes`: of all messages of the plan, if they are known."""
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
@@ -91,7 +93,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
-        steps = tuple(_with_purposes(runs, descriptors, parts, Purposes(plan).of(pe)))
+        steps = tuple(_with_purposes(runs, descriptors, parts, (purposes or Purposes(plan)).of(pe)))
         records, spans = tuple(_records(runs, descriptors)), tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
@@ -114,14 +116,18 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
 def gather_all(net: Net, plan: Plan, engines: Mapping[str, Accelerator]) -> list[Program]:
     """The programs of all PEs. Of PEs of groups that are alike (`Plan.alike`) all but messages is made once."""
     firsts = {twin: first for group in plan.alike for twin, first in zip(group, plan.alike[0], strict=True)}
-    made = {pe.pe: gather(net, plan, pe, engines) for pe in plan.pes if firsts.get(pe.pe, pe.pe) == pe.pe}
-    return [made.get(pe.pe) or _twin(net, plan, pe, engines, made[firsts[pe.pe]]) for pe in plan.pes]
+    purposes = Purposes(plan)
+    made = {pe.pe: gather(net, plan, pe, engines, purposes) for pe in plan.pes if firsts.get(pe.pe, pe.pe) == pe.pe}
+    return [
+        made.get(pe.pe) or _twin(net, plan, pe, made[firsts[pe.pe]]) or gather(net, plan, pe, engines, purposes)
+        for pe in plan.pes
+    ]
 
 
-def _twin(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], first: Program) -> Program:
-    """The program of a PE that does the same as the first of its like."""
+def _twin(net: Net, plan: Plan, pe: PePlan, first: Program) -> Program | None:
+    """The program of a PE that does the same as the first of its like, if that is a table."""
     if first.table is None:
-        return gather(net, plan, pe, engines)
+        return None
     arena = first.arena.of_twin(pe)
     table = first.table.of_twin(pe.steps, Descriptors(net, plan, pe.pe, arena))
     return replace(first, pe=pe.pe, arena=arena, records=tuple(table.records()), table=table)

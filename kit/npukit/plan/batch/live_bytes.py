@@ -10,6 +10,9 @@ from npukit.plan.emit.regions import Region, Regions
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Aliases, Graph
 
+BEFORE = -1
+"""The number of the op that makes the network's inputs: none."""
+
 
 def most_held(
     graph: Graph,
@@ -72,9 +75,10 @@ def _held(
 ) -> Counter[tuple[int, int]]:
     """The bytes held by moment and PE. What is sent keeps its place for so many moments after that."""
     held: Counter[tuple[int, int]] = Counter()
+    makers = {op.output: index for index, op in enumerate(graph.ops)}
     for regions in frames:
         for tensor, by_pe in regions.items():
-            made = _made(graph, tensor)
+            made = makers.get(tensor, BEFORE)
             operands = aliases[graph.ops[made].name] if made >= 0 else ()
             again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else ()
             held_regions = [region for of_pe in by_pe.values() for region in of_pe if region.needs]
@@ -114,8 +118,3 @@ def _lies_on(region: Region, made: int, operand: Sequence[Region]) -> bool:
     """True if a tile lies where one of these regions of an operand lay until then."""
     last = (each for each in operand if each.needs and max(index for index, _ in each.needs) == made)
     return region.owned == region.box and any(each.box == region.box for each in last)
-
-
-def _made(graph: Graph, tensor: str) -> int:
-    """The number of the op that makes a tensor; -1 of the network's inputs."""
-    return next((index for index, op in enumerate(graph.ops) if op.output == tensor), -1)

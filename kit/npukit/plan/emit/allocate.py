@@ -43,8 +43,10 @@ def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
     It may not fit: see the PEs' memory. Where PEs need their memory sooner, they wait until what they sent has left; so
     they do where they keep states, which are overwritten in their places.
     """
-    plan = _emitted(problem, assignment, objective, patient=not problem.net.states)
-    return _emitted(problem, assignment, objective, patient=False) if missing_bytes(problem.board, plan) else plan
+    patient = not problem.net.states
+    plan = _emitted(problem, assignment, objective, patient=patient)
+    too_large = patient and missing_bytes(problem.board, plan)
+    return _emitted(problem, assignment, objective, patient=False) if too_large else plan
 
 
 def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patient: bool) -> Plan:

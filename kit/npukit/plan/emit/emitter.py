@@ -53,7 +53,7 @@ class Emitter:
         `low_memory`: where tiles lie when memory is short (`regions_of`). A `patient` PE computes on while what it has
         sent leaves, and holds that until later messages tell that it has arrived.
         """
-        self._patient = patient
+        self._patient, self.problem = patient, problem
         self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
         self.regions = regions
         every = assignments.values()
@@ -64,7 +64,6 @@ class Emitter:
         self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
         """The signal that there is room for a tensor, by frame and tensor."""
-        self._costs: dict[tuple[str, Box], Cost] = {}
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
 
     def emit_frame(self, frame: int) -> None:
@@ -184,7 +183,7 @@ class Emitter:
         held = self._held(frame, pe, op.output)
         (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
         self._begin(frame, pe, op.engine, reads, target)
-        cost = self.cost(op, box)
+        cost = self.problem.cost(op, box)
         part = f" from channel {piece.start[-1]}" if piece and piece.start[-1] else ""
         scratch = in_frame(f"{op.name}{part}{SCRATCH}", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
@@ -229,12 +228,6 @@ class Emitter:
     def _overwritten(self, pe: int, target: Region) -> list[Held]:
         """A tile that is written, and the state in whose place it lies."""
         return [target, *(state for state, made in self._program(pe).kept.items() if made == target)]
-
-    def cost(self, op: Op, box: Box) -> Cost:
-        """The cost of a tile or a piece of one, computed once for all frames and groups of PEs."""
-        if (op.name, box) not in self._costs:
-            self._costs[op.name, box] = self.engines[op.engine].cost(self.graph.net, op, box)
-        return self._costs[op.name, box]
 
     def command_bytes(self, op: Op) -> int:
         return command_bytes(self.engines[op.engine])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
@@ -76,6 +78,8 @@ class Traffic:
         self.usual_flags = dict(usual_flags)
         """Flags by use: those of the micro-batches before."""
         self._clocks = Clocks(pes)
+        self._free_from = np.zeros((len(pes), max(self._flags, 0)), np.int64)
+        """The first step, by PE and flag, at which nothing it counts is still to be waited for."""
 
     @property
     def size(self) -> int:
@@ -99,13 +103,13 @@ class Traffic:
         for flag in dict.fromkeys(program.flags[each] for each in arriving):
             counted = {each: known for each, known in arriving.items() if program.flags[each] == flag}
             step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
-            program.flag_free_from[flag] = step + 1
+            self._free_from[self._clocks.places[pe], flag] = step + 1
             for each, expected in counted.items():
                 program.use(each, step)
                 for message in expected:
                     message.awaited = step
-                for known in dict.fromkeys(message.known for message in expected):
-                    self._clocks.learn(pe, known)
+            every = (message.known for expected in counted.values() for message in expected)
+            self._clocks.learn(pe, list(dict.fromkeys(every)))
 
     def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
         """Wait until everything the PE has sent of a frame may be overwritten; of all frames if none is given.
@@ -187,26 +191,24 @@ class Traffic:
         """
         senders = [self.known_to(pe) for pe in dict.fromkeys(parcel.sender for parcel in parcels)]
         destinations = dict.fromkeys(to for parcel in parcels for to in parcel.destinations)
-        receivers = [self.programs[pe] for pe, _ in destinations]
-
-        def is_free(flag: int) -> bool:
-            since = [(pe.pe, pe.flag_free_from.get(flag, 0)) for pe in receivers]
-            return all(known.of(pe) >= step for known in senders for pe, step in since)
-
+        pes = list(dict.fromkeys(pe for pe, _ in destinations))
+        places = [self._clocks.places[pe] for pe in pes]
+        known = self._clocks.least_known(senders, pes)
+        is_free = np.all(self._free_from[places] <= known[:, None], axis=0)
         first_pe, first_held = next(iter(destinations))
         use = (first_pe, *use_of(first_held, self.frames))
         usual = self.usual_flags.get(use, ())
         flags = (*usual, *range(FIRST_FREE_FLAG, self._flags))
-        flag = given or next((flag for flag in flags if is_free(flag)), None)
+        flag = given or next((flag for flag in flags if is_free[flag]), None)
         if flag is None:
             raise DoesNotFit(
                 f"{parcels[0].source.name} arrives while all {self._flags} flags of a PE count other things",
                 tries=["fewer PEs: --pes N"],
             )
         self.usual_flags[use] = (flag, *(other for other in usual if other != flag))
-        for (_, held), program in zip(destinations, receivers, strict=True):
-            program.flags[held] = flag
-            program.flag_free_from[flag] = NEVER
+        self._free_from[places, flag] = NEVER
+        for pe, held in destinations:
+            self.programs[pe].flags[held] = flag
 
     def _send(self, parcel: Parcel) -> None:
         program = self.programs[parcel.sender]

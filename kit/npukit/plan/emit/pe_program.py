@@ -116,8 +116,6 @@ class PeProgram:
     arrived: int = 0
     """Messages sent before those, since the PE last waited for its own: it knows that they have arrived."""
     flags: dict[Held, int] = field(default_factory=dict)
-    flag_free_from: dict[int, int] = field(default_factory=dict)
-    """The first step, by flag, at which nothing it counts is still to be waited for."""
     expected: dict[Held, list[Arriving]] = field(default_factory=dict)
     """The messages on their way, by what they land in."""
 

@@ -10,7 +10,7 @@ region wants and what a tile owns. Halo exchange, gather, scatter and redistribu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -180,52 +180,92 @@ def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = F
     """
     places = {pe: place if pe != DRAM else DRAM for place, pe in enumerate(regions[tensor])}
     held = [region for of_pe in regions[tensor].values() for region in of_pe]
-    alike = tuple(replace(region, frame=0, pe=places[region.pe]) for region in held)
-    found = dict(zip(alike, held, strict=True))
+    first = min((region.first_reader for region in held if region.needs), default=0)
+    alike = tuple(_as_first(region, places[region.pe], first) for region in held)
     return [
-        Transfer(each.box, found[each.source], tuple(found[to] for to in each.destinations))
-        for each in _transfers(alike, graph.element_bytes(tensor), apart)
+        Transfer(box, held[source], tuple(held[to] for to in destinations))
+        for box, source, destinations in _transfers(alike, graph.element_bytes(tensor), apart)
     ]
 
 
+def _as_first(region: Region, place: int, first: int) -> Region:
+    """The region as that of a tensor which is read by the first op, on PEs that are the first."""
+    needs = tuple((index - first, box) for index, box in region.needs)
+    return replace(region, frame=0, pe=place, tensor="", needs=needs)
+
+
+_Moved = tuple[Box, int, tuple[int, ...]]
+"""A box, and the places among regions of the one that it comes from and of those that it goes to."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanting:
+    """Regions that want the same, like this one: the place of each among all regions, by PE."""
+
+    region: Region
+    wanted: Box
+    places: dict[int, int]
+
+    def but(self, pe: int) -> Collection[int]:
+        """The places of those on other PEs."""
+        others = (place for each, place in self.places.items() if each != pe)
+        return tuple(others) if pe in self.places else self.places.values()
+
+
 @lru_cache(maxsize=4096)
-def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tuple[Transfer, ...]:
-    """Frames and groups of PEs that do the same have the same, but for the numbers of frames and PEs."""
-    wanting = [(region, box) for region in held if (box := region.wanted) is not None]
-    wanted = from_boxes([box for _, box in wanting])
-    found: list[Transfer] = []
-    for source in held:
-        if source.owned is not None:
-            pieces = _pieces(source, wanting, wanted)
-            transfers = _from_source(element_bytes, source, pieces, apart=apart)
-            found += sorted(transfers, key=lambda transfer: transfer.first_reader)
-    return tuple(found)
+def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tuple[_Moved, ...]:
+    """Frames, groups of PEs and blocks of a network that do the same have the same, but for names and numbers."""
+    alike: dict[object, _Wanting] = {}
+    for place, region in enumerate(held):
+        if (wanted := region.wanted) is not None:
+            key = wanted, region.box, region.number, region.first_reader, region.pe == DRAM
+            alike.setdefault(key, _Wanting(region, wanted, {})).places[region.pe] = place
+    wanting = list(alike.values())
+    boxes = from_boxes([each.wanted for each in wanting])
+    owning = ((place, source) for place, source in enumerate(held) if source.owned is not None and wanting)
+    return tuple(
+        moved
+        for place, source in owning
+        for moved in _from_source(element_bytes, place, source, _pieces(source, wanting, boxes), apart=apart)
+    )
 
 
 def _from_source(
-    element_bytes: int, source: Region, pieces: Iterable[tuple[Box, Region]], *, apart: bool
-) -> Iterator[Transfer]:
-    """Pieces of one source, equal ones that one multicast can carry taken together."""
-    groups: dict[object, list[tuple[Box, Region]]] = {}
-    for box, region in pieces:
-        shape = _shape_of(copies(box, source.box, region.box, element_bytes))
-        reader = region.first_reader if apart else 0
-        key = (box, region.number, region.pe == source.pe, region.pe == DRAM, reader, shape)
-        groups.setdefault(key, []).append((box, region))
-    for group in groups.values():
-        yield Transfer(group[0][0], source, tuple(region for _, region in group))
+    element_bytes: int, place: int, source: Region, pieces: Iterable[tuple[Box, _Wanting]], *, apart: bool
+) -> Iterator[_Moved]:
+    """Pieces of one source, equal ones that one multicast can carry taken together, what is read first first."""
+    groups: dict[object, _Group] = {}
+    for box, each in pieces:
+        shape, reader = _shape_of(copies(box, source.box, each.region.box, element_bytes)), each.region.first_reader
+        here = each.places.get(source.pe, place)
+        for inside, to in ((False, each.but(source.pe)), (True, [here] if here != place else [])):
+            if to:
+                key = (box, each.region.number, inside, DRAM in each.places, reader if apart else 0, shape)
+                groups.setdefault(key, _Group(box)).add(reader, to)
+    for group in sorted(groups.values(), key=lambda group: (group.reader, min(group.places))):
+        yield group.box, place, tuple(sorted(group.places))
 
 
-def _pieces(source: Region, wanting: Sequence[tuple[Region, Box]], wanted: Boxes) -> Iterator[tuple[Box, Region]]:
-    """The pieces of a source that other regions want, of those that want these boxes."""
+@dataclass
+class _Group:
+    """The places that one multicast goes to, and the first op that reads what it brings."""
+
+    box: Box
+    reader: int = 1 << 62
+    places: list[int] = field(default_factory=list)
+
+    def add(self, reader: int, places: Collection[int]) -> None:
+        self.reader = min(self.reader, reader)
+        self.places.extend(places)
+
+
+def _pieces(source: Region, wanting: Sequence[_Wanting], boxes: Boxes) -> Iterator[tuple[Box, _Wanting]]:
+    """The pieces of a source that regions want, of those that want these boxes."""
     assert source.owned is not None
-    if not wanting:
-        return
-    met = meetings(from_boxes([source.owned]), wanted)[:, 0]
+    met = meetings(from_boxes([source.owned]), boxes)[:, 0]
     places = np.nonzero(volumes(met))[0]
     for place, box in zip(places.tolist(), to_boxes(met[places]), strict=True):
-        if wanting[place][0] is not source:
-            yield box, wanting[place][0]
+        yield box, wanting[place]
 
 
 def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tuple[Copy, ...]:

@@ -18,10 +18,10 @@ class Purposes:
 
     def __init__(self, plan: Plan) -> None:
         self._messages = plan.messages
-        self._landing: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self._landing: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, message in enumerate(plan.messages):
             for landing in message.landings:
-                self._landing[landing.pe, landing.flag].append(number)
+                self._landing[landing.pe][landing.flag].append(number)
 
     def of(self, pe: PePlan) -> dict[int, str]:
         """The purpose of each send and wait of a PE, by the number of its step."""
@@ -29,7 +29,7 @@ class Purposes:
 
     def awaited(self, pe: PePlan) -> dict[int, tuple[int, ...]]:
         """The messages that each wait of a PE takes, by the number of its step."""
-        landing = {flag: deque(numbers) for (at, flag), numbers in self._landing.items() if at == pe.pe}
+        landing = {flag: deque(numbers) for flag, numbers in self._landing[pe.pe].items()}
         waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
         return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}
 

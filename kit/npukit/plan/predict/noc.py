@@ -123,18 +123,22 @@ class Links:
     def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
         key = (source, destinations)
         if key not in self._trees:
-            links = self._routes.tree(source, destinations)
-            paths = [self._routes.path(source, destination) for destination in destinations]
-            before = {link: other for path in paths for link, other in zip(path[1:], path, strict=False)}
-            places = {link: place for place, link in enumerate(links)}
-            self._trees[key] = _Tree(
-                tuple((self._wire(link), places[before[link]] if link in before else START) for link in links),
-                tuple(
-                    (destination, places[path[-1]] if path else START, any(link.border for link in path))
-                    for destination, path in zip(destinations, paths, strict=True)
-                ),
-            )
+            self._trees[key] = self._tree_of([(each, self._routes.path(source, each)) for each in destinations])
         return self._trees[key]
+
+    def _tree_of(self, paths: Sequence[tuple[int, Sequence[Link]]]) -> _Tree:
+        """The union of the paths to some destinations."""
+        places: dict[Link, int] = {}
+        links, ends = list[tuple[_Wire, int]](), list[tuple[int, int, bool]]()
+        for destination, path in paths:
+            place, border = START, False
+            for link in path:
+                before, border = place, border or link.border
+                place = places.setdefault(link, len(places))
+                if place == len(links):
+                    links.append((self._wire(link), before))
+            ends.append((destination, place, border))
+        return _Tree(tuple(links), tuple(ends))
 
     def _wire(self, link: Link) -> _Wire:
         if link not in self._wires:

@@ -38,6 +38,10 @@ SPLITS = 2
 ROOMS = (3 / 4, 5 / 8, 1 / 2)
 """Parts of a PE's memory that constants and states may take, tried."""
 
+PRICES = (0.0, 1.0, 10.0)
+"""Cycles that a byte of constants and states on each PE costs, tried from the first on until all have room: rows of a
+layer on PEs of their own are fast, and each holds the weights again."""
+
 ROOT = 1 / 2
 """The part of its room that the root, which gives all others the inputs and starts them, keeps for its orders."""
 
@@ -73,10 +77,11 @@ class _Choice:
 
 
 class ListSchedule:
-    """The pass over the ops of a problem, in which each PE may hold `room` bytes of constants and states."""
+    """The pass over the ops of a problem: each PE may hold `room` bytes of constants and states, each at a price."""
 
-    def __init__(self, problem: Problem, room: int) -> None:
+    def __init__(self, problem: Problem, room: int, price: float = 0.0) -> None:
         self._problem, self._graph, self._room = problem, problem.graph, room
+        self._price = price / len(problem.order)
         self._way = _Way(problem)
         count = len(problem.order)
         self._free, self._held = np.zeros(count), np.zeros(count)
@@ -139,19 +144,21 @@ class ListSchedule:
         for split in self._splits(op):
             boxes, cost = self._tiles(op, split), self._cost(op, split)
             needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._made]
-            roomy = self._carrying(op.engine) & (self._held + self._bytes(op, boxes, cost) <= self._room)
+            size = self._bytes(op, boxes, cost)
+            roomy = self._carrying(op.engine) & (self._held + size <= self._room)
             for places in self._placements(needs, len(boxes), roomy):
-                yield self._choice(split, boxes, needs, places, cost)
+                yield self._choice(split, boxes, needs, places, cost, size)
 
     def _choice(
-        self, split: Split, boxes: Boxes, needs: list[tuple[str, Boxes]], places: np.ndarray, cost: Cost
+        self, split: Split, boxes: Boxes, needs: list[tuple[str, Boxes]], places: np.ndarray, cost: Cost, size: int
     ) -> _Choice:
+        """The choice of some places, on each of which the op keeps bytes of that size."""
         ready, load = self._free[places], 0.0
         for home, needed in needs:
             arrived, sent = self._way.arrival(self._made[home], needed, places, self._graph.element_bytes(home))
             ready, load = np.maximum(ready, arrived), load + sent
         done = ready + cost.cycles + CHAIN_CYCLES
-        merit = float(done.max()) + PIECE * len(boxes) + LOAD * load
+        merit = float(done.max()) + (PIECE + self._price * size) * len(boxes) + LOAD * load
         return _Choice(split, _Made(boxes, places, done), cost, merit)
 
     def _splits(self, op: Op) -> Iterator[Split]:
@@ -307,10 +314,8 @@ def scheduled_plan(problem: Problem) -> Plan | None:
     problem = replace(problem, graph=states_early(problem.graph))
     memory, closest = problem.board.memory_for("constants").size, None
     for part in ROOMS:
-        assignment = ListSchedule(problem, int(part * memory)).assignment()
+        assignment = _roomy_assignment(problem, int(part * memory))
         if assignment is None:
-            break
-        if lacking_bytes(problem, assignment):
             continue
         plan = planned(problem, assignment)
         if missing_bytes(problem.board, plan):
@@ -319,6 +324,12 @@ def scheduled_plan(problem: Problem) -> Plan | None:
             return plan
         closest = closest or plan
     return closest
+
+
+def _roomy_assignment(problem: Problem, room: int) -> Assignment | None:
+    """The assignment at the first price of constants at which all PEs have room; None if they have at none."""
+    passes = (ListSchedule(problem, room, price).assignment() for price in PRICES)
+    return next((each for each in passes if each and not lacking_bytes(problem, each)), None)
 
 
 def _with_kernels(problem: Problem, plan: Plan) -> Plan:

@@ -119,5 +119,12 @@ class Problem:
         return replace(self, engines=engines)
 
     def cost(self, op: Op, box: Box) -> Cost:
-        """The cost of a tile of an op on its engine."""
-        return self.engines[op.engine].cost(self.net, op, box)
+        """The cost of a tile of an op on its engine, asked for once."""
+        key = op.name, box
+        if key not in self._costs:
+            self._costs[key] = self.engines[op.engine].cost(self.net, op, box)
+        return self._costs[key]
+
+    @cached_property
+    def _costs(self) -> dict[tuple[str, Box], Cost]:
+        return {}
