@@ -13,7 +13,7 @@ import numpy as np
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
-from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_bytes, fourier_tables
+from npukit.net.c_code.signals import LOGARITHMS, fourier_bytes, fourier_tables, fourier_words
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
 from npukit.net.ops import TvmCode
@@ -74,11 +74,9 @@ class _Features:
         parts = {"WINDOW": ("window", samples | {"p1": self.table(hann(window)), "p1_size": window, "shift": 12})}
         parts["SCALE_BITS"] = "scale_bits", samples | {"output": "power"}
         parts["SCALED"] = "scaled", samples | {"p1": "power"}
-        turns = dict(
-            zip(("p1", "p2", "p3", "p4"), map(self.table, tables := fourier_tables(points, KIND)), strict=True)
-        )
-        sizes = {"p4_size": len(tables[-1]), "rows": 1, "points": points, "length": window}
-        parts["RFFT"] = "rfft", {**WIDTHS[KIND], **turns, **sizes, "p0": "windowed", "output": "transformed"}
+        turns = dict(zip(("p1", "p2", "p3"), map(self.table, fourier_tables(points, KIND)), strict=True))
+        sizes = {**fourier_words(points, KIND), "rows": 1, "length": window}
+        parts["RFFT"] = "rfft", {**turns, **sizes, "p0": "windowed", "output": "transformed"}
         ends = {"output_size": points + 1, "start_index": 0, "end_index": points + 1}
         parts["ENERGY"] = "energy", {"p0": "transformed", "output": "energies", **ends}
         bank = dict(zip(("p1", "p2", "p3", "p4", "p5"), map(self.table, self.bank()), strict=True))

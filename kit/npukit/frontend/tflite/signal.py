@@ -16,7 +16,7 @@ from npukit.frontend.given import made_by
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
-from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_bytes, fourier_tables
+from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_bytes, fourier_tables, fourier_words
 from npukit.net.limits import STEPS
 
 GAINS = 125
@@ -118,7 +118,7 @@ def _rfft(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError(f"it transforms {count} numbers of {kind}; npukit reads powers of two of int16 and int32")
     if length > count or _size(emitter.tensor(op.outputs[0]).shape) != rows * (count + 2):
         raise NpukitError(f"its ends do not suit {count} numbers")
-    words, work = {**WIDTHS[kind], "rows": rows, "points": points, "length": length}, fourier_bytes(points, kind)
+    words, work = {**fourier_words(points, kind), "rows": rows, "length": length}, fourier_bytes(points, kind)
     operands = [data, *map(relax.const, fourier_tables(points, kind))]
     emitter.define(op.outputs[0], _code(emitter, op, "rfft", operands, words=words, work_bytes=work))
 

@@ -13,15 +13,21 @@ WIDTHS: Mapping[str, Mapping[str, Any]] = {
     "int16": {"number": "int16_t", "wide": "int32_t", "bits": 15, "half": 1 << 14, "largest": (1 << 15) - 1},
     "int32": {"number": "int32_t", "wide": "int64_t", "bits": 31, "half": 1 << 30, "largest": (1 << 31) - 1},
 }
-"""The words of a Fourier transform."""
+"""The words of numbers of a Fourier transform."""
 
 
 def fourier_tables(points: int, kind: str) -> tuple[np.ndarray, ...]:
-    """The order of the inputs, the factors of the steps and of the last one, the radix of each step."""
-    steps = _steps(points)
+    """The order of the inputs, the factors of the steps and of the last one."""
     angles, last = -2 * np.pi * np.arange(points) / points, -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
-    order = np.array(_order(points, steps), np.int16 if points < 1 << 15 else np.int32)
-    return order, _turns(angles, kind), _turns(last, kind), np.array(steps[::-1], np.int8)
+    order = np.array(_order(points, _steps(points)), np.int16 if points < 1 << 15 else np.int32)
+    return order, _turns(angles, kind), _turns(last, kind)
+
+
+def fourier_words(points: int, kind: str) -> dict[str, Any]:
+    """The words of a transform: of its numbers, and how many pairs and steps of radix 4 it has."""
+    steps = _steps(points)
+    twos, fours = steps.count(2), steps.count(4)
+    return {**WIDTHS[kind], "points": points, "twos": twos * points // 2, "first_span": 1 + twos, "fours": fours}
 
 
 def fourier_bytes(points: int, kind: str) -> int:
