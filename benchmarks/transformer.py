@@ -1,10 +1,11 @@
-"""Vision transformers of seeded weights: cycles of a frame on 1 and 16 PEs, predicted and emulated, every tile exact.
+"""Vision transformers of seeded weights: cycles of a frame on some PEs, predicted and emulated, every tile exact.
 
-    PYTHONPATH=kit:tests:. python benchmarks/transformer.py [--pes 1 16] [--only NAME]
+    PYTHONPATH=kit:tests:. python benchmarks/transformer.py [--only NAME] [--board NAME] [--pes 1 16] [--plan-only]
 
-Each is made as PyTorch exports it to ONNX, quantised with seeded images, validated and benched on the emulator. The
-last columns are those of the ops that take longest, and what the array's products of two activations reach of its 64
-multiply-accumulates a cycle.
+Each is made as PyTorch exports it to ONNX, quantised with seeded images, validated and benched on the emulator, or only
+planned. The last columns are those of the ops that take longest, and what dense layers and the array's products of two
+activations reach of its 64 multiply-accumulates a cycle. `ViT-tiny` has the sizes of the network of that name, for
+images of 224 x 224; it wants a chip, as `--only ViT-tiny --board pe-mesh-152 --pes 152`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,40 +25,92 @@ from npukit import api
 
 Layers = list[tuple[dict[str, Any], int]]
 """What is told of each op, and its cycles."""
+TINY = Sizes(side=224, width=192, heads=3, patch=16, channels=3, widen=4, classes=1000)
 NETWORKS = {
     "2 blocks, 16 x 32": Sizes(side=8, width=32, heads=4),
     "1 block, 64 x 64": Sizes(side=16, width=64, heads=2, blocks=1),
     "2 blocks, 36 x 64": Sizes(side=12, width=64, heads=4),
+    "ViT-tiny, 2 blocks": TINY,
+    "ViT-tiny": replace(TINY, blocks=12),
 }
-HEADER = ("network", "PEs", "predicted", "emulated", "difference", "MACs a cycle", "most cycles", "products", "commit")
+SMALL = [name for name, sizes in NETWORKS.items() if sizes.patch < TINY.patch]
+IMAGES = 8
+"""Images to quantise with."""
+HEADER = (
+    "network",
+    "PEs",
+    "predicted",
+    "emulated",
+    "difference",
+    "MACs a cycle",
+    "most cycles",
+    "products",
+    "dense",
+    "commit",
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pes", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--only", choices=NETWORKS)
+    parser.add_argument("--board", default="pe-mesh")
+    parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
     given = parser.parse_args()
-    print(f"| {' | '.join(HEADER)} |\n|---|--:|--:|--:|--:|--:|---|---|---|")
-    for name in [given.only] if given.only else NETWORKS:
+    print(f"| {' | '.join(HEADER)} |\n|---|--:|--:|--:|--:|--:|---|---|---|---|")
+    for name in [given.only] if given.only else SMALL:
         for pes in given.pes:
-            print(f"| {name} | {' | '.join(columns(NETWORKS[name], pes))} | {commit()} |", flush=True)
+            with TemporaryDirectory() as folder:
+                case = VisionCase(Path(folder), NETWORKS[name], given.board, pes)
+                told = case.predicted() if given.plan_only else case.measured()
+                print(f"| {name} | {' | '.join(told)} | {commit()} |", flush=True)
 
 
-def columns(sizes: Sizes, pes: int) -> Iterator[str]:
-    """The columns of a network on at most so many PEs."""
-    with TemporaryDirectory() as folder:
-        model, samples, out = (Path(folder) / name for name in ("vit.onnx", "samples.npz", "out"))
-        save_model(model, sizes)
-        save_samples(samples, sizes)
-        built = api.build(model, output=out, options=api.Options(calibration=samples, io="int8", pes=pes))
+@dataclass(frozen=True)
+class VisionCase:
+    """A network in a folder, and at most how many PEs of which board it is for."""
+
+    folder: Path
+    sizes: Sizes
+    board: str
+    pes: int
+
+    def options(self) -> api.Options:
+        """The options of a build of the model and its samples, which are written first."""
+        samples = self.folder / "samples.npz"
+        save_model(self.model, self.sizes)
+        save_samples(samples, self.sizes, IMAGES if self.sizes.side > 100 else 40)
+        layout = ("layout=NHWC",) if self.sizes.channels > 1 else ()
+        return api.Options(calibration=samples, io="int8", pes=self.pes, preprocess=layout)
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "vit.onnx"
+
+    def predicted(self) -> Iterator[str]:
+        """The columns of a plan, of which nothing was run."""
+        told = api.fit(self.model, board=self.board, options=self.options())
+        cycles, layers = told["predicted"]["latency_cycles"], [(op, op["predicted_cycles"]) for op in told["ops"]]
+        yield from (str(told["pes_used"]), f"{cycles:,}", "-", "-")
+        yield from rates(sum(op["macs"] for op in told["ops"]) / cycles, layers)
+
+    def measured(self) -> Iterator[str]:
+        """The columns of a build whose frames and tiles are all exact."""
+        out = self.folder / "out"
+        built = api.build(self.model, board=self.board, output=out, options=self.options())
         found = api.validate(out)
         assert found.passed, found.mismatches
         measured = api.bench(out)
-    kinds = {op["name"]: op for op in built.manifest.summary["ops"]}
-    layers = [(kinds[layer.name], layer.cycles or 0) for layer in measured.layers]
-    cycles, predicted = measured.latency_cycles or 0, measured.predicted_latency_cycles
-    yield from (str(len(measured.pes)), f"{predicted:,}", f"{cycles:,}", f"{predicted / cycles - 1:+.1%}")
-    yield from (f"{measured.macs / cycles:.1f}", longest(layers), products(layers))
+        kinds = {op["name"]: op for op in built.manifest.summary["ops"]}
+        layers = [(kinds[layer.name], layer.cycles or 0) for layer in measured.layers]
+        cycles, predicted = measured.latency_cycles or 0, measured.predicted_latency_cycles
+        yield from (str(len(measured.pes)), f"{predicted:,}", f"{cycles:,}", f"{predicted / cycles - 1:+.1%}")
+        yield from rates(measured.macs / cycles, layers)
+
+
+def rates(macs_a_cycle: float, layers: Layers) -> Iterator[str]:
+    """The last columns."""
+    yield from (f"{macs_a_cycle:.1f}", longest(layers), products(layers, "matmul"), products(layers, "dense"))
 
 
 def longest(layers: Layers) -> str:
@@ -67,9 +121,9 @@ def longest(layers: Layers) -> str:
     return ", ".join(f"{kind} {cycles:,}" for kind, cycles in total.most_common(3))
 
 
-def products(layers: Layers) -> str:
-    """The multiply-accumulates a cycle and PE of products of two activations."""
-    found = [op["macs"] / cycles / len(op["pes"]) for op, cycles in layers if op["op"] == "matmul"]
+def products(layers: Layers, kind: str) -> str:
+    """The multiply-accumulates a cycle and PE of ops of a kind."""
+    found = [op["macs"] / cycles / len(op["pes"]) for op, cycles in layers if op["op"].startswith(kind)]
     return f"{min(found):.1f} to {max(found):.1f} MACs a cycle and PE"
 
 

@@ -10,21 +10,28 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-CLASSES, PATCH = 10, 2
-
 
 @dataclass(frozen=True)
 class Sizes:
-    """An image of `side` x `side` in patches of 2 x 2, numbers a token, heads, blocks."""
+    """An image of `side` x `side` in square patches, numbers a token, heads, blocks, and what else is usual for small
+    ones: `widen` times as many numbers in a feed-forward layer as in a token."""
 
     side: int
     width: int
     heads: int
     blocks: int = 2
+    patch: int = 2
+    channels: int = 1
+    widen: int = 2
+    classes: int = 10
 
     @property
     def tokens(self) -> int:
-        return (self.side // PATCH) ** 2
+        return (self.side // self.patch) ** 2
+
+    @property
+    def image(self) -> tuple[int, int, int, int]:
+        return 1, self.channels, self.side, self.side
 
 
 @dataclass
@@ -83,12 +90,14 @@ class Network:
 
     def block(self, x: str) -> str:
         width, x = self.sizes.width, self.node("Add", x, self.attention(self.norm(x)))
-        wide = self.gelu(self.dense(self.norm(x), width, 2 * width))
-        return self.node("Add", x, self.dense(wide, 2 * width, width))
+        wide = self.sizes.widen * width
+        inner = self.gelu(self.dense(self.norm(x), width, wide))
+        return self.node("Add", x, self.dense(inner, wide, width))
 
     def tokens(self, image: str) -> str:
-        width, tokens = self.sizes.width, self.sizes.tokens
-        patches = self.node("Conv", image, self.weights(width, 1, 2, 2), kernel_shape=[2, 2], strides=[2, 2])
+        width, tokens, window = self.sizes.width, self.sizes.tokens, [self.sizes.patch] * 2
+        weights = self.weights(width, self.sizes.channels, *window)
+        patches = self.node("Conv", image, weights, kernel_shape=window, strides=window)
         flat = self.node("Reshape", patches, self.constant([1, width, tokens], "int64"))
         return self.node("Add", self.node("Transpose", flat, perm=[0, 2, 1]), self.weights(1, tokens, width))
 
@@ -98,14 +107,14 @@ def save_model(path: Path, sizes: Sizes) -> None:
     tokens = net.tokens("image")
     for _ in range(sizes.blocks):
         tokens = net.block(tokens)
-    scores = net.dense(net.node("ReduceMean", net.norm(tokens), axes=[1], keepdims=0), sizes.width, CLASSES)
-    ends = [helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 1, sizes.side, sizes.side))]
-    results = [helper.make_tensor_value_info(scores, TensorProto.FLOAT, (1, CLASSES))]
+    scores = net.dense(net.node("ReduceMean", net.norm(tokens), axes=[1], keepdims=0), sizes.width, sizes.classes)
+    ends = [helper.make_tensor_value_info("image", TensorProto.FLOAT, sizes.image)]
+    results = [helper.make_tensor_value_info(scores, TensorProto.FLOAT, (1, sizes.classes))]
     graph = helper.make_graph(net.nodes, "vit", ends, results, net.constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def save_samples(path: Path, sizes: Sizes, count: int = 40) -> None:
     """Images to calibrate with."""
-    images = np.random.default_rng(12).normal(size=(count, 1, 1, sizes.side, sizes.side))
+    images = np.random.default_rng(12).normal(size=(count, *sizes.image))
     np.savez(path, in0=images.astype(np.float32))

@@ -47,3 +47,12 @@ def test_ops_of_one_form_share_what_is_known_of_them() -> None:
     assert splits.candidates(4)[1] is splits.candidates(4)[2]
     assert splits.cost(3, (1, 2, 2, 1)) != splits.cost(2, (1, 2, 2, 1))
     assert splits.on(2).candidates(4) != splits.candidates(4)
+
+
+def test_pes_share_the_tokens_of_a_dense_layer_as_its_channels() -> None:
+    b = Builder("tokens")
+    graph = Graph(b.net(b.dense(b.input(1, 64, 96), 96)))
+    splits = Splits(graph, engines(BOARD), 16)
+    best = splits.candidates(4)[0][0]
+    assert best[1] > 1
+    assert splits.cost(0, best).cycles < splits.cost(0, (1, 1, 16)).cycles

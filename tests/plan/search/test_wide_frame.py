@@ -15,10 +15,11 @@ from npukit.plan.ir.plan import Send
 from npukit.plan.ir.text import print_plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search import wide_frame
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.objectives import PRICES
 from npukit.plan.search.tries import planned
-from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
+from npukit.plan.search.wide_frame import WideFrame, lacking_bytes, root_lacks_room
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
@@ -68,6 +69,17 @@ def test_drafts_come_with_the_most_promising_first_and_are_near_what_is_simulate
     assert best
     assert [draft.cycles for draft in drafts] == sorted(draft.cycles for draft in drafts)
     assert drafts[0].cycles == pytest.approx(best.predicted.latency_cycles, rel=0.25)
+
+
+def test_a_long_network_has_fewer_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    board, net = wide_board(), large_image_net(512)
+    problem = Problem(Graph(net), board, engines(board))
+    assert root_lacks_room(problem)
+    many = WideFrame(problem).drafts()
+    monkeypatch.setattr(wide_frame, "SEARCHED", 2 * len(problem.graph.ops))
+    few = WideFrame(problem).drafts()
+    assert 0 < len(few) <= 2
+    assert {draft.cycles for draft in few} <= {draft.cycles for draft in many}
 
 
 @pytest.mark.parametrize("net", [autoencoder(), image_net()], ids=lambda net: net.name)

@@ -239,7 +239,7 @@ FILTERS = (
         operands=(2, 3),
         weights=True,
         field=_field_of_dense,
-        cuttable=last_axis,
+        cuttable=cuttable_but(_field_of_dense),
         products=_products_of_a_filter,
         names=names(
             "FULLY_CONNECTED SVDF UNIDIRECTIONAL_SEQUENCE_LSTM",

@@ -25,7 +25,7 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.tries import planned, with_kernel_code
-from npukit.plan.search.wide_frame import lacking_bytes
+from npukit.plan.search.wide_frame import lacking_bytes, root_lacks_room
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
@@ -311,6 +311,8 @@ def scheduled_plan(problem: Problem) -> Plan | None:
 
     Of those that fit, the first that leaves room for the kernels of the core, if one does.
     """
+    if root_lacks_room(problem):
+        return None
     problem = replace(problem, graph=states_early(problem.graph))
     memory, closest = problem.board.memory_for("constants").size, None
     for part in ROOMS:

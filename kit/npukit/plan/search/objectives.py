@@ -21,7 +21,7 @@ from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch, e
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
-from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
+from npukit.plan.search.wide_frame import WideFrame, lacking_bytes, root_lacks_room
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
@@ -59,6 +59,9 @@ def fastest_plan(problem: Problem) -> Plan:
 
 def _best_layouts(problem: Problem) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
+    wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
+    if wide and root_lacks_room(problem) and (plan := WideFrame(problem).best()):
+        return plan
     search = _search(problem)
     found = _resident_frame(problem, search, {})
     plan = found.plan
@@ -66,8 +69,8 @@ def _best_layouts(problem: Problem) -> Plan:
         return _walked(_faster_on_fewer(found)).plan
     if problem.board.noc is None:
         return plan
-    if len(problem.order) > SMALL_MESH:
-        return WideFrame(problem).best() or plan
+    if wide:
+        return (None if root_lacks_room(problem) else WideFrame(problem).best()) or plan
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL

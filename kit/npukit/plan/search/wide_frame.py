@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice, product
 from math import inf
 
 from npukit.accel.interface import Cost
@@ -44,7 +44,11 @@ ROOMS = (3 / 8, 1 / 4, 1 / 6)
 
 WIDE = Effort(10, 40, priced=True)
 
-PES_OF_A_PREFETCHER = 32
+SEARCHED = 800
+"""Ops that are placed in the searches for all drafts: every price and room for a network of up to 33 ops, every sixth
+pair of them for a vision transformer of 170, whose search would take minutes."""
+
+PES_OF_A_PREFETCHER = 16
 """PEs for each that computes nothing and asks for what is streamed. Whoever does both keeps what others wait for behind
 what DRAM has not given yet: MobileNetV1 on 152 PEs took 193,000 cycles instead of 159,000."""
 
@@ -119,12 +123,13 @@ class WideFrame:
     def drafts(self) -> list[FrameDraft]:
         """Drafts of different splits, the most promising first."""
         found: dict[object, FrameDraft] = {}
-        for room in ROOMS:
+        pairs = len(ROOMS) * len(PRICES)
+        step = -(-pairs * len(self._graph.ops) // SEARCHED)
+        for room, price in islice(product(ROOMS, PRICES), 0, None, step):
             search = self._search.within(int(room * self._memory))
-            for price in PRICES:
-                best = search.best_found(price)
-                if best.splits not in found:
-                    found[best.splits] = self._draft(search.assignment(best), best.cycles)
+            best = search.best_found(price)
+            if best.splits not in found:
+                found[best.splits] = self._draft(search.assignment(best), best.cycles)
         return sorted(found.values(), key=lambda draft: draft.cycles)
 
     def _draft(self, assignment: Assignment, cycles: int) -> FrameDraft:
@@ -155,6 +160,13 @@ class WideFrame:
             return None
         fits = not missing_bytes(self._problem.board, plan)
         return with_predictions(self._problem.net, self._problem.board, plan) if fits else plan
+
+
+def root_lacks_room(problem: Problem) -> bool:
+    """True if the root cannot hold the inputs of a frame, so that they have to lie in DRAM."""
+    inputs = sum(problem.net.tensor(name).bytes for name in problem.net.inputs)
+    room = memory_use(problem.board, 0, inputs, WORKER_BYTES, WORKER_STACK_BYTES)
+    return shortfall(problem.board, room) > 0
 
 
 def lacking_bytes(problem: Problem, assignment: Assignment) -> int:
