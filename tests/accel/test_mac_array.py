@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from accel.nets import OUTPUT, add, add_constant, conv, dense, depthwise, pool
 from accel.test_core_moves import cut, run
+from codegen.random_ops import Bundle
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Address, Commands, Operand, Tile
 from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
@@ -23,6 +24,7 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
+from npukit.net.ops import Add
 from npukit.net.requantize import multiply_by_quantized_multiplier
 from npukit.plan.core_plan import plan_around
 from npukit.plan.tensors.graph import Graph
@@ -130,6 +132,26 @@ def test_a_constant_is_added_wherever_it_stands(
     net = net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
     assert run(net, planned, tmp_path, "gcc").layers
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+def test_what_is_added_to_several_rows_or_pixels_is_read_again(pes: int, tmp_path: Path) -> None:
+    """A mask of the scores of all heads; a bias of all tokens, and of images."""
+    bundle = Bundle(np.random.default_rng(3))
+    for first, second in (((1, 8, 1, 40), (1, 1, 1, 40)), ((1, 1, 24), (1, 9, 24)), ((1, 5, 3, 7), (1, 1, 3, 7))):
+        bundle.add(Add(), *map(bundle.activation, (first, second)))
+        bundle.add(Add((-90, 80)), *map(bundle.activation, (second, first)))
+    net = check_net(bundle.net())
+    net = net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
+    assert not any(ARRAY.refusal(net, op) for op in net.ops)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
+    assert run(net, planned, tmp_path, "gcc").layers
+
+
+def test_what_is_broadcast_along_channels_stays_on_the_core() -> None:
+    bundle = Bundle(np.random.default_rng(3))
+    bundle.add(Add(), *map(bundle.activation, ((1, 5, 3, 7), (1, 5, 3, 1))))
+    assert ARRAY.refusal(bundle.net(), bundle.ops[0]) == "shapes (1, 5, 3, 7) and (1, 5, 3, 1) differ"
 
 
 def test_a_constant_that_is_broadcast_stays_on_the_core() -> None:

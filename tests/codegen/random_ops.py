@@ -198,6 +198,15 @@ def prelu(bundle: Bundle) -> None:
     bundle.add(ops.Prelu(), source, bundle.constant(bundle.int8((1, 1, shape[3])), bundle.quantization()))
 
 
+def select(bundle: Bundle) -> None:
+    shape, _ = _image(bundle)
+    alike = bundle.quantization()
+    narrow = tuple(size if bundle.pick(0, 1) else 1 for size in shape)
+    condition, first = bundle.tensor(narrow, None, "bool"), bundle.activation((*shape[:2], 1, shape[3]), alike)
+    bundle.inputs.append(condition)
+    bundle.add(ops.Select(), condition, first, bundle.activation(shape, alike), quantization=alike)
+
+
 def lookup(bundle: Bundle) -> None:
     shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(1, 4)))
     source = bundle.activation(shape, Quantization((0.1,), (5,)), ("int8", "uint8")[bundle.pick(0, 1)])
@@ -366,6 +375,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "requantize": requantize,
     "resize_bilinear": resize_bilinear,
     "resize_nearest": resize_nearest,
+    "select": select,
     "slice": slice_,
     "softmax": softmax,
     "subtract": _arithmetic(ops.Subtract),
@@ -385,6 +395,8 @@ def random_inputs(net: Net, random: np.random.Generator) -> list[np.ndarray]:
 def _values(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
     if tensor.dtype == "float32":
         return _reals(tensor, random)
+    if tensor.dtype == "bool":
+        return random.integers(0, 2, tensor.shape).astype(bool)
     limits = np.iinfo(tensor.dtype)
     low, high = max(limits.min, -(1 << 20)), min(limits.max, 1 << 20)
     return random.integers(low, high + 1, tensor.shape).astype(tensor.dtype)

@@ -1,7 +1,8 @@
 """Language models as exporters spell them in ONNX, a token a frame: LLaMA's blocks, weights by a seed.
 
-A token comes in as its embedding, with the cosines and sines of its position and the mask of the tokens that have not
-been there yet. Keys and values of the last tokens are states: each frame drops the oldest and appends its own.
+A token comes in as its embedding, with the cosines and sines of its position, the mask of the tokens that have not
+been there yet, and its slot among those that are kept. Keys and values of the last tokens are states: each frame writes
+its own over those of the oldest.
 """
 
 from __future__ import annotations
@@ -91,10 +92,10 @@ class Network:
         return self.node("Add", self.node("Mul", x, "cos"), self.node("Mul", turned, "sin"))
 
     def kept(self, name: str, new: str, shape: list[int]) -> str:
-        """The state with the new part behind the others along axis 2, and the first one gone."""
-        joined = self.node("Concat", self.slice(name, 1, shape[2], 2), new, axis=2)
-        self.states[name] = (joined, shape)
-        return joined
+        """The state with the new part in its slot of axis 2."""
+        written = self.node("Where", "slot", new, name)
+        self.states[name] = (written, shape)
+        return written
 
     def attention(self, x: str, block: int, mask: str) -> str:
         sizes = self.sizes
@@ -131,10 +132,12 @@ def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
     x = net.norm(x)
     shapes = {"token": [1, 1, sizes.width], "cos": [1, 1, 1, sizes.head], "sin": [1, 1, 1, sizes.head]}
     shapes["mask"] = [1, 1, 1, sizes.tokens]
+    slot = helper.make_tensor_value_info("slot", TensorProto.BOOL, [1, 1, sizes.tokens, 1])
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         for name, shape in (*shapes.items(), *((name, shape) for name, (_, shape) in net.states.items()))
     ]
+    inputs.insert(len(shapes), slot)
     outputs = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         for name, shape in ((x, [1, 1, sizes.width]), *net.states.values())
@@ -144,20 +147,19 @@ def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
     return {name: output for name, (output, _) in net.states.items()}
 
 
-def position(number: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The cosines, sines and mask of the token of a number."""
+def position(number: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The cosines, sines, mask and slot of the token of a number."""
     half = number / 10000 ** (np.arange(0, sizes.head, 2) / sizes.head)
     angles = np.concatenate([half, half]).astype(np.float32)
-    mask = np.where(np.arange(sizes.tokens) < sizes.tokens - 1 - number, UNSEEN, 0).astype(np.float32)
-    return np.cos(angles), np.sin(angles), mask
+    slots = np.arange(sizes.tokens)
+    mask = np.where(slots > number, UNSEEN, 0).astype(np.float32)
+    return np.cos(angles), np.sin(angles), mask, slots == number % sizes.tokens
 
 
 def save_samples(path: Path, sizes: Sizes, count: int = 16) -> None:
     """One stream of tokens to calibrate with."""
     tokens = np.random.default_rng(22).normal(size=(count, 1, 1, sizes.width))
-    cosines, sines, masks = zip(*(position(number, sizes) for number in range(count)), strict=True)
-    arrays = {
-        "in0": tokens,
-        **{f"in{n}": np.stack(each)[:, None, None, None] for n, each in enumerate((cosines, sines, masks), 1)},
-    }
-    np.savez(path, **{name: array.astype(np.float32) for name, array in arrays.items()})
+    cosines, sines, masks, slots = map(np.stack, zip(*(position(n, sizes) for n in range(count)), strict=True))
+    of_one_row = [each[:, None, None, None] for each in (cosines, sines, masks)]
+    arrays = [tokens.astype(np.float32), *of_one_row, slots[:, None, None, :, None]]
+    np.savez(path, **{f"in{n}": array for n, array in enumerate(arrays)})  # pyright: ignore[reportArgumentType]

@@ -98,6 +98,6 @@ def speaker(net: Net, said: list[int]) -> Callable[[tuple[np.ndarray, ...]], Seq
         taken = (
             (array.reshape(tensor.shape), tensor.quantization) for array, tensor in zip(frame, tensors, strict=True)
         )
-        return [quantised(array, kind) for array, kind in taken if kind]
+        return [quantised(array, kind) if kind else array for array, kind in taken]
 
     return following

@@ -10,7 +10,9 @@ import numpy as np
 
 from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
+from npukit.accel.core_products import ProductRoutine, products_of
 from npukit.accel.core_rows import RowsRoutine, rows_of
+from npukit.accel.core_writes import WriteRoutine, writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import KernelCall, KernelChoice, Node, choose, choose_thriftily
@@ -92,13 +94,14 @@ class OpKernels:
 
 @dataclass(frozen=True)
 class CoreKernels:
-    """The ops that have kernels, for all of their output, or for any box of it: `moves`, and ops over rows.
+    """The ops that have kernels, for all of their output, or for any box of it: `moves`, ops over rows, products,
+    and what is written over a state.
 
     `notes` says of every op for the core which those are, or why it has none.
     """
 
     ops: Mapping[str, OpKernels]
-    moves: Mapping[str, Moves | RowsRoutine]
+    moves: Mapping[str, Moves | RowsRoutine | ProductRoutine | WriteRoutine]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -174,11 +177,11 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
     )
 
 
-def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | RowsRoutine]]:
+def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | RowsRoutine | ProductRoutine | WriteRoutine]]:
     """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
-        rows = rows_of(net, op) if core.has_dsp else None
-        if op.engine == CORE and (made := moves_of(net, op) or rows):
+        with_dsp = (rows_of(net, op) or products_of(net, op)) if core.has_dsp else None
+        if op.engine == CORE and (made := moves_of(net, op) or writes_of(net, op) or with_dsp):
             yield op.name, made
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from npukit.accel.core_filters import IN_LANES, filter_constants, in_lanes
 from npukit.accel.core_kernels import NO_KERNELS, CoreKernels
 from npukit.accel.core_waits import NO_WAITS, CoreWaits
+from npukit.accel.core_writes import apart_from_output
 from npukit.accel.interface import (
     Abilities,
     Accelerator,
@@ -149,7 +150,7 @@ class Cpu:
             return self.kernels.ops[tile.op.name].lowered(tile)
         constants = constants_of(tile.net, tile.op, tile.output.box, tile.name, self.core)
         addresses = (
-            *(operand.address for operand in tile.inputs),
+            *(operand.address for operand in apart_from_output(tile)),
             *(Address(array.symbol) for array in constants),
             tile.output.address,
             *([tile.scratch] if tile.scratch else []),

@@ -17,7 +17,7 @@ from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.cost import macs
-from npukit.net.net import CORE, LINK, Net, Op
+from npukit.net.net import CORE, LINK, NO_WORK, Net, Op
 from npukit.net.ops import Reshape, TvmCode
 
 AS_ASKED = "--engine cpu"
@@ -134,7 +134,7 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
     if op.engine == LINK:
         return op
     if op.kind == Reshape.kind:
-        return op.placed(CORE, "no work: its output aliases its input")
+        return op.placed(CORE, NO_WORK)
     if isinstance(op.attributes, TvmCode):
         return op.placed(CORE, op.attributes.why)
     if only_cpu:

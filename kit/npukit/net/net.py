@@ -14,6 +14,9 @@ from npukit.net.tensor import Tensor
 CORE = "cpu"
 """The engine that every PE has: its core."""
 
+NO_WORK = "no work: its output aliases its input"
+"""Why the engine of a reshape says nothing."""
+
 LINK = "link"
 """The engine that is none of a PE's: the firmware converts what the host sends and reads (`net/at_link.py`)."""
 
@@ -152,12 +155,14 @@ class Net:
         return replace(self, ops=ops)
 
     def alone(self, op: Op) -> Net:
-        """A net of the op's parts and nothing else."""
-        inputs = tuple(dict.fromkeys(self.activations(op)))
+        """A net of the op's parts and nothing else, but for the state that it reads and makes."""
+        states = tuple(each for each in self.states if each.input in op.inputs and each.output in op.outputs)
+        held = {state.input for state in states}
+        inputs = tuple(name for name in dict.fromkeys(self.activations(op)) if name not in held)
         names = dict.fromkeys(name for part in op.parts for name in (*part.inputs, *part.outputs))
         tensors = {name: self.tensors[name] for name in names if name in self.tensors}
         constants = {name: self.constants[name] for name in names if name in self.constants}
-        return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants)
+        return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants, states)
 
 
 def operand_axes(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:

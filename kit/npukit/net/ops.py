@@ -104,7 +104,7 @@ class MaxPool(Attributes):
 
 @dataclass(frozen=True)
 class Reshape(Attributes):
-    """The same bytes under another shape."""
+    """The same bytes under another shape, or another scale and zero point."""
 
     kind: ClassVar[str] = "reshape"
 
@@ -183,6 +183,13 @@ class Maximum(Attributes):
     """inputs: two activations (or one constant), quantised as the output."""
 
     kind: ClassVar[str] = "maximum"
+
+
+@dataclass(frozen=True)
+class Select(Attributes):
+    """inputs: a condition (bool), then two activations, quantised as the output: the first where it is true."""
+
+    kind: ClassVar[str] = "select"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from npukit.frontend.recurrent import group
-from npukit.net.importer.expressions import callee, shape_of
+from npukit.net.importer.expressions import callee, dtype_of, shape_of
 from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
 from npukit.net.tensor import Quantization
 from npukit.quantize.function import count_reads, variables
@@ -19,6 +19,8 @@ FIXED: Mapping[str, Quantization] = {
     "sigmoid": SIGMOID_OUTPUT,
     "tanh": TANH_OUTPUT,
 }
+JOINED = ("concat", "where")
+"""Operators whose results have the numbers of several tensors."""
 AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 """Pools keep their input's scale."""
 
@@ -50,9 +52,9 @@ def of_range(points: Points, variable: Any, around: ObservedRange) -> Quantizati
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
     """The quantisation of a whole that is joined from parts that are all quantised alike."""
     value = points.values.get(points.core(variable))
-    if callee(value) != "concat" or points.core(variable) is not variable:
+    if callee(value) not in JOINED or points.core(variable) is not variable:
         return None
-    parts = {chosen.get(points.origin(part)) for part in variables(value)}
+    parts = {chosen.get(points.origin(part)) for part in _parts(value)}
     return parts.pop() if len(parts) == 1 else None
 
 
@@ -71,12 +73,17 @@ def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict
     reads, taken = count_reads(points.module), {}
     for whole in chosen:
         joined = points.values.get(points.core(whole))
-        if callee(joined) == "concat":
-            free = [part for part in variables(joined) if reads[part] == 1 and _is_free(points, part, chosen)]
+        if callee(joined) in JOINED:
+            free = [part for part in _parts(joined) if reads[part] == 1 and _is_free(points, part, chosen)]
             taken |= dict.fromkeys(free, chosen[whole])
     return taken
 
 
+def _parts(joined: Any) -> list[Any]:
+    """The variables that hold its numbers: of a choice not the condition."""
+    return [each for each in variables(joined) if dtype_of(each) != "bool"]
+
+
 def _is_free(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> bool:
     name = callee(points.values.get(points.core(variable)))
-    return variable in chosen and name not in (*FIXED, *AS_INPUT, "concat", "")
+    return variable in chosen and name not in (*FIXED, *AS_INPUT, *JOINED, "")

@@ -13,6 +13,7 @@ from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.products import Products
+from npukit.accel.mac_array.support import repeated
 from npukit.net.net import Net, Op
 from npukit.net.requantize import Multiplier, add_rescaling
 
@@ -115,7 +116,9 @@ def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) 
 
 
 def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
-    symbol, first = f"{tile.name}_addition", next(tile.net.activations(tile.op))
+    symbol, (first, *others) = f"{tile.name}_addition", tile.net.activations(tile.op)
+    if first == repeated(tile.net, tile.op):
+        first, tile = others[0], replace(tile, inputs=tile.inputs[::-1])
     second, held = _second(tile)
     fields: Fields = (
         ("kind", "MAC_ARRAY_ADD"),
@@ -134,13 +137,23 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
 def _second(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
     """The second operand of an addition; a constant one as the part of it that the tile needs."""
     if len(tile.inputs) > 1:
-        return tile.inputs[1], ()
+        return _once_for_all(tile.inputs[1], Plane.of(tile.output.box)), ()
     symbol, box, plane = f"{tile.name}_operand", tile.output.box, Plane.of(tile.output.box)
     name = next(each for each in tile.op.inputs if each in tile.net.constants)
     part = tile.net.constants[name][tuple(map(slice, box.start, box.stop))]
     strides = plane.width * plane.channels, plane.channels
     held = ConstantArray(symbol, np.ascontiguousarray(part), 1, "a constant operand")
     return Operand(tile.net.tensor(name), box, Address(symbol), *strides), (held,)
+
+
+def _once_for_all(operand: Operand, made: Plane) -> Operand:
+    """An operand, read again for each row and each pixel of which it has one and the output more."""
+    own = Plane.of(operand.box)
+    return replace(
+        operand,
+        row_stride=operand.row_stride if own.height == made.height else 0,
+        pixel_stride=operand.pixel_stride if own.width == made.width else 0,
+    )
 
 
 def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:

@@ -120,5 +120,6 @@ class MacArray:
 def _added(net: Net, op: Op) -> tuple[int, ...]:
     """Inputs that go into the output element by element: those of an addition, or what a convolution adds."""
     if op.kind == "add":
-        return tuple(range(len(list(net.activations(op)))))
+        shape = net.tensor(op.output).shape
+        return tuple(i for i, name in enumerate(net.activations(op)) if net.tensor(name).shape == shape)
     return (1,) if op.parts[-1].kind == "add" else ()

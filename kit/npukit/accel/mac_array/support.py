@@ -23,6 +23,8 @@ def refusal(net: Net, op: Op, figures: Figures) -> str | None:
         return reason
     if any(name in net.constants for name in op.parts[1].inputs):
         return "what is added to its results is constant"
+    if repeated(net, op.parts[1]):
+        return "what is added to its results is of another shape"
     main = op.parts[0]
     in_parts = isinstance(main.attributes, Conv2d | Dense) and parts_for(net, main, figures)
     return "the core requantises its sums, so that the array cannot add to them" if in_parts else None
@@ -104,7 +106,20 @@ def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
     shapes, constants = [net.tensor(name).shape for name in op.inputs], [n for n in op.inputs if n in net.constants]
     if any(net.tensor(name).dtype != "int8" for name in constants):
         return "one operand is a constant that is not int8"
-    return None if shapes[0] == shapes[1] else f"shapes {shapes[0]} and {shapes[1]} differ"
+    if shapes[0] == shapes[1] or (not constants and repeated(net, op)):
+        return None
+    return f"shapes {shapes[0]} and {shapes[1]} differ"
+
+
+def repeated(net: Net, op: Op) -> str | None:
+    """The operand of an addition that is added to several rows or pixels of the other, if it is one."""
+    made = net.tensor(op.output).shape
+    for name, other in (op.inputs, op.inputs[::-1]):
+        shape = net.tensor(name).shape
+        if net.tensor(other).shape == made and len(shape) == len(made) and shape[-1] == made[-1] and shape != made:
+            image = len(shape) == 4 and shape[0] == made[0]
+            return name if image or shape[:-1] == (1,) * (len(shape) - 1) else None
+    return None
 
 
 def _over_pixels(net: Net, op: Op, _: Figures) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from textwrap import indent
 
+from npukit.accel.core_writes import apart_from_output
 from npukit.accel.interface import ConstantArray, Tile
 from npukit.codegen.tir.c_text import function_bodies, tidied_body, wrapped
 from npukit.codegen.tir.door import TirFunction, TirParameter, define, print_c
@@ -42,6 +43,7 @@ KERNELS: Mapping[str, Callable[..., None]] = {
     "requantize": elementwise.requantize_op,
     "resize_bilinear": blend.resize_bilinear,
     "resize_nearest": blend.resize_nearest,
+    "select": elementwise.select_op,
     "slice": movement.slice_,
     "softmax": softmax.softmax,
     "subtract": elementwise.subtract,
@@ -86,8 +88,9 @@ def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
 
 
 def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[TirParameter]:
-    names = _INPUT_NAMES.get(len(tile.inputs)) or [f"input_{i}" for i in range(len(tile.inputs))]
-    inputs = [TirParameter(name, x.tensor.dtype) for name, x in zip(names, tile.inputs, strict=True)]
+    operands = apart_from_output(tile)
+    names = _INPUT_NAMES.get(len(operands)) or [f"input_{i}" for i in range(len(operands))]
+    inputs = [TirParameter(name, x.tensor.dtype) for name, x in zip(names, operands, strict=True)]
     given = [TirParameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
     return [*inputs, *given, TirParameter("output", tile.output.tensor.dtype, "write")]
 

@@ -11,7 +11,7 @@ from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
 from npukit.net.importer.unary import lookup
-from npukit.net.ops import Add, Attributes, Maximum, Minimum, Multiply, Prelu, Reshape, Softmax, Subtract
+from npukit.net.ops import Add, Attributes, Maximum, Minimum, Multiply, Prelu, Reshape, Select, Softmax, Subtract
 from npukit.net.tables import SIGMOID_OUTPUT
 from npukit.net.tensor import Quantization
 
@@ -41,6 +41,18 @@ def minimum(walk: Walk, site: Site) -> AxesView:
 
 def maximum(walk: Walk, site: Site) -> AxesView:
     return _alike(walk, site, Maximum())
+
+
+def select(walk: Walk, site: Site) -> AxesView:
+    """Both operands are brought to the output's quantisation first; the condition is a tensor of its own."""
+    condition, *rest = site.core.args
+    operands = [_operand(walk, argument) for argument in rest]
+    first, second = (each and requantized(walk, each, site.quantization) for each in operands)
+    if first is None or second is None:
+        raise NpukitError("it chooses between tensors that are not quantised")
+    chosen = walk.islands.tensor(condition, "it is a condition")
+    whole = site.unclipped
+    return walk.settled(_together(walk, whole, Select(), (chosen, first, second)), site)
 
 
 def _binary(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
@@ -75,7 +87,7 @@ def _operand(walk: Walk, argument: Any) -> Operand | None:
     return walk.operand(argument) or walk.constant(argument)
 
 
-def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, Operand]) -> AxesView:
+def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, ...]) -> AxesView:
     """The op on operands that lie in memory alike."""
     rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
     orders = [o.order for o in operands if isinstance(o, AxesView) and len(o.order) == rank]

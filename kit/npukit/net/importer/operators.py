@@ -29,4 +29,5 @@ OPERATORS: Mapping[str, Callable[[Walk, Site], AxesView]] = {
     "nn.prelu": elementwise.prelu,
     "nn.softmax": elementwise.softmax,
     "subtract": elementwise.subtract,
+    "where": elementwise.select,
 }

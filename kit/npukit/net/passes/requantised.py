@@ -1,4 +1,7 @@
-"""Requantisation of bytes by table: of 256 numbers each has one result, and tables have kernels."""
+"""Requantisation of bytes by table: of 256 numbers each has one result, and tables have kernels.
+
+A table in which each number stands for itself is no work: so it is where a factor became a part of the scale.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,37 @@ from dataclasses import replace
 
 import numpy as np
 
-from npukit.net.net import CORE, Net, Op
-from npukit.net.ops import Lookup, Requantize
+from npukit.net.net import CORE, NO_WORK, Net, Op
+from npukit.net.ops import Lookup, Requantize, Reshape
 from npukit.net.requantize import quantization, rescale, scale_ratio
 from npukit.net.tensor import Tensor
 
 
 def with_requantising_tables(net: Net) -> Net:
-    """The net in which the core looks up what bytes become under another scale, instead of computing it for each."""
+    """The net in which the core looks up what bytes become under another scale, instead of computing it for each, if
+    they become others at all."""
     tables = {op.name: _table(net, op) for op in net.ops if _maps_bytes_to_int8(net, op)}
     ops = tuple(_by_table(op) if op.name in tables else op for op in net.ops)
     constants = {_named(name): table for name, table in tables.items()}
     made = {name: Tensor(name, table.shape, "int8") for name, table in constants.items()}
-    return replace(net, ops=ops, tensors={**net.tensors, **made}, constants={**net.constants, **constants})
+    whole = replace(net, ops=ops, tensors={**net.tensors, **made}, constants={**net.constants, **constants})
+    return _without_unread_tables(whole.with_ops(tuple(_unless_same(whole, op) for op in ops)), net)
+
+
+def _unless_same(net: Net, op: Op) -> Op:
+    """The op, or a view of its input if it looks up each number as itself."""
+    if not isinstance(op.attributes, Lookup) or op.engine != CORE or net.tensor(op.inputs[0]).dtype != "int8":
+        return op
+    same = np.array_equal(net.constants[op.inputs[1]], np.arange(-128, 128))
+    return replace(op, attributes=Reshape(), inputs=op.inputs[:1]).placed(CORE, NO_WORK) if same else op
+
+
+def _without_unread_tables(net: Net, before: Net) -> Net:
+    """The net without the tables that the one before read last."""
+    read = {name for op in net.ops for name in op.inputs}
+    gone = {name for op in before.ops for name in op.inputs if name in before.constants} - read
+    tensors, constants = ({n: v for n, v in held.items() if n not in gone} for held in (net.tensors, net.constants))
+    return replace(net, tensors=tensors, constants=constants)
 
 
 def _maps_bytes_to_int8(net: Net, op: Op) -> bool:

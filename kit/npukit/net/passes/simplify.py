@@ -68,7 +68,8 @@ def _after(before: Op | None, op: Op) -> Op:
 def _does_nothing(net: Net, op: Op) -> bool:
     if isinstance(op.attributes, Transpose):
         return op.attributes.axes == tuple(range(len(op.attributes.axes)))
-    return isinstance(op.attributes, Reshape) and net.tensor(op.inputs[0]).shape == net.tensor(op.output).shape
+    source = net.tensor(op.inputs[0])
+    return isinstance(op.attributes, Reshape) and replace(source, name=op.output) == net.tensor(op.output)
 
 
 def moves_nothing(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:

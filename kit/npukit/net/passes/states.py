@@ -9,7 +9,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, State
-from npukit.net.ops import Attributes, Requantize, Reshape, Slice
+from npukit.net.ops import Attributes, Requantize, Reshape, Select, Slice
 from npukit.net.tensor import Tensor
 
 Pair = tuple[int, int, np.ndarray]
@@ -97,10 +97,13 @@ def _with(net: Net, number: int, state: State) -> Net:
 
 
 def _follows_all_reads(net: Net, home: str, state: str) -> bool:
-    """True if an op makes the tensor, and no op reads the state then or later."""
+    """True if an op makes the tensor, and no op reads the state then or later; or that op alone, which leaves most of
+    it as it is."""
     maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
     seen = set(_shown(net, state))
-    return maker > max((place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)), default=-1)
+    read = [place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)]
+    kept = maker in read and isinstance(net.ops[maker].attributes, Select) and net.ops[maker].inputs[2] == state
+    return maker > max(read[:-1] if kept else read, default=-1)
 
 
 def _shown(net: Net, state: str) -> Iterator[str]:

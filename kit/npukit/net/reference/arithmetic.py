@@ -53,6 +53,10 @@ def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     return _finished(net, op, np.where(data >= 0, rescale(data, scale_ratio(net, op)), negative))
 
 
+def select(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return np.where(*_aligned(net, op, operands))
+
+
 def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data, table = operands
     return table[data.astype(np.int64) - np.iinfo(data.dtype).min]

@@ -37,6 +37,7 @@ KERNELS: Mapping[str, Kernel] = {
     "reshape": movement.reshape,
     "resize_bilinear": blend.resize_bilinear,
     "resize_nearest": movement.resize_nearest,
+    "select": arithmetic.select,
     "slice": movement.slice_,
     "softmax": softmax.softmax,
     "subtract": arithmetic.subtract,

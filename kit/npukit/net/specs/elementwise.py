@@ -17,6 +17,7 @@ from npukit.net.ops import (
     Prelu,
     Quantize,
     Requantize,
+    Select,
     Subtract,
 )
 from npukit.net.specs.fields import cuttable_but, elementwise
@@ -47,6 +48,16 @@ def _dequantize(net: Net, op: Op) -> Shape:
     return given.shape
 
 
+def _select(net: Net, op: Op) -> Shape:
+    condition, *operands = map(net.tensor, op.inputs)
+    made = net.tensor(op.output)
+    if condition.dtype != "bool":
+        raise NpukitError(f"its condition {condition.name} is {condition.dtype}, not bool")
+    if any((each.dtype, each.quantization) != (made.dtype, made.quantization) for each in operands):
+        raise NpukitError("its operands and its output are not quantised alike")
+    return broadcast(net, op)
+
+
 CUTTABLE = cuttable_but(elementwise)
 """The axes along which what is made element by element may be cut."""
 
@@ -73,6 +84,17 @@ ELEMENTWISE = (
     _of_two(Multiply, (30, 0, 0), names("MUL", "Mul QLinearMul")),
     _of_two(Minimum, (11, 0, 0), names("MINIMUM", "Min"), scales=Scales.EQUAL),
     _of_two(Maximum, (11, 0, 0), names("MAXIMUM", "Max"), scales=Scales.EQUAL),
+    OpSpec(
+        Select,
+        _select,
+        Example("select(c, x, x)", "int8[1,2,2,4] scale 0.5 zero 0", more="input c: bool[1,2,2,1]"),
+        operands=(3, 3),
+        scales=Scales.FREE,
+        elementwise=True,
+        field=elementwise,
+        cuttable=CUTTABLE,
+        core_cycles=(9, 0, 0),
+    ),
     OpSpec(
         Prelu,
         broadcast,

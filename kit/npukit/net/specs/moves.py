@@ -18,6 +18,8 @@ def _reshape(net: Net, op: Op) -> Shape:
     before, after = net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape
     if prod(before) != prod(after):
         raise NpukitError(f"{list(before)} cannot be seen as {list(after)}")
+    if net.tensor(op.inputs[0]).dtype != net.tensor(op.output).dtype:
+        raise NpukitError("it must not change the type")
     return after
 
 
@@ -167,7 +169,7 @@ MOVES = (
         Reshape,
         _reshape,
         Example("reshape(x)", "int8[4,4] scale 0.5 zero 0"),
-        scales=Scales.EQUAL_OR_NONE,
+        scales=Scales.FREE,
         names=names(
             "DENSIFY EXPAND_DIMS FILL RANGE RANK RESHAPE SHAPE SQUEEZE ZEROS_LIKE",
             "Flatten Reshape Squeeze Unsqueeze",

@@ -36,9 +36,11 @@ class Example:
     constants: str = ""
     before: str = ""
     """Ops that come first."""
+    more: str = ""
+    """Further inputs."""
 
     def text(self, kind: str) -> str:
-        lines = (f"net {kind}", f"input x: {self.source}", self.before, f"op y: {self.result} = {self.call}")
+        lines = (f"net {kind}", f"input x: {self.source}", self.more, self.before, f"op y: {self.result} = {self.call}")
         return "".join(f"{line}\n" for line in (*lines, "output y", self.constants) if line)
 
 

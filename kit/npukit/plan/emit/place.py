@@ -97,7 +97,8 @@ def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[i
     """The buffers of states, each with that of what becomes of it, which has the same place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     found = {indices[state]: indices[made] for state, made in program.kept.items()}
-    assert all(wanted[i][1].last < wanted[o][1].first for i, o in found.items()), "a state is written while it is read"
+    late = (i for i, o in found.items() if wanted[i][1].last > wanted[o][1].first)
+    assert next(late, None) is None, "a state is read after it is written"
     return found
 
 

@@ -66,6 +66,19 @@ class Assembly:
         self.cycles += self._times * (trips - 1)
         self._before = None
 
+    @contextmanager
+    def unless(self, condition: str, of: int) -> Iterator[None]:
+        """The body, jumped over if the flags say so: in all but one of so many rounds of the loop around, it counts."""
+        label = str(len(self._label_at) + 1)
+        self._label_at[label] = self.bytes
+        self.emit(f"b{condition}.w {label}f")
+        times, self._times = self._times, self._times // of
+        yield
+        self._times = times
+        self.cycles += times - times // of
+        self.lines.append(f"{label}:")
+        self._before = None
+
     def constant(self, register: str, value: int) -> None:
         """A 32-bit constant into a register."""
         value &= 0xFFFFFFFF

@@ -57,6 +57,12 @@ def maximum(tile: Tile, *arrays: Pointed) -> None:
     _each(tile, arrays, lambda first, second: select(first > second, first, second))
 
 
+def select_op(tile: Tile, *arrays: Pointed) -> None:
+    """Made in place, its last operand is what lies where the output will."""
+    *given, output = arrays
+    _each(tile, (*given, *([output] if len(given) < len(tile.op.inputs) else []), output), select)
+
+
 def prelu(tile: Tile, *arrays: Pointed) -> None:
     same, scaled = scale_ratio(tile.net, tile.op), product_rescaling(tile.net, tile.op)
 

@@ -1,0 +1,123 @@
+"""Elementwise products on the core: routines for any box of their output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
+from npukit.accel.cortex_m.kernel import SharedRoutine as Code
+from npukit.accel.cortex_m.kernel import entry_cycles, routine
+from npukit.accel.cortex_m.kernels.product import MOST_AXES, AroundLine, product
+from npukit.accel.cortex_m.kernels.transpose import dense_strides
+from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops import Multiply
+from npukit.net.receptive import needs
+from npukit.net.requantize import Multiplier, product_rescaling, quantization
+
+_DIGEST_DIGITS = 8
+_LINE = 1, 1, 1
+
+Strides = tuple[int, ...]
+"""Bytes between neighbours along each axis."""
+
+
+@dataclass(frozen=True)
+class ProductRoutine:
+    """An elementwise product of two activations as routines, and how it is rescaled."""
+
+    factor: Multiplier
+    zeros: tuple[int, int, int]
+    """Zero points of the operands and of the output."""
+    note: str = "product"
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        cycles = self._dense(net, op, output).cycles + entry_cycles(constants=True)
+        return Cost(cycles, self._constants.nbytes, constants_key=self.note)
+
+    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
+        """The routine for a box of the output, if what holds the operands and it holds nothing else."""
+        yield routine(self._dense(net, op, output))
+
+    def lowered(self, tile: Tile) -> Lowered | None:
+        """None where the boxes lie so in larger tensors that there are too many loops."""
+        held = [(operand.box.shape, operand.strides) for operand in tile.inputs]
+        body = self._body(tile.output.box.shape, held, tile.output.strides)
+        if body is None:
+            return None
+        constants = ConstantArray(f"{tile.name}_constants", self._constants, 4, "how products are rescaled")
+        name = f"{self.note}_{routine(body).name[-_DIGEST_DIGITS:]}"
+        code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
+        first, second = (operand.address for operand in tile.inputs)
+        call = RoutineCall(code, (first, second, tile.output.address, Address(constants.symbol)))
+        return Lowered((constants,), Routines((call,)))
+
+    @property
+    def _constants(self) -> np.ndarray:
+        shift = -self.factor.shift
+        addend = (self.zeros[2] << shift) + (1 << (shift - 1))
+        return np.array([2 * self.zeros[0], self.factor.multiplier, addend], np.int32)
+
+    def of_dense(self, net: Net, op: Op, output: Box) -> Assembly | None:
+        """The routine for a box of the output if its operands and it lie densely; None where that takes many loops."""
+        held = [(box.shape, dense_strides(box.shape, 1)) for box in needs(net, op, output)]
+        return self._body(output.shape, held, dense_strides(output.shape, 1))
+
+    def _dense(self, net: Net, op: Op, output: Box) -> Assembly:
+        body = self.of_dense(net, op, output)
+        assert body is not None, "a box of it takes no more loops than the whole"
+        return body
+
+    def _body(self, shape: Strides, held: Sequence[tuple[Strides, Strides]], made: Strides) -> Assembly | None:
+        strides = [*(_broadcast(*each, shape) for each in held), made]
+        *around, line = _merged(shape, strides)
+        if len(around) > MOST_AXES:
+            return None
+        return product(line.size, tuple(around), self.zeros[1], -self.factor.shift)
+
+
+def products_of(net: Net, op: Op) -> ProductRoutine | None:
+    """The routines for a product of two activations; None for others, where the right shift is none that a saturating
+    shift has, and where the numbers of a line are not neighbours."""
+    if not isinstance(op.attributes, Multiply) or op.attributes.clamp != (-128, 127):
+        return None
+    if any(name in net.constants or net.tensor(name).dtype != "int8" for name in op.inputs):
+        return None
+    factor = product_rescaling(net, op)
+    first, second, made = (quantization(net, name).zero_point for name in (*op.inputs, op.output))
+    if not 1 <= -factor.shift <= LARGEST_EXPONENT:
+        return None
+    found = ProductRoutine(factor, (first, second, made))
+    whole = found.of_dense(net, op, Box.whole(net.tensor(op.output).shape))
+    return found if whole and _keeps_lines(net, op) else None
+
+
+def _keeps_lines(net: Net, op: Op) -> bool:
+    """True if a box of any size has the numbers of a line side by side, and as few loops: no operand is broadcast
+    along the last axis."""
+    sizes = {(1, *net.tensor(name).shape)[-1] for name in (*op.inputs, op.output)}
+    return len(sizes) == 1 and len(net.tensor(op.output).shape) <= MOST_AXES + 1
+
+
+def _broadcast(held: Strides, strides: Strides, shape: Strides) -> Strides:
+    """The bytes between neighbours along each axis of the output, none where there is one for all."""
+    missing = len(shape) - len(held)
+    return (*(0,) * missing, *(0 if size == 1 else stride for size, stride in zip(held, strides, strict=True)))
+
+
+def _merged(shape: Strides, strides: Sequence[Strides]) -> list[AroundLine]:
+    """The axes of more than one place, from the outermost to a line of neighbours; those that lie so in all tensors are
+    one."""
+    found: list[AroundLine] = []
+    for size, *steps in zip(shape, *strides, strict=True):
+        first, second, made = steps
+        if found and found[-1].strides == (size * first, size * second, size * made):
+            found[-1] = AroundLine(size * found[-1].size, (first, second, made))
+        elif size > 1:
+            found.append(AroundLine(size, (first, second, made)))
+    return found if found and found[-1].strides == _LINE else [*found, AroundLine(1, _LINE)]

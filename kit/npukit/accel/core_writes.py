@@ -1,0 +1,77 @@
+"""Choices between new lines and those of a state, on the core: a routine that writes the new ones, for any box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.kernel import SharedRoutine as Code
+from npukit.accel.cortex_m.kernel import entry_cycles, routine
+from npukit.accel.cortex_m.kernels.transpose import dense_strides
+from npukit.accel.cortex_m.kernels.written import MOST_AXES, WrittenLines, written
+from npukit.accel.interface import Cost, Lowered, Operand, Routine, RoutineCall, Routines, Tile
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops import Select
+
+_DIGEST_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class WriteRoutine:
+    """A choice between lines that are the same in all places of an axis, the last but one, and a state, which becomes
+    what is chosen: so most of it stays where it lies."""
+
+    note: str = "written in place"
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        return Cost(self._dense(output).cycles + entry_cycles(constants=False), 0, aliases=(2,))
+
+    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
+        """The routine for a box of the output, if what holds it holds nothing else."""
+        yield routine(self._dense(output))
+
+    def lowered(self, tile: Tile) -> Lowered:
+        condition, new = apart_from_output(tile)
+        shape, strides = tile.output.box.shape, tile.output.strides
+        body = self._body(shape, condition.strides[-2], new.strides, strides)
+        name = f"{self.note.replace(' ', '_')}_{routine(body).name[-_DIGEST_DIGITS:]}"
+        call = RoutineCall(
+            Routine(name, body.text(), self.note), (condition.address, new.address, tile.output.address, 0)
+        )
+        return Lowered((), Routines((call,)))
+
+    def _dense(self, output: Box) -> Assembly:
+        made, new = (dense_strides((*output.shape[:-2], count, output.shape[-1]), 1) for count in (output.shape[-2], 1))
+        return self._body(output.shape, 1, new, made)
+
+    @staticmethod
+    def _body(shape: tuple[int, ...], conditions: int, new: tuple[int, ...], made: tuple[int, ...]) -> Assembly:
+        around = tuple(each for each in zip(shape[:-2], new, made, strict=False) if each[0] > 1)
+        return written(WrittenLines(shape[-1], shape[-2], conditions, made[-2], around))
+
+
+def apart_from_output(tile: Tile) -> tuple[Operand, ...]:
+    """The operands of a tile that lie elsewhere than its output: of a choice that is made in place not the last."""
+    return tile.inputs[:2] if _is_in_place(tile.net, tile.op) else tile.inputs
+
+
+def writes_of(net: Net, op: Op) -> WriteRoutine | None:
+    """The routine for a choice that changes lines of a state; None for others."""
+    if not _is_in_place(net, op):
+        return None
+    shape = net.tensor(op.output).shape
+    condition, new, held = (net.tensor(name) for name in op.inputs)
+    if not 2 <= len(shape) <= MOST_AXES + 2 or held.shape != shape or held.dtype != "int8":
+        return None
+    by_line = len(condition.shape) == len(shape) and prod(condition.shape) == condition.shape[-2] == shape[-2]
+    return WriteRoutine() if by_line and new.shape == (*shape[:-2], 1, shape[-1]) else None
+
+
+def _is_in_place(net: Net, op: Op) -> bool:
+    """True of a choice between something and a state, which becomes what is chosen: what a PE keeps of that lies in one
+    place before and after."""
+    pairs = ((state.input, state.output) for state in net.states)
+    return isinstance(op.attributes, Select) and (op.inputs[2], op.output) in pairs

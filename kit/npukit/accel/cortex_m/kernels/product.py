@@ -1,0 +1,85 @@
+"""Elementwise products: nine cycles an element.
+
+Twice a product, multiplied as SMMLAR does, is gemmlowp's doubling high multiply; the addend has the zero point and half
+a step of the right shift in it, less one for negative products, as halves go away from zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
+
+_UNROLLED = 16
+_AT_ONCE = 2
+_POINTERS = ("r0", "r1", "r2")
+_COUNTERS = ("r3", "r8", "r9")
+MOST_AXES = len(_COUNTERS)
+"""Loops around the innermost."""
+
+
+@dataclass(frozen=True)
+class AroundLine:
+    """A loop around elements that lie side by side: its rounds, and the bytes that each round moves on by in the first
+    operand, the second and the output."""
+
+    size: int
+    strides: tuple[int, int, int]
+
+
+def product(length: int, around: tuple[AroundLine, ...], second_zero: int, shift: int) -> Assembly:
+    """r0 and r1 the operands, r2 the output, r12 twice the first one's zero point, multiplier, addend."""
+    assert len(around) <= MOST_AXES
+    assert 1 <= shift <= LARGEST_EXPONENT
+    asm = Assembly()
+    asm.emit("push {r4-r11, lr}", "ldmia r12, {r10, r11, r12}")
+    _emit_loops(asm, length, around, _COUNTERS, (second_zero, shift))
+    asm.emit("pop {r4-r11, pc}")
+    return asm
+
+
+def _emit_loops(
+    asm: Assembly, length: int, around: tuple[AroundLine, ...], counters: tuple[str, ...], constants: tuple[int, int]
+) -> None:
+    """Leaves the pointers behind the last round of the outermost loop."""
+    if not around:
+        _emit_line(asm, length, constants)
+        return
+    loop, *inner = around
+    moved = tuple(inner[0].size * stride for stride in inner[0].strides) if inner else (length,) * len(_POINTERS)
+    asm.constant(counters[0], loop.size)
+    with asm.loop(loop.size, closing=(f"subs {counters[0]}, #1",)):
+        _emit_loops(asm, length, tuple(inner), counters[1:], constants)
+        for register, stride, already in zip(_POINTERS, loop.strides, moved, strict=True):
+            asm.add(register, register, stride - already, "r4")
+
+
+def _emit_line(asm: Assembly, length: int, constants: tuple[int, int]) -> None:
+    """Leaves the pointers behind the line."""
+    rounds, rest = divmod(length, _UNROLLED)
+    if rounds > 1:
+        asm.add("lr", "r2", rounds * _UNROLLED, "r4")
+    if rounds:
+        with asm.loop(rounds, closing=("cmp r2, lr",)):
+            _emit_elements(asm, _UNROLLED, constants)
+    _emit_elements(asm, rest, constants)
+
+
+def _emit_elements(asm: Assembly, count: int, constants: tuple[int, int]) -> None:
+    for first in range(0, count, _AT_ONCE):
+        _emit_few(asm, first, min(_AT_ONCE, count - first), *constants)
+    for register in _POINTERS if count else ():
+        asm.emit(f"add {register}, {register}, #{count}")
+
+
+def _emit_few(asm: Assembly, first: int, count: int, second_zero: int, shift: int) -> None:
+    pairs = list(zip(("r4", "r5"), ("r6", "r7"), range(first, first + count), strict=False))
+    asm.emit(*(f"ldrsb {a}, [r0, #{place}]" for a, _, place in pairs))
+    asm.emit(*(f"ldrsb {b}, [r1, #{place}]" for _, b, place in pairs))
+    for a, b, place in pairs:
+        asm.emit(f"rsb {a}, r10, {a}, lsl #1")
+        if second_zero:
+            asm.emit(f"{'sub' if second_zero > 0 else 'add'} {b}, {b}, #{abs(second_zero)}")
+        asm.emit(f"mul {a}, {a}, {b}", f"add {b}, r12, {a}, asr #31", f"smmlar {a}, {a}, r11, {b}")
+        asm.emit(f"ssat {a}, #8, {a}, asr #{shift}", f"strb {a}, [r2, #{place}]")

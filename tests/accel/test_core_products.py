@@ -1,0 +1,70 @@
+"""Elementwise products in assembly: exact on every shape and cut, predicted, the same from both assemblers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.cortex_m import laboratory
+from accel.test_core_moves import BOARD, OBSERVED, cut, run
+from codegen.random_ops import Bundle
+from npukit.accel.core_products import products_of
+from npukit.accel.cortex_m.kernel import PROLOGUE
+from npukit.accel.cpu import Cpu
+from npukit.net.box import Box
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.net.ops import Multiply
+from npukit.net.tensor import Quantization
+from npukit.plan.core_plan import plan_around
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+
+SHAPES = (
+    ((1, 4, 6, 40), (1, 4, 6, 40)),
+    ((1, 8, 1, 64), (1, 1, 1, 64)),
+    ((1, 1, 1, 35), (1, 5, 3, 35)),
+    ((1, 5, 1, 7), (1, 5, 3, 7)),
+    ((1, 1, 512), (1, 1, 512)),
+    ((6, 9), (9,)),
+    ((17,), (17,)),
+)
+
+
+def products(seed: int) -> Net:
+    bundle = Bundle(np.random.default_rng(seed))
+    for first, second in SHAPES:
+        for scale in (0.004, 0.2):
+            bundle.add(Multiply(), *map(bundle.activation, (first, second)), quantization=Quantization((scale,), (11,)))
+    return check_net(bundle.net())
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+def test_products_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
+    net = products(5)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
+    noted = [planned.kernels[op.name] for op in net.ops]
+    assert noted.count("product") > len(SHAPES)
+    for layer, note in zip(run(net, planned, tmp_path, "gcc").layers, noted, strict=True):
+        assert layer.cycles is not None
+        assert pes > 1 or note != "product" or layer.cycles <= 1.1 * layer.predicted_cycles + OBSERVED, layer
+
+
+def test_both_assemblers_make_the_same_bytes() -> None:
+    net = products(6)
+    for op in net.ops:
+        made = products_of(net, op)
+        for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)) if made else ():
+            gnu, llvm = (laboratory.object_code(f"{PROLOGUE}{code.assembly}", each) for each in ("gcc", "zig"))
+            assert len(llvm) == code.bytes
+            assert gnu[: len(llvm)] == llvm
+
+
+@pytest.mark.parametrize("shapes", [((3, 8), (3, 1)), ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5))])
+def test_other_products_are_c(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """One number for a whole line, and more axes than there are registers for loops."""
+    bundle = Bundle(np.random.default_rng(1))
+    bundle.add(Multiply(), *map(bundle.activation, shapes))
+    assert products_of(bundle.net(), bundle.ops[0]) is None
