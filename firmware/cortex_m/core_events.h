@@ -9,6 +9,12 @@ static inline void core_order_memory(void)
     __asm volatile("dsb" ::: "memory");
 }
 
+/* Nothing is to be done here at the moment: an emulator that runs one core at a time goes on with another one. */
+static inline void core_yield(void)
+{
+    __asm volatile("yield");
+}
+
 /* Sleep until an event has come since the last time. */
 static inline void core_wait_for_event(void)
 {

@@ -13,6 +13,9 @@ static inline void core_order_memory(void)
     __asm volatile("fence iorw, iorw" ::: "memory");
 }
 
+/* Nothing is to be done here at the moment: this core has no word for it. */
+static inline void core_yield(void) {}
+
 /* Sleep until an event has come since the last time. It pends the external interrupt, which ends WFI if mie enables it
  * and is never taken, until the board's register of events is written. A board without one is asked again and again. */
 static inline void core_wait_for_event(void)

@@ -121,9 +121,13 @@ int32_t noc_wait(uint32_t flag, uint32_t number)
 {
     const uint32_t due = taken[flag] + number;
     for (uint32_t look = 1; !has_counted(flag, due); look++) {
-        if (look % LOOKS == 0 && hal_pe() == BOARD_NETWORK_PE && rpc_break()) {
+        if (look % LOOKS != 0) {
+            continue;
+        }
+        if (hal_pe() == BOARD_NETWORK_PE && rpc_break()) {
             return NOC_GIVEN_UP;
         }
+        core_yield();
     }
     core_order_memory();
     taken[flag] = due;

@@ -31,6 +31,7 @@ def test_the_boards_that_ship() -> None:
         ("mps2-an386", 1),
         ("mps2-an500", 1),
         ("mps2-an505", 1),
+        ("mps2-an521", 2),
         ("mps3-an547", 1),
         ("netduinoplus2", 1),
         ("nrf52840-dk", 1),

@@ -35,6 +35,18 @@ def test_a_stock_board_of_each_core_on_qemu(core: str, compiler: str, tmp_path: 
     assert (f"DSP instructions, which the {core} lacks" in kernel) == (not board.core.type.has_dsp)
 
 
+@pytest.mark.parametrize("on", ["qemu", "emulator"])
+def test_two_cores_of_a_chip_compute_frames_of_their_own(on: str, tmp_path: Path) -> None:
+    board = load_board("mps2-an521")
+    if on == "qemu":
+        _skip_without(board, "zig")
+    built = shared_build(MODEL, tmp_path / "build", board.name, toolchain="zig", objective="throughput")
+    assert [image.pes for image in built.images()] == [(0,), (1,)]
+    assert api.validate(built.folder, on=on, cases=2).passed
+    found = api.bench(built.folder, on="emulator", frames=2).interval_cycles
+    assert found == pytest.approx(built.plan().predicted.interval_cycles, rel=0.1)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8"])
 @pytest.mark.parametrize("core", [core for core in QEMU_BOARDS if core != "Cortex-M0"])

@@ -168,6 +168,15 @@ CORES: Mapping[str, CoreType] = {
         unicorn=10,
     ),
     "cortex-m33": _CORTEX_M33,
+    # As of the AN521 and of the nRF5340's network core: Armv8-M Mainline without DSP instructions and FPU.
+    "cortex-m33-nodsp": replace(
+        _CORTEX_M33,
+        title="Cortex-M33 without DSP",
+        gcc="-mcpu=cortex-m33+nodsp -mthumb -mfloat-abi=soft",
+        zig="-target thumb-freestanding-eabi -mcpu=cortex_m33-dsp-fp_armv8d16sp",
+        assembly="moves",
+        exception_bytes=_WITHOUT_FPU,
+    ),
     # Its C is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
     "cortex-m55": replace(_CORTEX_M33, title="Cortex-M55", assembly="helium"),
     "rv32imc": CoreType(

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -23,12 +24,13 @@ _MOST_BYTES = 1 << 16
 
 
 class QemuMachine:
-    """QEMU running one image. A link transport: the byte stream is the machine's first UART.
+    """QEMU running one image, or one on each core. A link transport: the byte stream is the machine's first UART.
 
     One instruction takes one virtual nanosecond (`-icount shift=0`), so the board's timer counts instructions.
     """
 
-    def __init__(self, board: Board, elf: Path) -> None:
+    def __init__(self, board: Board, elf: Path, others: Sequence[Path] = ()) -> None:
+        """`others` are the images of the cores behind the first."""
         if board.qemu is None:
             raise NpukitError(f"board {board.name} does not run on QEMU")
         name = board.core.type.architecture.qemu
@@ -47,7 +49,7 @@ class QemuMachine:
         self._heard = False
         with theirs:
             self._process = subprocess.Popen(
-                _command(program, board.qemu.machine, elf, theirs.fileno()),
+                [*_command(program, board.qemu.machine, elf, theirs.fileno()), *_loaded(others)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -114,6 +116,12 @@ class QemuMachine:
             return NpukitError(f"QEMU was killed by {signal.Signals(-status).name}", tries=["the same command again"])
         words = self._process.stderr.read().decode(errors="replace").strip() if self._process.stderr else ""
         return NpukitError(f"QEMU ended with status {status}" + (f": {words.splitlines()[-1]}" if words else ""))
+
+
+def _loaded(others: Sequence[Path]) -> Iterator[str]:
+    """The options by which cores behind the first find their images once they are started."""
+    for core, elf in enumerate(others, 1):
+        yield from ("-device", f"loader,file={elf},cpu-num={core}")
 
 
 def _command(program: str, machine: str, elf: Path, monitor: int) -> list[str]:

@@ -135,7 +135,8 @@ def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transp
         return open_serial(name, build.board.uart)
     _refuse_what_only_others_run(build, name)
     if name == "qemu":
-        return QemuMachine(build.board, build.images()[0].elf)
+        first, *others = sorted(build.images(), key=lambda image: image.pes)
+        return QemuMachine(build.board, first.elf, [image.elf for image in others])
     if name == "renode":
         data = build.dram()
         return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
