@@ -98,6 +98,15 @@ def test_images_beyond_the_bytes_of_columns_are_computed_in_parts(
     assert np.array_equal(run_reference(net, [images])[0], whole)
 
 
+@pytest.mark.parametrize(("inputs", "zero"), [(512, 127), (513, -128), (2000, 127)])
+def test_the_largest_sums_of_a_dense_layer_are_exact(inputs: int, zero: int) -> None:
+    """All products at either end, or one less, so that no sum may be rounded to an even number."""
+    data, weights = np.full((2, inputs), -128 if zero > 0 else 127, np.int8), np.full((3, inputs), -128, np.int8)
+    weights[1, 0], weights[2] = -127, 127
+    wanted = (data.astype(np.int64) - zero) @ weights.T.astype(np.int64)
+    np.testing.assert_array_equal(convolution.products(data, zero, weights), wanted)
+
+
 @settings(max_examples=25)
 @given(CASE)
 def test_depthwise_convolution_is_its_definition(case: tuple[int, int, int, int, int]) -> None:

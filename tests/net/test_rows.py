@@ -45,6 +45,16 @@ DIVISIBLE = {
     ),
     "a name for a part": ("    int32_t cse_v1 = (y * 4);\n" + columns("output[cse_v1 + x] = p0[cse_v1];"), (2, 3)),
     "half as many": (columns("output[((y * 4) + x)] = p0[((y >> 1) * 4) + x];"), (1, 2)),
+    "a place that is held within bounds": (
+        "    int32_t v = (int32_t)p0[0];\n    int32_t w = (0) > (v) ? (0) : (v);\n"
+        + columns("output[((y * 4) + x)] = p0[((y * 4) + ((w) < (3) ? (w) : (3)))];"),
+        (0, 3),
+    ),
+    "a place that may not fit 32 bits": (
+        "    int32_t v = (int32_t)p0[0];\n    int32_t w = (0) > ((v * 4)) ? (0) : ((v * 4));\n"
+        + columns("output[((y * 4) + x)] = p0[w];"),
+        (0, 6),
+    ),
     "a table of places": (columns("output[((y * 4) + x)] = p0[(int32_t)p0[x]];"), (0, 6)),
 }
 

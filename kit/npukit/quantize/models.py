@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,14 @@ from npukit.quantize.calibration import Calibration, WantedInput, load_calibrati
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import of_range
 from npukit.quantize.function import outputs, parameters
-from npukit.quantize.observe import ObservedRange, extremes, percentiles, runner
+from npukit.quantize.observe import ObservedRange, extremes, percentiles
 from npukit.quantize.patterns import Patterns, matched
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
 from npukit.quantize.scales import Quantizer, in_turn, quantised
 from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
-from npukit.quantize.states import Names, choose_tied, with_held, with_named_states
+from npukit.quantize.states import Frames, Names, choose_tied, frames, with_named_states
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
 """The fraction of all values that a range leaves out at either end."""
@@ -174,19 +173,18 @@ def quantize_module(
     The layers named in `keep_float`, as the int8 network calls them, stay in float.
     """
     states, points = states_of(module), Points(canonical(module), quantizer).find()
-    data = with_held(points.module, data, states)
     order = points.in_order()
-    run = runner(points.module, [*order, outputs(points.module)[0]])
-    chosen = choose_tied(points, dict(zip(order, _ranges(run, data, cut), strict=False)), states)
+    seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
+    chosen = choose_tied(points, dict(zip(order, _ranges(seen, cut), strict=False)), states)
     net, layers = _network(points, chosen, name, order, patterns)
     if keep_float:
         kept = _named(points, layers, keep_float, name)
         read, shared = read_in_float(points, kept), read_by_dense(points, kept)
-        factors, ranges = spread(channel_peaks(run, order, [*read, *shared], data), shared)
+        factors, ranges = spread(channel_peaks(seen.values, order, [*read, *shared]), shared)
         divided = {each: of_range(points, each, around) for each, around in ranges.items()}
         net, layers = _network(points, {**chosen, **divided}, name, order, patterns, kept, factors)
-    inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
-    return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))
+    both = ((_as_integers(net, inputs), _picked(order, layers, values)) for inputs, values in seen)
+    return Loaded(net, compare(net, list(layers.values()), both, data.labels))
 
 
 def _network(
@@ -215,9 +213,9 @@ def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model
     return [known[name] for name in names]
 
 
-def _ranges(run: Any, data: Calibration, cut: float) -> list[ObservedRange]:
-    whole = extremes(map(run, data.cases()))
-    return percentiles(map(run, data.cases()), whole, cut) if cut else whole
+def _ranges(seen: Frames, cut: float) -> list[ObservedRange]:
+    whole = extremes(seen.values)
+    return percentiles(seen.values, whole, cut) if cut else whole
 
 
 def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], factors: Factors) -> dict[Any, Layer]:
@@ -231,13 +229,13 @@ def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], fact
     }
 
 
-def _picked(run: Any, order: Sequence[Any], layers: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _picked(order: Sequence[Any], layers: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The float values of the layers, and the first output's."""
-    *values, output = run(inputs)
-    return [value for variable, value in zip(order, values, strict=True) if variable in layers] + [output]
+    *ordered, output = values
+    return [value for variable, value in zip(order, ordered, strict=True) if variable in layers] + [output]
 
 
-def _as_integers(net: Net, place: int, array: np.ndarray) -> np.ndarray:
-    """A float input as the net takes it."""
-    quantization = net.tensor(net.inputs[place]).quantization
-    return array if quantization is None else quantised(array, quantization)
+def _as_integers(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Float inputs as the net takes them."""
+    kinds = (net.tensor(name).quantization for name in net.inputs)
+    return [array if kind is None else quantised(array, kind) for array, kind in zip(inputs, kinds, strict=True)]

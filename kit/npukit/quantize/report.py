@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
-from npukit.quantize.calibration import Calibration
 
 MOST_CASES = 16
 """Cases that are evaluated at once, of a small network."""
@@ -83,23 +83,24 @@ class _Sums:
         return round(float(10 * np.log10(signal / max(self.error, signal * 1e-15))), 1)
 
 
-Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+Both = Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
+"""The inputs of the net for each case, and the float values of its layers and, last, of its first output."""
 
 
-def compare(net: Net, layers: Sequence[Layer], given: Calibration, inputs: Sequence[np.ndarray], run: Run) -> Report:
-    """The net on `inputs`, against the float values that `run` gives for each layer and, last, the first output."""
+def compare(net: Net, layers: Sequence[Layer], both: Both, labels: np.ndarray | None) -> Report:
+    """The net against the float network, case by case."""
     sums = [_Sums() for _ in layers]
     float_answers, int8_answers = [], []
-    cases, at_once = list(given.cases()), _cases_at_once(net)
-    for start in range(0, given.count, at_once):
-        values = evaluate(net, [array[start : start + at_once] for array in inputs])
-        reals = [np.stack(column) for column in zip(*map(run, cases[start : start + at_once]), strict=True)]
+    at_once = _cases_at_once(net)
+    while some := list(islice(both, at_once)):
+        inputs, reals = ([np.stack(column) for column in zip(*each, strict=True)] for each in zip(*some, strict=True))
+        values = evaluate(net, inputs)
         for total, layer, real in zip(sums, layers, reals, strict=False):
             total.add(real, layer.real(net, values))
         float_answers.append(_answers(reals[-1]))
         int8_answers.append(_answers(values[net.outputs[0]]))
     errors = tuple(LayerError(layer.name, total.decibels) for layer, total in zip(layers, sums, strict=True))
-    return Report(errors, _accuracy(given.labels, np.concatenate(float_answers), np.concatenate(int8_answers)))
+    return Report(errors, _accuracy(labels, np.concatenate(float_answers), np.concatenate(int8_answers)))
 
 
 def _cases_at_once(net: Net) -> int:

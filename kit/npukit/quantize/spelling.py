@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,16 @@ def _softmax(builder: relax.BlockBuilder, call: Any) -> Any:
     return operators.nn.softmax(builder.emit(operators.multiply(source.args[0], factor)), int(call.attrs.axis))
 
 
+def _looked_up(builder: relax.BlockBuilder, call: Any) -> Any:
+    """A row of a table is a number of each column: columns lie together, so that PEs can have some of them each."""
+    table, indices = constant(call.args[0]), call.args[1]
+    if table is None or table.ndim != 2 or prod(shape_of(indices)) != 1 or int(call.attrs.axis) % 2:
+        return None
+    columns = relax.const(np.ascontiguousarray(table.T))
+    row = builder.emit(operators.take(columns, indices, axis=1, mode=str(call.attrs.mode)))
+    return operators.reshape(row, shape_of(call))
+
+
 def _first(*spells: Spell) -> Spell:
     """The first spelling that there is."""
 
@@ -143,4 +154,5 @@ SPELLINGS: Mapping[str, Spell] = {
     "nn.conv1d": _conv1d,
     "nn.max_pool1d": _pool1d("max_pool2d"),
     "nn.softmax": _softmax,
+    "take": _looked_up,
 }

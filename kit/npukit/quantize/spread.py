@@ -5,17 +5,16 @@ What is float anyway multiplies or divides by factors of the channels, the other
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from npukit.net.importer.expressions import callee
-from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import foldable
 from npukit.quantize.function import outputs, variables
-from npukit.quantize.observe import ObservedRange, Run
+from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 
 LEAST = 2.0**-8
@@ -67,10 +66,12 @@ def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Fa
     return factors, {variable: ObservedRange(-end, end).steady for variable, end in largest.items()}
 
 
-def channel_peaks(run: Run, order: Sequence[Any], wanted: Sequence[Any], data: Calibration) -> dict[Any, np.ndarray]:
-    """The largest magnitude of each channel of each wanted variable over all cases."""
+def channel_peaks(
+    runs: Iterator[list[np.ndarray]], order: Sequence[Any], wanted: Sequence[Any]
+) -> dict[Any, np.ndarray]:
+    """The largest magnitude of each channel of each wanted variable over all runs."""
     places, peaks = [order.index(each) for each in wanted], dict[Any, np.ndarray]()
-    for values in map(run, data.cases()) if wanted else ():
+    for values in runs if wanted else ():
         for variable, place in zip(wanted, places, strict=True):
             now = np.abs(values[place]).max(axis=tuple(range(values[place].ndim - 1)))
             peaks[variable] = np.maximum(peaks[variable], now) if variable in peaks else now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from npukit.net.tensor import Quantization
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.choose import choose
 from npukit.quantize.function import outputs, parameters
-from npukit.quantize.observe import ObservedRange, runner
+from npukit.quantize.observe import ObservedRange, Run, runner
 from npukit.quantize.points import Points
 
 Names = Sequence[tuple[str, str]]
@@ -47,27 +47,37 @@ def _numbered(name: str, stem: str, names: Sequence[str], said: str) -> int:
     return known.get(name, numbered.get(name, 0))
 
 
-def with_held(module: IRModule, data: Calibration, states: Sequence[StatePair]) -> Calibration:
-    """The data of all inputs of a float module, given those of the inputs that are no states.
+@dataclass(frozen=True)
+class Frames:
+    """A float module as it runs through calibration data, one frame at a time: its inputs, and the chosen variables.
 
-    Each state holds what the frame before left in it, all cases being one stream.
+    Its states hold what the frame before left in them, all cases being one stream; the data have no array for them.
     """
-    if not states:
-        return data
-    run = runner(module, [outputs(module)[state.output] for state in states])
-    seen = list(_frames(run, data, states, len(parameters(module))))
-    return replace(data, inputs=tuple(map(np.stack, zip(*seen, strict=True))))
+
+    run: Run
+    states: Sequence[StatePair]
+    data: Calibration
+    count: int
+    """Inputs of the module, its states among them."""
+
+    def __iter__(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+        held = [state.initial for state in self.states]
+        for case in self.data.cases():
+            kept = {state.input: value for state, value in zip(self.states, held, strict=True)}
+            given = iter(case)
+            inputs = [kept[place] if place in kept else next(given) for place in range(self.count)]
+            found = self.run(inputs)
+            values, held = found[: len(found) - len(held)], found[len(found) - len(held) :]
+            yield inputs, values
+
+    @property
+    def values(self) -> Iterator[list[np.ndarray]]:
+        return (values for _, values in self)
 
 
-def _frames(run: Any, data: Calibration, states: Sequence[StatePair], count: int) -> Iterator[list[np.ndarray]]:
-    """The inputs of each frame."""
-    held = [state.initial for state in states]
-    for case in data.cases():
-        given = iter(case)
-        kept = {state.input: value for state, value in zip(states, held, strict=True)}
-        frame = [kept[place] if place in kept else next(given) for place in range(count)]
-        yield frame
-        held = run(frame)
+def frames(module: IRModule, chosen: Sequence[Any], data: Calibration, states: Sequence[StatePair]) -> Frames:
+    run = runner(module, [*chosen, *(outputs(module)[state.output] for state in states)])
+    return Frames(run, states, data, len(parameters(module)))
 
 
 def choose_tied(

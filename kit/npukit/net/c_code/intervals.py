@@ -12,6 +12,10 @@ import numpy as np
 _CAST = re.compile(r"\(int(?:32|64)_t\)")
 _BEYOND = re.compile(r"[?&|!<=\[\"']|>(?!>)|\((?:u?int\d+_t|float|bool)\)")
 """Characters of expressions that are more than sums, products and quotients of integers."""
+_LIMIT = re.compile(r"\(([^?:]+)\) ([<>]) \(([^?:]+)\) \? \(\1\) : \(\3\)")
+"""The less or the larger of two, as TVM prints it."""
+_LIMITS = {"<": "least", ">": "largest"}
+_WORD = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,16 @@ def number(value: int, steps: int) -> Interval:
     return Interval(np.full(steps, value), np.full(steps, value))
 
 
+def any_word(steps: int) -> Interval:
+    """The interval of all that 32 bits hold."""
+    return Interval(np.full(steps, -_WORD), np.full(steps, _WORD - 1))
+
+
 def bounds(text: str, known: Known, steps: int) -> Interval | None:
-    """The bounds of an expression of known names; None if it is more than that."""
-    plain = _CAST.sub("", text).strip()
+    """The bounds of an expression of known names; None if it is more than that, or may not fit 32 bits."""
+    plain, limits = _CAST.sub("", text).strip(), 1
+    while limits:
+        plain, limits = _LIMIT.subn(lambda found: f"{_LIMITS[found[2]]}({found[1]}, {found[3]})", plain)
     if _BEYOND.search(plain.replace(">>", "")):
         return None
     try:
@@ -50,8 +61,19 @@ def _bounds(node: ast.expr, known: Known, steps: int) -> Interval:
             inner = _bounds(operand, known, steps)
             return Interval(-inner.high, -inner.low)
         case ast.BinOp(left=left, op=operator, right=right):
-            return _COMBINED[type(operator)](_bounds(left, known, steps), _bounds(right, known, steps))
+            return _fitting(_COMBINED[type(operator)](_bounds(left, known, steps), _bounds(right, known, steps)))
+        case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in _LIMITS.values():
+            first, second = _bounds(left, known, steps), _bounds(right, known, steps)
+            limit = np.minimum if name == _LIMITS["<"] else np.maximum
+            return Interval(limit(first.low, second.low), limit(first.high, second.high))
     raise TypeError
+
+
+def _fitting(made: Interval) -> Interval:
+    """The bounds of what is computed: beyond 32 bits C has other numbers."""
+    if made.low.min() < -_WORD or made.high.max() >= _WORD:
+        raise TypeError
+    return made
 
 
 def _sum(left: Interval, right: Interval) -> Interval:

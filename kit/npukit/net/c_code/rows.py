@@ -16,7 +16,7 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.c_code.function import pointers
-from npukit.net.c_code.intervals import Interval, bounds, number
+from npukit.net.c_code.intervals import Interval, any_word, bounds, number
 from npukit.net.net import Net, Op
 from npukit.net.ops import Pair, TvmCode
 
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 _LOOP = re.compile(r"for \((int(?:32|64)_t) (\w+) = (?:\(int64_t\))?(\d+); \2 < (?:\(int64_t\))?(\d+); \+\+\2\) \{")
 _LOCAL = re.compile(r"\w+ (\w+)\[\d+\];|\w+ \*(\w+) = \(\w+ \*\)\(void \*\)\(work \+ \d+\);")
 """An array of the function's own: on the stack, or in its workspace."""
-_VALUE = re.compile(r"(?:int32|int64)_t (\w+) = (.*);")
+_VALUE = re.compile(r"(int32|int64)_t (\w+) = (.*);")
 _CHANGED = re.compile(r"^(\w+) [-+*/]?= ", re.M)
 _USED = re.compile(r"([A-Za-z_]\w*)(\[)?")
 WHOLE_OUTPUT = "output"
@@ -241,7 +241,8 @@ class _Loop:
                 low, high = (number(int(inner[place]) - less, self.count) for place, less in ((3, 0), (4, 1)))
                 self._scopes[-1][inner[2]] = Interval(low.low, high.high)
         if value := _VALUE.fullmatch(line):
-            self._scopes[-1][value[1]] = None if value[1] in changed else self._bounds(value[2])
+            whatever = any_word(self.count) if value[1] == "int32" else None
+            self._scopes[-1][value[2]] = None if value[2] in changed else self._bounds(value[3]) or whatever
 
     def _bounds(self, text: str) -> Interval | None:
         known: dict[str, Interval] = {}

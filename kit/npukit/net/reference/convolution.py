@@ -17,6 +17,8 @@ from npukit.net.requantize import (
     rescale,
 )
 
+EXACT = 512
+"""Products of two int8, one less its zero point, of which a float32 holds every sum: 255 * 128 * 512 < 2^24."""
 CHUNK_BYTES = 32 << 20
 """Columns are built for as many cases, or rows of one, at a time as fit in this."""
 
@@ -78,8 +80,17 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     assert isinstance(attributes, Dense)
     data, weights = operands[0], operands[1]
     zero = quantization(net, op.inputs[0]).zero_point
-    sums = (data.astype(np.float64) - zero) @ weights.T.astype(np.float64)
-    return finish(net, op, sums.astype(np.int64), operands[2:], attributes.clamp)
+    return finish(net, op, products(data, zero, weights), operands[2:], attributes.clamp)
+
+
+def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
+    """Rows less their zero point times weights: in float32, in parts that it adds up exactly, where these are int8."""
+    kind, most = (np.float32, EXACT) if weights.dtype == np.int8 else (np.float64, weights.shape[-1])
+    sums = np.zeros((*data.shape[:-1], len(weights)), np.int64)
+    for begin in range(0, weights.shape[-1], most):
+        part = data[..., begin : begin + most].astype(kind) - kind(zero)
+        sums += (part @ weights[:, begin : begin + most].T.astype(kind)).astype(np.int64)
+    return sums
 
 
 def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

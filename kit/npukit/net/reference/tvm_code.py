@@ -32,12 +32,13 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     result = np.empty((len(activations[0]), *output.shape), output.dtype)
     blank, work = np.zeros(output.shape, output.dtype), np.zeros(attributes.work_bytes, np.uint8)
     sources, steps = _sources(_Same(net)), STEPS + STEPS_A_CYCLE * _cycles(attributes.code)
+    function = sources.index(_source(net, op))
     for case in range(len(result)):
         given = [
             value if name in net.constants else value[case] for name, value in zip(op.inputs, operands, strict=True)
         ]
         arrays = [*given, blank, *([work] if work.size else [])]
-        result[case] = _sandbox(sources).call(sources.index(_source(net, op)), arrays, len(given), steps)
+        result[case] = _sandbox(sources).call(function, arrays, len(given), steps)
     return _with_one_nan(result)
 
 

@@ -1,0 +1,159 @@
+"""SmolLM2 as an ONNX network of a token a frame: real weights, keys and values of the last tokens as states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from benchmarks.smollm2.package import Model
+from onnx import TensorProto, helper, numpy_helper
+
+UNSEEN = -16.0
+"""What the mask adds to the score of a token that is not there."""
+LEAST = 2.0**-20
+Inputs = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a model, and the tokens that attention sees."""
+
+    width: int
+    heads: int
+    groups: int
+    wide: int
+    blocks: int
+    tokens: int
+    base: float
+    epsilon: float
+
+    @property
+    def head(self) -> int:
+        return self.width // self.heads
+
+
+def shape_of(model: Model, tokens: int, blocks: int | None = None) -> Shape:
+    told = model.size
+    heads, groups = (int(told(f"attention.head_count{end}")) for end in ("", "_kv"))
+    width, wide = int(told("embedding_length")), int(told("feed_forward_length"))
+    base, epsilon = float(told("rope.freq_base")), float(told("attention.layer_norm_rms_epsilon"))
+    return Shape(width, heads, groups, wide, blocks or int(told("block_count")), tokens, base, epsilon)
+
+
+@dataclass
+class Network:
+    """Nodes as they come; each method gives the name of its result."""
+
+    weights: Mapping[str, np.ndarray]
+    shape: Shape
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    """What each becomes."""
+
+    def constant(self, value: Any, dtype: str = "float32") -> str:
+        name = f"constant{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{kind}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def dense(self, x: str, name: str) -> str:
+        return self.node("MatMul", x, self.constant(self.weights[f"{name}.weight"].T))
+
+    def norm(self, x: str, name: str) -> str:
+        square = self.node("ReduceMean", self.node("Mul", x, x), axes=[-1])
+        root = self.node("Sqrt", self.node("Add", square, self.constant(self.shape.epsilon)))
+        return self.node("Mul", self.node("Div", x, root), self.constant(self.weights[f"{name}.weight"]))
+
+    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
+        return self.node("Slice", x, *(self.constant([value], "int64") for value in (begin, end, axis)))
+
+    def heads(self, x: str, shared: int) -> str:
+        sizes = [1, self.shape.groups, shared, self.shape.head]
+        return self.node("Reshape", x, self.constant(sizes, "int64"))
+
+    def rotated(self, x: str) -> str:
+        half = self.shape.head // 2
+        first, second = (self.slice(x, begin, begin + half, 3) for begin in (0, half))
+        turned = self.node("Concat", self.node("Neg", second), first, axis=3)
+        return self.node("Add", self.node("Mul", x, "cos"), self.node("Mul", turned, "sin"))
+
+    def kept(self, name: str, new: str) -> str:
+        """The state with the new part in its slot."""
+        self.states[name] = self.node("Where", "slot", new, name)
+        return self.states[name]
+
+    def attention(self, x: str, number: int) -> str:
+        block, shape, shared = f"blk.{number}", self.shape, self.shape.heads // self.shape.groups
+        query, key, value = (
+            self.heads(self.dense(x, f"{block}.attn_{end}"), count)
+            for end, count in zip("qkv", (shared, 1, 1), strict=True)
+        )
+        keys, values = self.kept(f"keys_{number}", self.rotated(key)), self.kept(f"values_{number}", value)
+        scaled = self.node("Mul", self.rotated(query), self.constant(shape.head**-0.5))
+        scores = self.node("MatMul", scaled, self.node("Transpose", keys, perm=[0, 1, 3, 2]))
+        mixed = self.node("MatMul", self.node("Softmax", self.node("Add", scores, "mask"), axis=-1), values)
+        flat = self.node("Reshape", mixed, self.constant([1, 1, shape.width], "int64"))
+        return self.dense(flat, f"{block}.attn_output")
+
+    def gated(self, x: str, block: str) -> str:
+        gate, up = (self.dense(x, f"{block}.ffn_{end}") for end in ("gate", "up"))
+        silu = self.node("Mul", gate, self.node("Sigmoid", gate))
+        return self.by_rows(self.node("Mul", silu, up), f"{block}.ffn_down")
+
+    def by_rows(self, x: str, name: str) -> str:
+        """A dense layer of a token's numbers over their largest, times it: some tokens' are a hundred times others'."""
+        largest = self.node("Max", self.node("ReduceMax", self.node("Abs", x), axes=[-1]), self.constant(LEAST))
+        return self.node("Mul", self.dense(self.node("Div", x, largest), name), largest)
+
+    def block(self, x: str, number: int) -> str:
+        block = f"blk.{number}"
+        x = self.node("Add", x, self.attention(self.norm(x, f"{block}.attn_norm"), number))
+        return self.node("Add", x, self.gated(self.norm(x, f"{block}.ffn_norm"), block))
+
+
+def save_model(path: Path, model: Model, shape: Shape, *, head: bool = True) -> dict[str, str]:
+    """The network from a token's embedding to scores; the state that each input is, and the output it becomes.
+
+    Without its head it ends with the last norm.
+    """
+    net = Network(model.weights, shape)
+    x = "token"
+    for number in range(shape.blocks):
+        x = net.block(x, number)
+    x = net.norm(x, "output_norm")
+    if head:
+        x = net.dense(x, "token_embd")
+    kept, turns = [1, shape.groups, shape.tokens, shape.head], [1, 1, 1, shape.head]
+    sizes = {"token": [1, 1, shape.width], "cos": turns, "sin": turns, "mask": [1, 1, 1, shape.tokens]}
+    slot = helper.make_tensor_value_info("slot", TensorProto.BOOL, [1, 1, shape.tokens, 1])
+    results = {x: [1, 1, len(model.weights["token_embd.weight"]) if head else shape.width]}
+    results |= dict.fromkeys(net.states.values(), kept)
+    inputs = [*values(sizes), slot, *values(dict.fromkeys(net.states, kept))]
+    graph = helper.make_graph(net.nodes, "smollm2", inputs, values(results), net.constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return net.states
+
+
+def values(sizes: Mapping[str, Sequence[int]]) -> list[onnx.ValueInfoProto]:
+    return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()]
+
+
+def frames(model: Model, shape: Shape, tokens: Sequence[int]) -> Inputs:
+    """The inputs of the network for each of some tokens: embeddings, cosines, sines, masks, slots."""
+    places = np.arange(len(tokens))[:, None]
+    half = places / shape.base ** (np.arange(0, shape.head, 2) / shape.head)
+    angles = np.concatenate([half, half], axis=1)[:, None, None, None]
+    slots = np.arange(shape.tokens)
+    mask = np.where(slots > places, UNSEEN, 0)[:, None, None, None]
+    embedded = model.weights["token_embd.weight"][list(tokens)][:, None, None]
+    floats = tuple(each.astype(np.float32) for each in (embedded, np.cos(angles), np.sin(angles), mask))
+    return *floats, (slots == places % shape.tokens)[:, None, None, :, None]

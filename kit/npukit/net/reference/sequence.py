@@ -1,0 +1,122 @@
+"""Frames of a sequence all at once: op by op, and frame by frame only where a state is made of the one before.
+
+What a language model's token takes is products with large weights, which wait for no other token: for many tokens each
+is one product of matrices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.reference.interpreter import KERNELS
+
+Edges = dict[int, list[int]]
+"""The ops, by number, that each op is followed by."""
+
+
+def run_sequence(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The net's outputs for frames, on the leading axis of its inputs, that follow from each other from a reset on."""
+    ops = [part for op in net.ops for part in op.parts]
+    groups = components(*edges(net, ops))
+    sequence = _Sequence(net, len(inputs[0]), dict(zip(net.inputs, inputs, strict=True)))
+    return sequence.outputs([[ops[number] for number in sorted(group)] for group in groups])
+
+
+@dataclass
+class _Sequence:
+    """`values` has all frames of what is known and still wanted."""
+
+    net: Net
+    frames: int
+    values: dict[str, np.ndarray]
+    states: dict[str, str] = field(init=False)
+    """The tensor that each state becomes."""
+
+    def __post_init__(self) -> None:
+        self.states = {state.input: state.output for state in self.net.states}
+
+    def outputs(self, groups: Sequence[Sequence[Op]]) -> list[np.ndarray]:
+        last = {self._made(name): number for number, ops in enumerate(groups) for op in ops for name in op.inputs}
+        last |= dict.fromkeys(self.net.outputs, len(groups))
+        leaving = defaultdict[int, list[str]](list)
+        for name, number in last.items():
+            leaving[number].append(name)
+        for number, ops in enumerate(groups):
+            self.values |= self._one_by_one(ops) if self._returns(ops) else self._at_once(ops[0])
+            for name in leaving[number]:
+                self.values.pop(name, None)
+        return [self.values[name] for name in self.net.outputs]
+
+    def _made(self, name: str) -> str:
+        """The tensor that a name is a later frame of, or itself."""
+        return self.states.get(name, name)
+
+    def _returns(self, ops: Sequence[Op]) -> bool:
+        """True if a frame of the ops needs another one of theirs."""
+        made = {op.output for op in ops}
+        return any(name in self.states and self.states[name] in made for op in ops for name in op.inputs)
+
+    def _at_once(self, op: Op) -> dict[str, np.ndarray]:
+        return {op.output: KERNELS[op.kind](self.net, op, [self._operand(name) for name in op.inputs])}
+
+    def _operand(self, name: str) -> np.ndarray:
+        """A constant, or all frames of a tensor: those of a state are of the frames before."""
+        if name in self.net.constants or name not in self.states:
+            return self.net.constants[name] if name in self.net.constants else self.values[name]
+        return np.concatenate([self._initial(name), self.values[self.states[name]][:-1]])
+
+    def _initial(self, name: str) -> np.ndarray:
+        return next(state.initial for state in self.net.states if state.input == name)[None]
+
+    def _one_by_one(self, ops: Sequence[Op]) -> dict[str, np.ndarray]:
+        made = {op.output for op in ops}
+        kept = {name: self.states[name] for op in ops for name in op.inputs if self.states.get(name) in made}
+        outside = {name for op in ops for name in op.inputs if name not in made and name not in kept}
+        given = {name: self._operand(name) for name in outside}
+        now, found = {name: self._initial(name) for name in kept}, list[dict[str, np.ndarray]]()
+        for frame in range(self.frames):
+            now |= {name: each if name in self.net.constants else each[frame, None] for name, each in given.items()}
+            for op in ops:
+                now[op.output] = KERNELS[op.kind](self.net, op, [now[name] for name in op.inputs])
+            found.append({name: now[name] for name in made})
+            now |= {name: now[becomes] for name, becomes in kept.items()}
+        return {name: np.concatenate([values[name] for values in found]) for name in made}
+
+
+def edges(net: Net, ops: Sequence[Op]) -> tuple[Edges, Edges]:
+    """The ops that follow each op, in its frame or in the next, and those that it follows."""
+    makers = {op.output: number for number, op in enumerate(ops)}
+    makers |= {state.input: makers[state.output] for state in net.states if state.output in makers}
+    after, before = ({number: list[int]() for number in range(len(ops))} for _ in range(2))
+    for number, op in enumerate(ops):
+        for maker in {makers[name] for name in op.inputs if name in makers}:
+            after[maker].append(number)
+            before[number].append(maker)
+    return after, before
+
+
+def components(after: Edges, before: Edges) -> Iterator[list[int]]:
+    """The ops that need each other, in an order in which the groups can be computed: Kosaraju's two walks."""
+    order = [number for group in _walked(after, after, set()) for number in group]
+    yield from _walked(list(reversed(order)), before, set())
+
+
+def _walked(begins: Collection[int], along: Edges, seen: set[int]) -> Iterator[list[int]]:
+    """The ops that are reached first from each beginning, each behind all that it leads to."""
+    for begin in begins:
+        done, path = list[int](), [(begin, iter(along[begin]))] if begin not in seen else []
+        seen.add(begin)
+        while path:
+            following = next((each for each in path[-1][1] if each not in seen), None)
+            if following is None:
+                done.append(path.pop()[0])
+            else:
+                seen.add(following)
+                path.append((following, iter(along[following])))
+        if done:
+            yield done
