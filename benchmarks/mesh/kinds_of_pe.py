@@ -29,6 +29,16 @@ pes = [0, 2, 5, 7, 8, 10, 13, 15]
 accelerators = []
 """
 
+SMALL = """like = "pe-mesh"
+name = "small"
+summary = "pe-mesh, but that every second PE has half as much SRAM"
+runs_on = ["emulator"]
+
+[[kind]]
+pes = [1, 3, 4, 6, 9, 11, 12, 14]
+memory_bytes = 0x1_0000
+"""
+
 TWO = f"""like = "pe-mesh"
 name = "two"
 summary = "pe-mesh, its upper half with systolic arrays, its lower half with vector units"
@@ -66,6 +76,7 @@ BOARDS = {
     "RISC-V, 16 PEs": ("pe-mesh-rv", 16),
     "half with array": (HALF, 16),
     "two accelerators": (TWO, 16),
+    "half with 64 KB": (SMALL, 16),
     "spinnaker2, 16 PEs": ("spinnaker2", 16),
     "spinnaker2, all PEs": ("spinnaker2", 148),
 }

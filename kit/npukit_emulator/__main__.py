@@ -64,6 +64,8 @@ class Worker:
             request["figures"], request["cycles"], accelerators, request["memories"], request["rules"]
         )
         self._board.set_dead(request["dead_pes"], request["dead_links"])
+        for pe, size in request["small_memories"].items():
+            self._board.set_memory(int(pe), size)
         self._watch(self._board)
         if self._flash:
             self._board.start_from_flash(request["root"], self._flash, cause)

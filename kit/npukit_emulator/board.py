@@ -135,6 +135,10 @@ class EmulatedBoard:
         for pe, other in links:
             self._core.mesh_set_link_dead(self._mesh, self._pe(pe), self._pe(other))
 
+    def set_memory(self, pe: int, size: int) -> None:
+        """Gives a PE less of its first memory than others have. Before PEs are powered up."""
+        self._core.mesh_set_memory(self._mesh, self._pe(pe), size)
+
     def set_workers(self, workers: int) -> None:
         """Sets on how many of the host's cores PEs run; results do not depend on it. Before the board runs."""
         self._core.mesh_set_workers(self._mesh, workers)

@@ -136,7 +136,19 @@ def test_kinds_of_pe_carry_some_of_the_accelerators(tmp_path: Path) -> None:
     assert load_board("pe-mesh").lacking == {}
 
 
+SMALL = HALF.replace("accelerators = []", "memory_bytes = 0x1_0000")
+
+
+def test_kinds_of_pe_have_less_memory(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(PE_MESH.replace("[core]", SMALL + "[core]").replace(', "renode"', ""))
+    board = load_board(str(tmp_path / "small.toml"))
+    assert [board.seen_by(pe).memory[0].size >> 10 for pe in (0, 1, 2, 8)] == [128, 64, 128, 64]
+    assert board.lacking == {}, "a kind that names no accelerators carries them all"
+
+
 CONTRADICTIONS = {
+    "a kind has 262,144 bytes of memory SRAM": ("[core]", SMALL.replace("0x1_0000", "0x4_0000") + "[core]"),
+    "runs_on names renode, whose PEs": ("[core]", SMALL + "[core]"),
     "PE 16 is named as dead": ("dead_pes = []", "dead_pes = [16]"),
     "PEs 0 and 5 are named as a dead link": ("dead_links = []", "dead_links = [[0, 5]]"),
     "registers of timer at 0x1000 lie in memory SRAM": ("base = 0xE100_0000", "base = 0x1000"),

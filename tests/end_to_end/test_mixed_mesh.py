@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.mesh.kinds_of_pe import HALF
+from benchmarks.mesh.kinds_of_pe import HALF, SMALL
 
 from emulator.programs import program
 from end_to_end.builds import DIGITS, build
@@ -14,6 +14,7 @@ from npukit import api
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
+from npukit.errors import NpukitError
 from npukit.project.images.image import Image
 
 PREDICTED = 0.05
@@ -52,3 +53,27 @@ def test_the_emulator_has_no_array_where_the_board_has_none(pe: int, faults: boo
             return
         with pytest.raises(CoreFault, match=r"PE 0 stopped .* a load from address 0xe3000004, where nothing is"):
             emulator.read(20)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return str(tmp_path / "small.toml")
+
+
+def test_frames_on_pes_with_more_and_with_less_memory(small: str, tmp_path: Path) -> None:
+    """Each PE's activations end with its own memory, and all know where the others' do."""
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", small, objective="throughput", toolchain="zig")
+    used = {pe.pe for pe in built.plan().pes}
+    assert {0, 1, 2, 3} <= used
+    assert api.validate(built.folder).passed
+    assert all(len({built.board.seen_by(pe).memory[0].end for pe in image.pes}) == 1 for image in built.images())
+
+
+def test_the_emulator_has_no_memory_where_a_kind_has_none(small: str) -> None:
+    """The program's variables reach to the end of the larger memory."""
+    elf = program("int main(void) { return 0; }")
+    with Emulator(load_board(small), [Image(elf, (0,))]) as emulator:
+        assert emulator.read(20) == b""
+    with pytest.raises(NpukitError, match=r"PE 1 of board small has no \d+ bytes of memory"):
+        Emulator(load_board(small), [Image(elf, (1,))])

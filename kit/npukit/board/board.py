@@ -253,16 +253,20 @@ class AcceleratorSlot(_Part):
 
 
 class PeKind(_Part):
-    """PEs that carry some of the board's accelerators and not the others; PEs of no kind carry them all."""
+    """PEs that are not like those of no kind: `accelerators` are those they carry, `memory_bytes` is less memory."""
 
     pes: tuple[int | tuple[int, int], ...]
     """Numbers, and first and last ones of ranges."""
-    accelerators: tuple[str, ...]
+    accelerators: tuple[str, ...] | None = None
+    memory_bytes: Positive | None = None
 
     @property
     def numbers(self) -> frozenset[int]:
         spans = ((each, each) if isinstance(each, int) else each for each in self.pes)
         return frozenset(pe for first, last in spans for pe in range(first, last + 1))
+
+    def lacks(self, accelerator: str) -> bool:
+        return self.accelerators is not None and accelerator not in self.accelerators
 
 
 class EnergyLevel(_Part):
@@ -369,11 +373,18 @@ class Board(_Part):
         return self.noc is None or self.noc.shared
 
     def seen_by(self, pe: int) -> Board:
-        """The board with the memories of one PE: where PEs share one address space, each has its part of it."""
+        """The board with the memories of one PE: its kind's; where PEs share one address space, its part of it."""
+        size = self.memory_bytes_of(pe)
+        if size:
+            return self.model_copy(update={"memory": (self.memory[0].model_copy(update={"size": size}),)})
         if not self.shares_memory or pe == 0:
             return self
         parts = (part.model_copy(update={"origin": part.origin + pe * part.size}) for part in self.memory)
         return self.model_copy(update={"memory": tuple(parts)})
+
+    def memory_bytes_of(self, pe: int) -> int | None:
+        """The memory of a PE of a kind that has less of it than others."""
+        return next((kind.memory_bytes for kind in self.kind if kind.memory_bytes and pe in kind.numbers), None)
 
     @property
     def root_pe(self) -> int:
@@ -384,7 +395,7 @@ class Board(_Part):
     def lacking(self) -> Mapping[str, frozenset[int]]:
         """The PEs that do not carry an accelerator, by its name, of those that some PEs lack."""
         named = {slot.name for slot in self.accelerator if slot.base is not None}
-        without = {name: [kind.numbers for kind in self.kind if name not in kind.accelerators] for name in named}
+        without = {name: [kind.numbers for kind in self.kind if kind.lacks(name)] for name in named}
         return {name: frozenset[int]().union(*numbers) for name, numbers in without.items() if numbers}
 
     @property

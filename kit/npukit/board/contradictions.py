@@ -29,6 +29,7 @@ def contradictions(board: Board) -> Iterator[Fault]:
     yield from _of_homes(board)
     yield from _of_accelerators(board)
     yield from _of_kinds(board)
+    yield from _of_small_memories(board)
     yield from _of_mesh(board)
     yield from _of_addresses(board)
     yield from _of_waits(board)
@@ -80,11 +81,23 @@ def _of_kinds(board: Board) -> Iterator[Fault]:
     for pe in sorted(pe for pe, times in kinds.items() if times > 1):
         yield ("kind", 0, "pes"), f"PE {pe} is of {kinds[pe]} kinds"
     known = {slot.name for slot in board.accelerator if slot.base is not None}
-    for name in sorted({name for kind in board.kind for name in kind.accelerators} - known):
+    for name in sorted({name for kind in board.kind for name in kind.accelerators or ()} - known):
         yield (
             ("kind", 0, "accelerators"),
             f"a kind of PE carries {name}, which is no accelerator of the board with a base",
         )
+
+
+def _of_small_memories(board: Board) -> Iterator[Fault]:
+    sizes = [kind.memory_bytes for kind in board.kind if kind.memory_bytes]
+    where: Where = ("kind", 0, "memory_bytes")
+    if sizes and (len(board.memory) != 1 or board.stock):
+        yield where, "memory_bytes of a kind is for PEs of a mesh with one memory each"
+    elif sizes and max(sizes) > board.memory[0].size:
+        memory = board.memory[0]
+        yield where, f"a kind has {max(sizes):,} bytes of memory {memory.name}, which has {memory.size:,}"
+    elif sizes and "renode" in board.runs_on:
+        yield ("runs_on",), "runs_on names renode, whose PEs here have as much memory each"
 
 
 def _of_mesh(board: Board) -> Iterator[Fault]:

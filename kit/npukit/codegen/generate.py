@@ -45,7 +45,8 @@ def generate(
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
     programs = gather_all(net, plan, accelerators)
-    roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan))
+    ends = partial(_memory_end, board)
+    roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan), ends)
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
 
@@ -57,7 +58,11 @@ def _room(board: Board, plan: Plan, program: Program) -> int:
     if board.shares_memory:
         return 0
     use = plan.by_pe[program.pe].memory
-    return board.memory_for("activations").size - use.code - use.stack
+    return board.seen_by(program.pe).memory_for("activations").size - use.code - use.stack
+
+
+def _memory_end(board: Board, program: Program) -> int:
+    return board.seen_by(program.pe).memory_for("activations").end
 
 
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:

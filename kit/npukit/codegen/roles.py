@@ -100,15 +100,20 @@ class Role:
         return {address.symbol for address in addresses if isinstance(address, Address)}
 
 
-def roles_of(programs: Sequence[Program], room: Callable[[Program], int]) -> list[Role]:
+def roles_of(
+    programs: Sequence[Program],
+    room: Callable[[Program], int],
+    memory_end: Callable[[Program], int] = lambda program: 0,
+) -> list[Role]:
     """The programs by their code, in the order of their first PEs; those with most in common stay together.
 
     `room`: bytes that constants and activations of a program's PE may take together. PEs of a role have their data at
-    the same addresses, so one's large activations and another's large constants may be too much for one role.
+    the same addresses, so one's large activations and another's large constants may be too much for one role; and so
+    are memories that end elsewhere.
     """
     alike: dict[object, list[Program]] = {}
     for program in programs:
-        alike.setdefault(_code(program), []).append(program)
+        alike.setdefault((memory_end(program), _code(program)), []).append(program)
     groups = [group for same in alike.values() for group in _groups_that_fit(same, room)]
     return [_role(group) for group in sorted(groups, key=lambda group: programs.index(group[0]))]
 

@@ -214,6 +214,7 @@ class Emulator:
             "create",
             figures={**_figures(self._board), "seed": self._seed},
             memories=[_described(memory) for memory in _memories(self._board)],
+            small_memories=_small_memories(self._board),
             rules=self._board.emulator.rules if self._board.emulator else (),
             cycles=dict(self._board.core.type.cycles),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
@@ -306,6 +307,12 @@ def _memories(board: Board) -> tuple[Memory, ...]:
     """The one with the code, and then the others."""
     code = board.memory_for("code")
     return (code, *(memory for memory in board.memory if memory != code))
+
+
+def _small_memories(board: Board) -> dict[int, int]:
+    """The bytes of memory of PEs that have less than others."""
+    found = ((pe, board.memory_bytes_of(pe)) for kind in board.kind for pe in sorted(kind.numbers))
+    return {pe: size for pe, size in found if size}
 
 
 def _described(memory: Memory) -> tuple[int, ...]:

@@ -167,7 +167,7 @@ def _on_mesh(problem: Problem, planned: Callable[[Problem], Plan], preference: C
     with_kernels = _with_core(problem, alone)
     plan = planned(with_kernels)
     fuller = with_kernel_code(net, board, plan, alone)
-    crowded = next((pe.pe for pe in fuller.pes if shortfall(board, pe.memory)), None)
+    crowded = next((pe.pe for pe in fuller.pes if shortfall(board.seen_by(pe.pe), pe.memory)), None)
     if crowded is not None:
         plain = planned(problem)
         return Planned(plain, problem.engines, dict(_notes(net, plain, alone, crowded)))
@@ -219,6 +219,7 @@ def _on_one_pe(problem: Problem, objective: str) -> Plan:
 def _with_code(board: Board, plan: Plan, code_bytes: int) -> Plan | None:
     """The plan of one PE with the code of the kernels, or None if it does not fit so."""
     (pe,) = plan.pes
+    board = board.seen_by(pe.pe)
     pe = replace(pe, memory=with_code(board, pe.memory, code_bytes))
     missing = shortfall(board, pe.memory)
     if missing:

@@ -101,8 +101,8 @@ def _room_for_tensors(board: Board) -> int:
 
 def _fault(problem: Problem, plan: Plan) -> str:
     net, board = problem.net, problem.board
-    pe = max(plan.pes, key=lambda pe: shortfall(board, pe.memory))
-    region, number = crowded_region(board, pe.memory), len(plan.pes)
+    pe = max(plan.pes, key=lambda pe: shortfall(board.seen_by(pe.pe), pe.memory))
+    region, number = crowded_region(board.seen_by(pe.pe), pe.memory), len(plan.pes)
     most = {
         "constants": f" (most: {_largest_constants(problem, pe)}{_orders(pe)})",
         "activations": f" (most: {_largest_buffer(net, pe)})",

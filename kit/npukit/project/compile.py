@@ -220,4 +220,4 @@ _TRIES = ("the other compiler: --toolchain gcc or --toolchain zig", "npukit doct
 def _roomy(board: Board) -> Board:
     """The board with more memory than it has."""
     memories = tuple(m.model_copy(update={"size": m.size + MEASURING_ROOM}) for m in board.memory)
-    return board.model_copy(update={"memory": memories})
+    return board.model_copy(update={"memory": memories, "kind": ()})

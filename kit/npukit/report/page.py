@@ -198,7 +198,7 @@ def _memory(board: Board, plan: Plan) -> list[MemoryBar]:
     """The memories of the root first, then of the other PEs by bytes used."""
     root, *others = plan.pes
     ordered = (root, *sorted(others, key=lambda pe: pe.memory.free))
-    return [MemoryBar(pe.pe, region) for pe in ordered for region in regions_of(board, pe.memory)]
+    return [MemoryBar(pe.pe, region) for pe in ordered for region in regions_of(board.seen_by(pe.pe), pe.memory)]
 
 
 def thousands(value: int | None) -> str:

@@ -137,6 +137,11 @@ void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other)
     noc_set_dead(mesh, pe, other);
 }
 
+void mesh_set_memory(struct mesh *mesh, uint32_t pe, uint32_t bytes)
+{
+    mesh->pes[pe].memory_bytes[0] = bytes;
+}
+
 void mesh_set_root(struct mesh *mesh, uint32_t pe)
 {
     mesh->root = pe;

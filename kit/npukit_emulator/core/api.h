@@ -26,6 +26,9 @@ API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
 API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 API void mesh_set_root(struct mesh *mesh, uint32_t pe);
 
+/* A PE has less of its first memory than others. Before PEs are powered up. */
+API void mesh_set_memory(struct mesh *mesh, uint32_t pe, uint32_t bytes);
+
 /* What a stock board's file says of a register. Before PEs are powered up. */
 API int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value);
 

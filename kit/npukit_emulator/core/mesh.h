@@ -242,7 +242,7 @@ static inline uint32_t place_of_bytes(const struct pe *pe, uint32_t address, uin
     uint32_t before = 0;
     for (uint32_t i = 0; i < figures->memory_count; i++) {
         const uint32_t inside = address - pe->memory_bases[i];
-        if (inside < figures->memories[i].bytes && inside + bytes <= figures->memories[i].bytes) {
+        if (inside < pe->memory_bytes[i] && inside + bytes <= pe->memory_bytes[i]) {
             return before + inside;
         }
         before += figures->memories[i].bytes;

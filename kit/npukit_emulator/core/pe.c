@@ -159,6 +159,7 @@ void pe_create(struct pe *pe)
     pe->state = PE_ABSENT;
     for (uint32_t i = 0; i < figures->memory_count; i++) {
         pe->memory_bases[i] = figures->memories[i].base + (figures->shared ? pe->number * figures->memories[i].bytes : 0);
+        pe->memory_bytes[i] = figures->memories[i].bytes;
     }
     pe->code_base = pe->memory_bases[0];
     pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
@@ -172,7 +173,8 @@ static bool map_memories(struct pe *pe)
     bool mapped = true;
     for (uint32_t i = 0; i < figures->memory_count; i++) {
         const uint32_t bytes = figures->memories[i].bytes;
-        mapped = mapped && unicorn->mem_map_ptr(pe->core, pe->memory_bases[i], bytes, UC_PROT_ALL, place) == UC_ERR_OK;
+        mapped = mapped && unicorn->mem_map_ptr(pe->core, pe->memory_bases[i], pe->memory_bytes[i], UC_PROT_ALL, place) ==
+                               UC_ERR_OK;
         place += bytes;
     }
     return mapped;

@@ -116,7 +116,7 @@ struct pe {
     uint64_t instructions;
     struct block **blocks; /* of the image */
     struct block *block;   /* that runs */
-    uint32_t block_places, code_base, memory_bases[MOST_MEMORIES];
+    uint32_t block_places, code_base, memory_bases[MOST_MEMORIES], memory_bytes[MOST_MEMORIES];
     uint32_t refill_cycles;
     struct cache *fetches; /* what is known of the lines of code that were read; 0: code has no waits */
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */

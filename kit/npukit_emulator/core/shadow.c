@@ -92,7 +92,7 @@ bool shadow_watch(struct pe *pe)
     const struct figures *figures = &pe->mesh->figures;
     bool watched = true;
     for (uint32_t i = 0; i < figures->memory_count && pe->written != NULL; i++) {
-        watched = watched && watch_memory(pe, pe->memory_bases[i], figures->memories[i].bytes);
+        watched = watched && watch_memory(pe, pe->memory_bases[i], pe->memory_bytes[i]);
     }
     return watched;
 }

@@ -95,7 +95,7 @@ def _fitted(
         orders = Orders(sum(program.commands.values()) + pieces, descriptors)
     code += CODE_OF_STATES if program.kept else 0
     constants = aligned(sum(program.constants.values()) + orders.bytes)
-    memory = memory_use(board, constants, control_bytes(layers) + activations, code, stack)
+    memory = memory_use(board.seen_by(pe.pe), constants, control_bytes(layers) + activations, code, stack)
     return replace(pe, role=role, memory=memory, orders=orders)
 
 

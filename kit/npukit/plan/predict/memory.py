@@ -336,8 +336,8 @@ def regions_of(board: Board, use: MemoryUse) -> tuple[RegionUse, ...]:
 
 def fullest_regions(board: Board, plan: Plan) -> tuple[RegionUse, ...]:
     """Each memory of a PE, as the PE has it that uses most of it."""
-    each = zip(*(regions_of(board, pe.memory) for pe in plan.pes), strict=True)
-    return tuple(max(regions, key=lambda region: region.used) for regions in each)
+    each = zip(*(regions_of(board.seen_by(pe.pe), pe.memory) for pe in plan.pes), strict=True)
+    return tuple(max(regions, key=lambda region: region.used / region.size) for regions in each)
 
 
 def crowded_region(board: Board, use: MemoryUse) -> RegionUse:
@@ -352,7 +352,7 @@ def shortfall(board: Board, use: MemoryUse) -> int:
 
 def missing_bytes(board: Board, plan: Plan) -> int:
     """The bytes by which the fullest memory of any PE is too small."""
-    return max(shortfall(board, pe.memory) for pe in plan.pes)
+    return max(shortfall(board.seen_by(pe.pe), pe.memory) for pe in plan.pes)
 
 
 def _free(board: Board, parts: dict[str, int], kind: str) -> int:

@@ -118,7 +118,7 @@ def with_kernel_code(net: Net, board: Board, plan: Plan, kernels: CoreKernels) -
 
 def _with_code_on(net: Net, board: Board, pe: PePlan, kernels: CoreKernels) -> PePlan:
     code = code_on_pe(kernels, net, [(step.op, step.output.box) for step in pe.computes()])
-    return replace(pe, memory=with_code(board, pe.memory, code))
+    return replace(pe, memory=with_code(board.seen_by(pe.pe), pe.memory, code))
 
 
 def _best_so_far(problem: Problem, plan: Plan, cycles: int) -> str:

@@ -177,11 +177,12 @@ def lacking_bytes(problem: Problem, assignment: Assignment) -> int:
     alone = {op.output: dict[int, int]() for op in graph.ops}
     tensors = most_at_once(graph, regions, aliases(graph, problem.engines), range(len(graph.ops)), (), alone)
     constants = _Held(problem, assignment, 0).resident(())
-    uses = (
-        memory_use(problem.board, constants[pe], tensors[pe], WORKER_BYTES, WORKER_STACK_BYTES)
-        for pe in tensors | constants
-    )
-    return max(shortfall(problem.board, use) for use in uses)
+    boards = {pe: problem.board.seen_by(pe) for pe in tensors | constants}
+    uses = {
+        pe: memory_use(board, constants[pe], tensors[pe], WORKER_BYTES, WORKER_STACK_BYTES)
+        for pe, board in boards.items()
+    }
+    return max(shortfall(boards[pe], use) for pe, use in uses.items())
 
 
 class _Held:

@@ -144,7 +144,8 @@ def pes_of_chips(board: Board, chips: int) -> int:
 def pes_to_use(board: Board, most: int | None, engines: Collection[str] = ()) -> list[int]:
     """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip.
 
-    Where PEs differ, those that carry more of the engines come first, and kinds of which none carries more take turns.
+    Where PEs differ, those that carry more of the engines come first, of those the ones with more memory, and kinds of
+    which none carries more take turns.
     """
     order, chip = _best_equipped_first(board, engines), board.mesh.pes.count
     return order[:most] if most else [pe for pe in order if pe // chip == board.root_pe // chip]
@@ -156,9 +157,9 @@ def _best_equipped_first(board: Board, engines: Collection[str]) -> list[int]:
     kinds = set(lacking.values())
     better_ones = {kind: sum(other < kind for other in kinds) for kind in kinds}
     before: Counter[frozenset[str]] = Counter()
-    keys: dict[int, tuple[int, int]] = {}
+    keys: dict[int, tuple[int, int, int]] = {}
     for pe, kind in lacking.items():
-        keys[pe] = better_ones[kind], before[kind]
+        keys[pe] = better_ones[kind], -(board.memory_bytes_of(pe) or board.memory[0].size), before[kind]
         before[kind] += 1
     return [root, *sorted(others, key=lambda pe: keys[pe])]
 
