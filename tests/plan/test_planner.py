@@ -188,9 +188,9 @@ def test_what_integers_instead_of_float_would_save_is_told() -> None:
 
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
-    """The root has no room for the output."""
+    """A tensor takes nearly all that the PEs have for tensors."""
     b = Builder("large")
-    net = b.net(b.conv(b.input(1, 256, 256, 4), 4, 1))
+    net = b.net(b.conv(b.conv(b.input(1, 256, 256, 4), 24, 3), 4, 3))
     with pytest.raises(DoesNotFit) as refused:
         plan_network(net, BOARD, engines(BOARD), max_pes=2)
     assert any("still missing" in remedy for remedy in refused.value.tries)
@@ -226,6 +226,22 @@ def test_where_the_core_s_ops_are_too_large_the_remedies_are_more_pes_and_the_ac
     first = [remedy.split(":")[0] for remedy in refused.value.tries]
     assert first[0] == "more PEs"
     assert "without --engine cpu" in first
+
+
+def test_more_pes_that_have_too_few_flags_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.does_not_fit.more_pes", no_flags)
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(wide(128))
+    assert "more PEs do not help: all flags count other things" in refused.value.tries
+
+
+def test_where_frames_have_too_few_flags_another_plan_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.search.objectives.planned", no_flags)
+    assert plan_network(tiny(), BOARD, engines(BOARD), max_pes=4).pes
+
+
+def no_flags(*_: object) -> Plan:
+    raise DoesNotFit("all flags count other things")
 
 
 def test_streaming_is_told_with_what_it_leaves_missing() -> None:

@@ -158,7 +158,11 @@ def _more_pes(problem: Problem, plan: Plan) -> Iterator[str]:
     if stuck:
         yield f"more PEs would not help: {stuck}"
     elif len(without_limit.order) > len(problem.order):
-        larger = more_pes(without_limit, len(plan.pes))
+        try:
+            larger = more_pes(without_limit, len(plan.pes))
+        except DoesNotFit as fault:
+            yield f"more PEs do not help: {fault.message}"
+            return
         if len(larger.pes) > len(plan.pes):
             yield f"more PEs: --pes {len(larger.pes)}: {_effect(problem.board, larger)}"
         elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):

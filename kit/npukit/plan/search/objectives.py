@@ -12,6 +12,7 @@ from functools import cache, partial
 from math import inf
 
 from npukit.dump import lost
+from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.batch.weight_streaming import frames_with_streams
 from npukit.plan.ir.assignment import Assignment
@@ -50,7 +51,12 @@ def fastest_plan(problem: Problem) -> Plan:
     scheduled = scheduled_plan(problem) if problem.board.noc and len(problem.order) > 1 else None
     if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
-    best = _best_layouts(problem)
+    try:
+        best = _best_layouts(problem)
+    except DoesNotFit:
+        if scheduled is None or missing_bytes(problem.board, scheduled):
+            raise
+        return scheduled
     if scheduled is None or (not missing_bytes(problem.board, best) and latency(best) * ALIKE <= latency(scheduled)):
         return best
     _lost(problem, best, scheduled)
@@ -63,20 +69,29 @@ def _best_layouts(problem: Problem) -> Plan:
     if wide and root_lacks_room(problem) and (plan := WideFrame(problem).best()):
         return plan
     search = _search(problem)
-    found = _resident_frame(problem, search, {})
-    plan = found.plan
-    if not missing_bytes(problem.board, plan):
+    try:
+        found = _resident_frame(problem, search, {})
+    except DoesNotFit:
+        if (streamed := _from_dram(problem, search)) is None:
+            raise
+        return streamed
+    if not missing_bytes(problem.board, found.plan):
         return _walked(_faster_on_fewer(found)).plan
+    return _from_dram(problem, search) or found.plan
+
+
+def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
+    """The fastest frame that is found with constants, and perhaps inputs, in DRAM; on many PEs what comes closest."""
     if problem.board.noc is None:
-        return plan
-    if wide:
-        return (None if root_lacks_room(problem) else WideFrame(problem).best()) or plan
+        return None
+    if len(problem.order) > SMALL_MESH:
+        return None if root_lacks_room(problem) else WideFrame(problem).best()
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL
         frugal = LatencySearch(problem, effort_on(problem.order), room=room)
         streamed = _streamed(problem, frugal)
-    return streamed or plan
+    return streamed
 
 
 @dataclass(frozen=True)
@@ -149,7 +164,7 @@ def smallest_plan(problem: Problem) -> Plan:
     counts = _counts(problem, len(problem.order))
     searches = (_search(problem.on(problem.order[:count])) for count in counts)
     plan = _first_that_fits(problem, (_resident(problem, search) for search in searches))
-    if missing_bytes(problem.board, plan):
+    if plan is None or missing_bytes(problem.board, plan):
         plan = fastest_plan(problem)
     return replace(plan, objective="memory")
 
@@ -197,15 +212,22 @@ def _distinct(search: LatencySearch, prices: Sequence[float]) -> Iterator[Assign
 
 
 def _resident_frame(problem: Problem, search: LatencySearch, pins: Assignment) -> _Frame:
-    """The same frame, with some ops where they are pinned, and how it was found."""
-    prices: list[float] = []
+    """The same frame, with some ops where they are pinned, and how it was found. DoesNotFit if none can be emitted."""
+    prices, faults = list[float](), list[DoesNotFit]()
 
     def plans() -> Iterator[Plan]:
         for price, assignment in _worth_emitting(problem, search, pins):
+            try:
+                plan = planned(problem, assignment)
+            except DoesNotFit as fault:
+                faults.append(fault)
+                continue
             prices.append(price)
-            yield planned(problem, assignment)
+            yield plan
 
     plan = _first_that_fits(problem, plans())
+    if plan is None:
+        raise faults[0]
     return _Frame(plan, problem, search, prices[-1], pins)
 
 
@@ -238,12 +260,12 @@ def _counts(problem: Problem, most: int) -> list[int]:
     return [*(count for count in counts if count >= least), most]
 
 
-def _first_that_fits(problem: Problem, plans: Iterator[Plan]) -> Plan:
+def _first_that_fits(problem: Problem, plans: Iterator[Plan]) -> Plan | None:
+    """The first of these plans that fits, else the one that lacks least; None if there are none."""
     closest: Plan | None = None
     for plan in tried(problem, plans):
         if closest is None or missing_bytes(problem.board, plan) < missing_bytes(problem.board, closest):
             closest = plan
         if not missing_bytes(problem.board, plan):
             break
-    assert closest is not None
     return closest
