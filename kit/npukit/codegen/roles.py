@@ -115,7 +115,8 @@ def roles_of(
     for program in programs:
         alike.setdefault((memory_end(program), _code(program)), []).append(program)
     groups = [group for same in alike.values() for group in _groups_that_fit(same, room)]
-    return [_role(group) for group in sorted(groups, key=lambda group: programs.index(group[0]))]
+    places = {id(program): place for place, program in enumerate(programs)}
+    return [_role(group) for group in sorted(groups, key=lambda group: places[id(group[0])])]
 
 
 def alone(program: Program) -> Role:

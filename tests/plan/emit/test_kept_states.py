@@ -10,7 +10,7 @@ import pytest
 
 from net.small_nets import remembering_net
 from npukit.accel.engines import plugins_of, with_core
-from npukit.board.board import load_board
+from npukit.board.board import Grid, load_board
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
@@ -65,6 +65,18 @@ def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
     for turn in range(3):
         check(net, plan, turn)
+
+
+def test_on_several_chips_one_pe_of_each_starts_the_others_of_it() -> None:
+    """So the root of a board of thousands of PEs has no list of all."""
+    chips, pes = Grid(columns=2, rows=1), Grid(columns=2, rows=1)
+    board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"chips": chips, "pes": pes})})
+    graph = Graph(NET)
+    plan = emit_plan(Problem(graph, board, ENGINES, max_pes=4), drawn(graph, 4), "latency")
+    told = {m.source_pe: {each.pe for each in m.landings} for m in plan.messages if m.source.buffer == "go"}
+    assert told == {0: {1, 2}, 2: {3}}
+    for turn in range(3):
+        check(NET, plan, turn)
 
 
 def test_a_state_lies_where_it_was_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ from npukit.plan.ir.assignment import Assignment, fault_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import with_code
-from npukit.plan.search.list_schedule import ROOMS, ListSchedule, scheduled_plan, states_early
+from npukit.plan.search.list_schedule import ROOMS, TENSORS, ListSchedule, scheduled_plan, states_early
 from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -86,6 +87,53 @@ def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int
 
 def test_what_has_no_room_is_not_placed() -> None:
     assert ListSchedule(problem_of(chain(10), two_chips()), 1 << 10).assignment() is None
+
+
+def rows(count: int, width: int, layers: int) -> Problem:
+    """Layers of so many rows, each with the square of the width in bytes of weights."""
+    b = Builder("rows")
+    x = b.input(count, width)
+    for _ in range(layers):
+        x = b.dense(x, width)
+    return problem_of(b.net(x), two_chips())
+
+
+def held(problem: Problem, assignment: Assignment) -> Counter[int]:
+    """Bytes of constants by PE."""
+    found: Counter[int] = Counter()
+    for op in problem.graph.ops:
+        for tile in assignment[op.name]:
+            found[tile.pe] += problem.cost(op, tile.box).constant_bytes
+    return found
+
+
+def test_rows_on_pes_of_their_own_hold_weights_again_while_these_cost_nothing() -> None:
+    problem = rows(768, 64, 3)
+    free, dear = (ListSchedule(problem, 1 << 16, price).assignment() for price in (0.0, 10.0))
+    assert free is not None
+    assert dear is not None
+    assert held(problem, dear).total() < held(problem, free).total() / 2
+
+
+def test_pes_that_hold_weights_have_room_for_the_operands_of_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten layers of 64 KB: two chips of six PEs have room, but for PEs that hold weights up to their room and read all
+    rows, 32 KB, as they do if nothing is left for these."""
+    problem = rows(128, 256, 10)
+    memory = problem.board.memory_for("activations").size
+    room = 3 * memory // 4
+    assert most_with_operands(problem, assigned(problem, room)) <= room + TENSORS * memory
+    monkeypatch.setattr("npukit.plan.search.list_schedule.TENSORS", 1)
+    assert most_with_operands(problem, assigned(problem, room)) > room + TENSORS * memory
+
+
+def most_with_operands(problem: Problem, assignment: Assignment) -> int:
+    """The bytes of constants, and of what the largest tile reads and writes, on the PE that has most."""
+    graph, operands = problem.graph, Counter[int]()
+    for op in graph.ops:
+        for tile in assignment[op.name]:
+            size = tile.box.elements + sum(box.elements for _, box in graph.needs_of(op, tile.box))
+            operands[tile.pe] = max(operands[tile.pe], size)
+    return max((held(problem, assignment) + operands).values())
 
 
 def test_a_frame_on_two_chips_is_exact() -> None:

@@ -54,6 +54,7 @@ class Emitter:
         sent leaves, and holds that until later messages tell that it has arrived.
         """
         self._patient, self.problem = patient, problem
+        self._pes_of_a_chip = problem.board.mesh.pes.count
         self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
         self.regions = regions
         every = assignments.values()
@@ -76,13 +77,22 @@ class Emitter:
             self.send(frame, op.output)
 
     def go(self) -> None:
-        """The root starts all PEs."""
+        """The root starts the PEs of its chip and one of each other chip, which starts those of its own."""
         root, *others = self.traffic.programs
+        chips: dict[int, list[int]] = {root // self._pes_of_a_chip: []}
+        for pe in others:
+            chips.setdefault(pe // self._pes_of_a_chip, []).append(pe)
+        near, *far = chips.values()
+        self._start(root, [*near, *(first for first, *_ in far)])
+        for first, *rest in far:
+            self._start(first, rest)
+
+    def _start(self, pe: int, others: Sequence[int]) -> None:
         go = Block("go", SIGNAL)
         if others:
-            self.traffic.send([signal(root, go, others)])
-        for pe in others:
-            self.traffic.wait_for(pe, go)
+            self.traffic.send([signal(pe, go, others)])
+        for other in others:
+            self.traffic.wait_for(other, go)
 
     def bring_inputs(self, frame: int) -> None:
         """Send inputs and states from where they lie; from DRAM each PE fetches its own inputs."""

@@ -35,8 +35,11 @@ from npukit.plan.tensors.routes import borders_on, to_go
 SPLITS = 2
 """Splits tried of each number of tiles."""
 
-ROOMS = (3 / 4, 5 / 8, 1 / 2)
+ROOMS = (3 / 4, 5 / 8, 1 / 2, 3 / 8)
 """Parts of a PE's memory that constants and states may take, tried."""
+
+TENSORS = 1 / 8
+"""The part of a PE's memory by which constants, states and the largest operands of a tile may be more than that."""
 
 PRICES = (0.0, 1.0, 10.0)
 """Cycles that a byte of constants and states on each PE costs, tried from the first on until all have room: rows of a
@@ -73,6 +76,8 @@ class _Choice:
     split: Split
     made: _Made
     cost: Cost
+    operands: int
+    """The most bytes that a tile reads and writes."""
     merit: float
 
 
@@ -86,6 +91,9 @@ class ListSchedule:
         count = len(problem.order)
         self._free, self._held = np.zeros(count), np.zeros(count)
         self._held[0] = ROOT * room
+        self._operands = np.zeros(count)
+        self._operands[0] = sum(self._graph.net.tensor(name).bytes for name in self._graph.net.inputs)
+        self._most = room + TENSORS * problem.board.memory_for("activations").size
         self._made: dict[str, _Made] = {}
         self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
         self._costs: dict[Hashable, Cost] = {}
@@ -128,6 +136,7 @@ class ListSchedule:
         self._last = choice.made
         self._free[choice.made.places] = choice.made.done
         self._held[choice.made.places] += self._bytes(op, choice.made.boxes, choice.cost)
+        self._operands[choice.made.places] = np.maximum(self._operands[choice.made.places], choice.operands)
         self._note(op, choice.made)
 
     def _note(self, op: Op, made: _Made) -> None:
@@ -145,21 +154,26 @@ class ListSchedule:
             boxes, cost = self._tiles(op, split), self._cost(op, split)
             needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._made]
             size = self._bytes(op, boxes, cost)
-            roomy = self._carrying(op.engine) & (self._held + size <= self._room)
+            operands = self._bytes_of([*needs, (op.output, boxes)])
+            room = np.minimum(self._room, self._most - np.maximum(self._operands, operands))
+            roomy = self._carrying(op.engine) & (self._held + size <= room)
             for places in self._placements(needs, len(boxes), roomy):
-                yield self._choice(split, boxes, needs, places, cost, size)
+                yield self._choice(_Choice(split, _Made(boxes, places, places), cost, operands, 0), needs, size)
 
-    def _choice(
-        self, split: Split, boxes: Boxes, needs: list[tuple[str, Boxes]], places: np.ndarray, cost: Cost, size: int
-    ) -> _Choice:
-        """The choice of some places, on each of which the op keeps bytes of that size."""
+    def _bytes_of(self, parts: list[tuple[str, Boxes]]) -> int:
+        """The most bytes of a tile in its boxes of these tensors."""
+        return int(max(sum(volumes(boxes) * self._graph.element_bytes(name) for name, boxes in parts)))
+
+    def _choice(self, choice: _Choice, needs: list[tuple[str, Boxes]], size: int) -> _Choice:
+        """The choice with its times and its merit; on each place the op keeps bytes of that size."""
+        boxes, places = choice.made.boxes, choice.made.places
         ready, load = self._free[places], 0.0
         for home, needed in needs:
             arrived, sent = self._way.arrival(self._made[home], needed, places, self._graph.element_bytes(home))
             ready, load = np.maximum(ready, arrived), load + sent
-        done = ready + cost.cycles + CHAIN_CYCLES
+        done = ready + choice.cost.cycles + CHAIN_CYCLES
         merit = float(done.max()) + (PIECE + self._price * size) * len(boxes) + LOAD * load
-        return _Choice(split, _Made(boxes, places, done), cost, merit)
+        return replace(choice, made=_Made(boxes, places, done), merit=merit)
 
     def _splits(self, op: Op) -> Iterator[Split]:
         """The cheapest splits of each number of tiles."""
