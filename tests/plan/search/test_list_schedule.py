@@ -89,51 +89,44 @@ def test_what_has_no_room_is_not_placed() -> None:
     assert ListSchedule(problem_of(chain(10), two_chips()), 1 << 10).assignment() is None
 
 
-def rows(count: int, width: int, layers: int) -> Problem:
-    """Layers of so many rows, each with the square of the width in bytes of weights."""
+def rows() -> Problem:
+    """Ten layers of 128 rows, each with 64 KB of weights."""
     b = Builder("rows")
-    x = b.input(count, width)
-    for _ in range(layers):
-        x = b.dense(x, width)
+    x = b.input(128, 256)
+    for _ in range(10):
+        x = b.dense(x, 256)
     return problem_of(b.net(x), two_chips())
 
 
-def held(problem: Problem, assignment: Assignment) -> Counter[int]:
-    """Bytes of constants by PE."""
-    found: Counter[int] = Counter()
-    for op in problem.graph.ops:
-        for tile in assignment[op.name]:
-            found[tile.pe] += problem.cost(op, tile.box).constant_bytes
-    return found
+ROOM = 96 << 10
 
 
-def test_rows_on_pes_of_their_own_hold_weights_again_while_these_cost_nothing() -> None:
-    problem = rows(768, 64, 3)
-    free, dear = (ListSchedule(problem, 1 << 16, price).assignment() for price in (0.0, 10.0))
-    assert free is not None
-    assert dear is not None
-    assert held(problem, dear).total() < held(problem, free).total() / 2
+def test_what_has_no_room_while_weights_cost_nothing_has_it_at_a_price() -> None:
+    """Rows on PEs of their own are fast, and hold the weights again."""
+    assert ListSchedule(rows(), ROOM).assignment() is None
+    assert ListSchedule(rows(), ROOM, price=10).assignment() is not None
 
 
 def test_pes_that_hold_weights_have_room_for_the_operands_of_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten layers of 64 KB: two chips of six PEs have room, but for PEs that hold weights up to their room and read all
-    rows, 32 KB, as they do if nothing is left for these."""
-    problem = rows(128, 256, 10)
-    memory = problem.board.memory_for("activations").size
-    room = 3 * memory // 4
-    assert most_with_operands(problem, assigned(problem, room)) <= room + TENSORS * memory
+    """If nothing is left for these, PEs that hold weights up to their room read 32 KB of rows, too."""
+    problem = rows()
+    most = ROOM + TENSORS * problem.board.memory_for("activations").size
+    assert most_with_operands(problem) <= most
     monkeypatch.setattr("npukit.plan.search.list_schedule.TENSORS", 1)
-    assert most_with_operands(problem, assigned(problem, room)) > room + TENSORS * memory
+    assert most_with_operands(problem) > most
 
 
-def most_with_operands(problem: Problem, assignment: Assignment) -> int:
+def most_with_operands(problem: Problem) -> int:
     """The bytes of constants, and of what the largest tile reads and writes, on the PE that has most."""
-    graph, operands = problem.graph, Counter[int]()
+    assignment, graph = ListSchedule(problem, ROOM, price=10).assignment(), problem.graph
+    assert assignment is not None
+    held, operands = Counter[int](), Counter[int]()
     for op in graph.ops:
         for tile in assignment[op.name]:
+            held[tile.pe] += problem.cost(op, tile.box).constant_bytes
             size = tile.box.elements + sum(box.elements for _, box in graph.needs_of(op, tile.box))
             operands[tile.pe] = max(operands[tile.pe], size)
-    return max((held(problem, assignment) + operands).values())
+    return max((held + operands).values())
 
 
 def test_a_frame_on_two_chips_is_exact() -> None:

@@ -177,9 +177,10 @@ class ListSchedule:
 
     def _splits(self, op: Op) -> Iterator[Split]:
         """The cheapest splits of each number of tiles."""
-        by_count: dict[int, list[tuple[int, Split]]] = {}
+        by_count: dict[int, list[tuple[float, Split]]] = {}
         for split in self._possible(op):
-            by_count.setdefault(prod(split), []).append((self._cost(op, split).cycles, split))
+            cost, tiles = self._cost(op, split), prod(split)
+            by_count.setdefault(tiles, []).append((cost.cycles + self._price * tiles * cost.constant_bytes, split))
         for ranked in by_count.values():
             yield from (split for _, split in sorted(ranked)[:SPLITS])
 
