@@ -7,7 +7,7 @@ import pytest
 
 from npukit.plan.emit.vector_clocks import Clocks, Known
 
-PES = (7, 3, 12, 40, 41, 5)
+PES: tuple[int, ...] = (7, 3, 12, 40, 41, 5)
 
 
 class OneByOne:

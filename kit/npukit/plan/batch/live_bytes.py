@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from npukit.board.noc import DRAM
 from npukit.plan.emit.regions import Region, Regions
@@ -31,13 +33,9 @@ def most_held(
     `between` ops that take turns one band at a time is there. While ops from `fetched_from` on are computed as many
     inputs again, the next frames', have a place. Tiles alias operands where they can.
     """
-    most: Counter[int] = Counter()
-    for (moment, _), size in _held(graph, frames, aliases, not late, between, fetched_from, late=late).items():
-        most[moment] = max(most[moment], size)
-    return [
-        max(most[moment] for moment in range(2 * (index - prefetch_distance), 2 * index + 1))
-        for index in range(len(graph.ops))
-    ]
+    held = _held(graph, frames, aliases, not late, between, fetched_from, late=late)
+    most = np.max([np.zeros(2 * len(graph.ops), np.int64), *held.values()], axis=0)
+    return [int(most[max(2 * (index - prefetch_distance), 0) : 2 * index + 1].max()) for index in range(len(graph.ops))]
 
 
 def most_at_once(
@@ -55,12 +53,11 @@ def most_at_once(
     """
     held = _held(graph, [frame], aliases, between=between, late=False)
     for index, op in enumerate(graph.ops):
-        held.update({(2 * index, pe): size for pe, size in beside[op.output].items()})
-    most: Counter[int] = Counter()
-    for (moment, pe), size in held.items():
-        if moment % 2 or moment // 2 not in in_place:
-            most[pe] = max(most[pe], size)
-    return most
+        for pe, size in beside[op.output].items():
+            held[pe][2 * index] += size
+    counts = np.ones(2 * len(graph.ops), bool)
+    counts[[2 * index for index in in_place]] = False
+    return Counter({pe: int(sizes[counts].max(initial=0)) for pe, sizes in held.items()})
 
 
 def _held(
@@ -72,23 +69,23 @@ def _held(
     fetched_from: int | None = None,
     *,
     late: bool,
-) -> Counter[tuple[int, int]]:
-    """The bytes held by moment and PE. What is sent keeps its place for so many moments after that."""
-    held: Counter[tuple[int, int]] = Counter()
+) -> defaultdict[int, np.ndarray]:
+    """The bytes held by PE at each moment. What is sent keeps its place for so many moments after that."""
+    held = defaultdict[int, np.ndarray](lambda: np.zeros(2 * len(graph.ops), np.int64))
     makers = {op.output: index for index, op in enumerate(graph.ops)}
     for regions in frames:
         for tensor, by_pe in regions.items():
             made = makers.get(tensor, BEFORE)
             operands = aliases[graph.ops[made].name] if made >= 0 else ()
-            again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else ()
+            again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else range(0)
             held_regions = [region for of_pe in by_pe.values() for region in of_pe if region.needs]
             leaves = max((_sent(region, made, late=late) for region in held_regions), default=0)
             for region in _regions(by_pe, at_once=tensor in between):
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
                 moments = _moments(region, made, len(graph.ops), leaves, after_sent, late=late)
                 lies_on = any(_lies_on(region, made, regions[name].get(region.pe, ())) for name in operands)
-                for moment in (*moments[lies_on:], *again):
-                    held[moment, region.pe] += size
+                for span in (moments[lies_on:], again):
+                    held[region.pe][span.start : span.stop] += size
     return held
 
 
