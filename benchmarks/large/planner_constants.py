@@ -46,25 +46,23 @@ SEARCHES: Mapping[str, Search] = {
         "throughput",
         "pe-mesh-152",
         {
-            "batch.schedule.FETCH_PARTS": (4, 16),
+            "batch.schedule.FETCH_PARTS": (1, 4, 16),
             "batch.channel_bands.CROWDED": (0.35, 0.7),
-            "batch.schedule.DEFERRED": (2, 8),
+            "batch.schedule.DEFERRED": (2, 8, inf),
             "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),
             "batch.weight_tiles.MOST_WEIGHT_TILE_BYTES": (16 << 10, 64 << 10),
             "batch_search.data_parallel.PRICE": (0.0, 0.03, 0.12),
-            "batch_search.data_parallel.COMPARED": (1, 4),
-            "batch_search.data_parallel.ROOMS": ((None,), (None, 1 / 2)),
             "batch_search.data_parallel.HEAVY_MOVES": (1.0, 6.0),
             "batch_search.data_parallel.OTHER_WAYS": ((),),
             "batch_search.data_parallel.WORSE": (1, 16),
             "batch_search.data_parallel.FORESEEN": (0.0, 0.05),
+            "predict.memory.PACKINGS": (0,),
             "batch_search.group_trials.WELL_USED": (0.85, 0.97),
             "batch_search.group_trials.MOST_MICRO_BATCHES": (1, 2, 8),
             "batch_search.group_trials.NEARLY_FITS": (0, 24 << 10),
             "batch_search.group_trials.SECOND_MICRO_BATCH": (0, 24 << 10),
             "batch_search.group_trials.EACH_MICRO_BATCH": (0.1, 1.0),
             "batch.weight_tiles.MOST_LISTED": (48 << 10, 112 << 10),
-            "search.splits.SMALL_WEIGHT_TILE": (4 << 10, 16 << 10),
         },
     ),
     "small-batches": Search(
@@ -162,11 +160,11 @@ def planned(nets: Sequence[Prepared], board: Board, options: Options) -> Planned
 
 @contextmanager
 def constant(name: str, value: Any) -> Iterator[None]:
-    """A constant of the planner with another value, in its module and all that have it from there."""
-    module, _, key = f"npukit.plan.{name}".rpartition(".")
+    """A constant with another value, in its module and all that have it from there."""
+    module, _, key = f"npukit.{name}".rpartition(".")
     old = getattr(sys.modules[module], key)
     holders = [each for each in list(sys.modules.values()) if getattr(each, "__dict__", {}).get(key) is old]
-    patches = [mock.patch.object(each, key, value) for each in holders if each.__name__.startswith("npukit.plan.")]
+    patches = [mock.patch.object(each, key, value) for each in holders if each.__name__.startswith("npukit.")]
     for patch in patches:
         patch.start()
     try:
@@ -195,7 +193,7 @@ def main() -> None:
         print("|---|---|" + "--:|" * (len(nets) + 1))
         for name in given.constants or search.tuned:
             for value in search.tuned[name]:
-                with constant(name, value):
+                with constant(f"plan.{name}", value):
                     found = planned(nets, board, options)
                 print(row(name, value, usual, found), flush=True)
 

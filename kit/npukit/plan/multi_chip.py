@@ -17,6 +17,7 @@ from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.routes import Routes
 
 _SIGNAL_FLITS = 1
+"""Flits of a message that only counts a flag."""
 
 
 def chips_alike(board: Board) -> tuple[int, ...]:

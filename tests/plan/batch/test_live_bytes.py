@@ -71,9 +71,7 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     graph = Graph(assign_engines(b.net(b.conv(b.add(b.conv(b.conv(x, 64), 256), x), 64)), engines))
     room = 60 << 10
     order = range(1, 9)
-    search = LatencySearch(
-        Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, weight_tiles=2, weight_tile_size=4096
-    )
+    search = LatencySearch(Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, weight_tile_size=4096)
     regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, low_memory=True))
     (output,) = graph.outputs
     regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds it whole in any case

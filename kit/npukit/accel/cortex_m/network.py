@@ -18,13 +18,24 @@ from npukit.net.cost import macs as macs_of
 from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
 
 INPUT = -1
-_KEPT = 32
+"""The place of the network's input among nodes."""
+
 _MACS_PER_BYTE_WORTH = 350_000
-_MEMORY_BYTE_WORTH = 4
+"""The products of a network for which a byte of code must save one instruction and one cycle a frame. With 100,000 the
+MLPerf Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB
+more (`benchmarks/core/kernel_constants.py`)."""
+
+_MEMORY_BYTE_WORTH, _CYCLES_WORTH_A_BYTE = 4, 1000
+"""Times as much that a byte must save for the objective `memory`, and the instructions and cycles worth a byte then."""
+
 _NO_KERNEL_COST = 1e12
-"""more than any kernel's: a layer goes without only where nothing applies"""
-_CYCLES_WORTH_A_BYTE = 1000
+"""A cost above any kernel's: a layer goes without only where nothing applies."""
+
 _WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
+"""The part of the SRAM that other layouts may take at most, and the part of time and flash, to be taken for it. Without
+them keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and 1.1 decide
+nothing (`benchmarks/core/kernel_constants.py`)."""
+
 AS_USUAL: Mapping[int, float] = {}
 
 
@@ -119,7 +130,6 @@ class _Partial:
     """The best known calls of the first nodes that leave the live tensors in certain layouts."""
 
     cost: float
-    flash: int
     live_bytes: int
     routines: frozenset[str]
     before: _Partial | None
@@ -197,11 +207,11 @@ class _Search:
             for index, worth in enumerate(_byte_worth(nodes))
         ]
         self.input_layout = Layout(Order.PIXELS, next(node.shape for node in nodes if INPUT in node.inputs))
-        self.start = _Partial(0.0, 0, 0, frozenset(), None, (), (INPUT, self.input_layout))
+        self.start = _Partial(0.0, 0, frozenset(), None, (), (INPUT, self.input_layout))
 
     def best(self) -> _Partial:
         """The choice for all nodes that costs least."""
-        partials = {((INPUT, self.input_layout),): [self.start]}
+        partials = {((INPUT, self.input_layout),): self.start}
         for index, node in enumerate(self._nodes):
             partials = self._extended(index, partials)
             if not partials:
@@ -209,23 +219,23 @@ class _Search:
                     f"{node.name} does not fit {self._sram} bytes of SRAM",
                     tries=["--objective memory", "a board with more memory"],
                 )
-        return min((partial for kept in partials.values() for partial in kept), key=lambda each: each.cost)
+        return min(partials.values(), key=lambda each: each.cost)
 
-    def _extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
-        """All states after one more node, the best partial choices of each."""
-        result: dict[State, list[_Partial]] = {}
-        for state, kept in partials.items():
+    def _extended(self, index: int, partials: Mapping[State, _Partial]) -> dict[State, _Partial]:
+        """All states after one more node, the cheapest partial choice of each."""
+        result: dict[State, _Partial] = {}
+        for state, before in partials.items():
             for target in self._candidates(index):
-                self._extend(index, dict(state), kept, target, result)
-        return {state: _best(found) for state, found in result.items()}
+                self._extend(index, dict(state), before, target, result)
+        return result
 
     def _extend(
         self,
         index: int,
         layouts: dict[int, Layout],
-        kept: list[_Partial],
+        before: _Partial,
         target: Layout,
-        result: dict[State, list[_Partial]],
+        result: dict[State, _Partial],
     ) -> None:
         sources = tuple(layouts[i] for i in self._nodes[index].inputs)
         alive = sum(layout.bytes for layout in layouts.values()) + target.bytes
@@ -236,8 +246,9 @@ class _Search:
             needed += max((call.kernel.scratch_bytes for call in calls if call.kernel), default=0)
             if self._sram is not None and needed > self._sram:
                 continue
-            added = (self._with(partial, calls, needed, index, target) for partial in kept)
-            result.setdefault(state, []).extend(added)
+            partial = self._with(before, calls, needed, index, target)
+            if state not in result or partial.cost < result[state].cost:
+                result[state] = partial
 
     def _saved(self, index: int, call: KernelCall, target: Layout) -> int:
         """Bytes the output shares with an input that is not read afterwards."""
@@ -248,7 +259,7 @@ class _Search:
         return max((min(size, target.bytes) for size in over), default=0)
 
     def _with(self, before: _Partial, calls: tuple[KernelCall, ...], live: int, index: int, target: Layout) -> _Partial:
-        cost, flash, routines = before.cost, before.flash, before.routines
+        cost, routines = before.cost, before.routines
         for call in calls:
             added = 0
             if call.kernel is not None:
@@ -256,8 +267,7 @@ class _Search:
                 added += 0 if call.kernel.routine.name in routines else call.kernel.routine.bytes
                 routines = routines if call.kernel.routine.name in routines else routines | {call.kernel.routine.name}
             cost += self._cost(call, added)
-            flash += added
-        return _Partial(cost, flash, max(before.live_bytes, live), routines, before, calls, (index, target))
+        return _Partial(cost, max(before.live_bytes, live), routines, before, calls, (index, target))
 
     def _cost(self, call: KernelCall, flash: int) -> float:
         """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
@@ -333,12 +343,3 @@ def _hull(paddings: Sequence[Padding]) -> Padding:
         return NO_PADDING
     top, left, bottom, right = (max(side) for side in zip(*paddings, strict=True))
     return top, left, bottom, right
-
-
-def _best(partials: list[_Partial]) -> list[_Partial]:
-    """The cheapest, and those that cost more but take less flash."""
-    kept: list[_Partial] = []
-    for partial in sorted(partials, key=lambda p: (p.cost, p.flash)):
-        if not kept or partial.flash < kept[-1].flash:
-            kept.append(partial)
-    return kept[:_KEPT]

@@ -29,6 +29,7 @@ from npukit.plan.search.tuned_choices import BatchSpec
 from npukit.plan.tensors.problem import Problem
 
 MOST_INTERLEAVED, MOST_MICRO_BATCHES = 8, 16
+"""The most interleaved frames and micro-batches that tuning tries: a limit on what it measures, not a measured one."""
 
 
 class BatchAlternatives:

@@ -36,6 +36,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
+"""PEs of a group, tried. Those between have as many groups on 152 PEs as the next larger one, which is faster."""
 
 PRICE = 0.06
 """Cycles a byte of constants costs."""
@@ -43,16 +44,10 @@ PRICE = 0.06
 SMALL_TILES, LARGE_TILES = (StreamWeights(tile_bytes=size << 10, tiles=2) for size in (9, 17))
 """Weight tiles, those first that leave most memory."""
 
-COMPARED = 2
-"""Whole batches that are planned, if the first takes longer than one group of the second lets expect."""
-
-ROOMS = (None, 5 / 8)
-"""Parts of a PE's memory that a tile's inputs, output and weight tiles may take, tried: what is left holds more
-micro-batches."""
-
 HEAVY_MOVES = 3.0
 """Times what they are estimated to cost that moving data weighs in another search for the best sizes: while all groups
-work, what is on its way takes longer."""
+work, what is on its way takes longer. Without it MobileNetV2 on 152 PEs is 5.1 % slower (`planner_constants.py
+batches`)."""
 
 OTHER_WAYS = (replace(LARGE_TILES, room=0), replace(SMALL_TILES, room=0, prefetch_distance=2), SMALL_TILES)
 """Other weight tiles of the best groups, tried besides: larger ones, best for ResNets; tiles that come two ops before
@@ -69,7 +64,7 @@ AT_ONCE = 4
 """Groups that are tried in micro-batches before it is asked which others may still be better."""
 
 FORESEEN = 0.02
-"""Part by which a whole batch may take longer than one group of it lets expect."""
+"""Part by which groups may be expected to take longer than the best ones and are still searched for again."""
 
 
 def replicated_plan(problem: Problem) -> Plan | None:
@@ -82,7 +77,7 @@ class _Replicated:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._trials, self._budget = problem, Trials(problem), Budget(problem, MOST)
-        self._search = LatencySearch(problem, QUICK, fetched=True, weight_tiles=2)
+        self._search = LatencySearch(problem, QUICK, fetched=True)
         self._found: list[Tried] = []
 
     def best(self) -> Plan | None:
@@ -114,15 +109,15 @@ class _Replicated:
         def may_be_best(wanted: Batch) -> bool:
             return engine_cycles(self._problem, wanted) < self._least
 
-        def of_size(size: int) -> list[Tried]:
-            possible = filter(may_be_best, _of_size(self._problem, size, self._search))
-            return list(filter(None, map(self._trials.first, possible)))
+        def of_size(size: int) -> Tried | None:
+            wanted = _of_size(self._problem, size, self._search)
+            return self._trials.first(wanted) if may_be_best(wanted) else None
 
         for tried in self._each(of_size, _sizes(self._problem)):
+            worse = 0 if not self._found or (tried and tried.interval < self._least) else worse + 1
             # Which were worse than the least when they were begun depends on the clock, which are now does not.
-            better = [each for each in tried if may_be_best(each.wanted)]
-            worse = 0 if not self._found or any(each.interval < self._least for each in better) else worse + 1
-            self._found += better
+            if tried and may_be_best(tried.wanted):
+                self._found.append(tried)
             if worse == WORSE:
                 break
 
@@ -132,7 +127,7 @@ class _Replicated:
         best = [each for each in self._found if each.interval < self._least * (1 + FORESEEN)]
 
         def of_size(size: int) -> Tried | None:
-            return self._trials.first(*_of_size(self._problem, size, search, ROOMS[:1]))
+            return self._trials.first(_of_size(self._problem, size, search))
 
         sizes = sorted({_size(order, each) for each in best})
         firsts = list(filter(None, self._each(of_size, sizes)))
@@ -175,23 +170,17 @@ def _size(order: Sequence[int], tried: Tried) -> int:
 
 
 def _best_whole(problem: Problem, every: Sequence[Tried]) -> Plan | None:
-    """The best of the whole batches that may be, those first that let expect most."""
-    found: list[Plan] = []
+    """The whole batch that lets expect most, of those that fit."""
     for tried in sorted(every, key=_by_interval):
-        best = min((plan.predicted.interval_cycles for plan in found), default=None)
-        if len(found) == COMPARED or (best is not None and tried.interval >= best * (1 - FORESEEN)):
-            break
         plan = steady_batch(problem, tried.wanted, tried.settled)
         if not missing_bytes(problem.board, plan):
-            found.append(with_predictions(problem.net, problem.board, plan))
-    return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
+            return with_predictions(problem.net, problem.board, plan)
+    return None
 
 
 def closest_frame(problem: Problem) -> Plan:
     """One frame on all PEs, with whatever leaves most memory: small tiles, all constants streamed that can be."""
-    room = int(ROOMS[-1] * problem.board.memory_for("activations").size)
-    search = LatencySearch(problem, QUICK, fetched=True, room=room, weight_tiles=2)
-    assignment = search.best(PRICE)
+    assignment = LatencySearch(problem, QUICK, fetched=True).best(PRICE)
     wanted = Batch((assignment,), stream=SMALL_TILES)
     plan = most_streamed(problem, wanted) or emit_batch(problem, wanted)
     return with_predictions(problem.net, problem.board, plan)
@@ -207,18 +196,12 @@ def _sizes(problem: Problem) -> Iterator[int]:
             yield size
 
 
-def _of_size(problem: Problem, size: int, search: LatencySearch, rooms: Sequence[float | None] = ROOMS) -> list[Batch]:
-    """The best groups of a size in each room, those that differ."""
-    memory, of_size = problem.board.memory_for("activations").size, search.on(problem.order[:size])
-    found: list[Batch] = []
-    for room in rooms:
-        assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
-        bands = bands_for(problem.graph, problem.board, assignment)
-        whole = batch_of(assignment, problem.order, size)
-        wanted = replace(whole, bands=bands, stream=replace(SMALL_TILES, room=0))
-        if wanted not in found:
-            found.append(wanted)
-    return found
+def _of_size(problem: Problem, size: int, search: LatencySearch) -> Batch:
+    """The best groups of a size."""
+    assignment = search.on(problem.order[:size]).best(PRICE)
+    bands = bands_for(problem.graph, problem.board, assignment)
+    whole = batch_of(assignment, problem.order, size)
+    return replace(whole, bands=bands, stream=replace(SMALL_TILES, room=0))
 
 
 def batch_of(assignment: Assignment, order: Sequence[int], size: int) -> Batch:

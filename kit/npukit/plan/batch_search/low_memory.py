@@ -26,6 +26,7 @@ from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem
 
 SIZES = (28, 38, 49, 76)
+"""PEs of a group, tried: without 28 ResNet-50 is 21.9 % slower (`planner_constants.py low-memory`)."""
 
 SEARCHED = 0.5
 """Part of a PE's memory that tensors and weight tiles may take at once while layouts are searched for."""
@@ -81,7 +82,6 @@ def _of_size(problem: Problem, size: int) -> Batch:
         QUICK,
         fetched=True,
         room=room,
-        weight_tiles=1,
         weight_tile_size=WEIGHT_TILE,
         moves_weigh=MOVES_WEIGH,
     )

@@ -28,6 +28,7 @@ MICRO_BATCHES = (2, 4)
 words on 16 PEs is 9.8 % slower."""
 
 WEIGHT_TILED = (WEIGHT_TILES[0], WEIGHT_TILES[-1])
+"""The smallest and the largest weight tiles of a frame, tried."""
 
 WORTH = 0.98
 """The factor by which a batch with more frames must shorten the interval: each frame waits for all of its batch."""

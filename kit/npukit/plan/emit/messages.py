@@ -20,6 +20,7 @@ OUTPUTS_FLAG = SENT_FLAG + 1
 """Counts what arrives on the root of outputs that nothing but the end of the batch waits for."""
 
 FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
+"""The first flag that messages between PEs may take."""
 
 NEVER = 1 << 62
 """Later than any step."""

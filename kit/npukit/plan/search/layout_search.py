@@ -66,7 +66,7 @@ class Occupied:
         self._beside = lru_cache(maxsize=None)(self._bytes_beside)
 
     def bytes(self, index: int, layout: Layout, split: Split) -> int:
-        """Bytes of the PE that holds most: its tiles, parts of others' tiles, what it makes, and weight tiles."""
+        """Bytes of the PE that holds most: its tiles, parts of others' tiles, what it makes, and a weight tile."""
         spread, op = dict(layout), self._graph.ops[index]
         held = self._own(op.output, split).copy()
         lain_on = next((name for name in self._aliases[op.name] if spread[name] == split), None)
@@ -126,8 +126,8 @@ class LatencySearch:
 
     States lie where they are needed, as far as the search knows. Inputs come from the root; or are `fetched` by
     each PE before they are needed, at no cost; or, `from_dram`, when the frame begins. `room`: bytes that the
-    inputs and the output of a tile may take, with so many small `weight tiles` of its constants; or, if a
-    `weight_tile_size` is given, all tensors of a PE that live at once, with weight tiles of that size.
+    inputs and the output of a tile may take; or, if a `weight_tile_size` is given, all tensors of a PE that live at
+    once, with a weight tile of that size.
     `moves_weigh` so many times what they are estimated to cost: other weights find other assignments, for who
     compares them by simulation.
     """
@@ -140,7 +140,6 @@ class LatencySearch:
         fetched: bool = False,
         from_dram: bool = False,
         room: int | None = None,
-        weight_tiles: int = 0,
         weight_tile_size: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
@@ -154,7 +153,6 @@ class LatencySearch:
             problem.engines,
             len(problem.order),
             room,
-            weight_tiles,
             weight_tile_size,
             narrowed(problem.graph),
             problem.places,

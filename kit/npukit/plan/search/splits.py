@@ -32,10 +32,6 @@ from npukit.plan.tensors.boxes import (
 )
 from npukit.plan.tensors.graph import Graph
 
-SMALL_WEIGHT_TILE = 9 << 10
-"""Bytes of a small weight tile of streamed constants: those of `wide_frame.WEIGHT_TILES`. Half as many or twice decided
-nothing for the held-out networks (`planner_constants.py batches`)."""
-
 SHORT = 600
 """Cycles of an op on the core that are over before other PEs had its inputs and sent their parts back: two messages of
 some hundred bytes with their calls and waits."""
@@ -50,18 +46,17 @@ class Splits:
         engines: Mapping[str, Accelerator],
         pes: int,
         room: int | None = None,
-        weight_tiles: int = 0,
         weight_tile_size: int = 0,
         narrowed: Collection[str] = (),
         places: Places | None = None,
     ) -> None:
         """Splits of a net. Of engines that not every PE carries `places` says which do.
 
-        With a `room`, there are none of which a PE's inputs, output and so many small weight tiles of its constants
-        take more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
-        `weight_tile_size` weight tiles are of that size, and tiles cost what their pieces do.
+        With a `room`, there are none of which a PE's inputs, output and weight tile take more bytes, if others do not.
+        Of tensors that bands may keep `narrowed` the narrowest band counts. With a `weight_tile_size` constants come in
+        weight tiles of that size, one at a time, and tiles cost what their pieces do.
         """
-        self._graph, self._engines, self.pes, self._room, self._weight_tiles = graph, engines, pes, room, weight_tiles
+        self._graph, self._engines, self.pes, self._room = graph, engines, pes, room
         self._weight_tile_size, self._narrowed, self._places = weight_tile_size, narrowed, places or {}
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self._known_candidates: dict[tuple[int, float], list[list[Split]]] = {}
@@ -264,11 +259,8 @@ class Splits:
 
     def _weight_tile_bytes(self, index: int, split: Split) -> int:
         if not self._weight_tile_size:
-            constants, largest = self.cost(index, split).constant_bytes, self._largest(index, split)
-            channels = max(WIDE_GRAIN, *largest[-1:], 0)
-            return min(constants, self._weight_tiles * max(SMALL_WEIGHT_TILE, constants * WIDE_GRAIN // channels))
-        pieces = self._costs_of_pieces(index, self._largest(index, split))
-        return pieces[0].constant_bytes * min(self._weight_tiles, len(pieces))
+            return 0
+        return self._costs_of_pieces(index, self._largest(index, split))[0].constant_bytes
 
     def is_possible(self, index: int, split: Split) -> bool:
         return split in self._possible(index)

@@ -12,10 +12,21 @@ from typing import NamedTuple
 
 from npukit.accel.cortex_m.code import timing
 
-_MODIFIED_IMMEDIATE_BITS = 8
-_NARROW_BRANCH_REACH = 252
+_MODIFIED_IMMEDIATE_BITS, _NARROW_BRANCH_REACH = 8, 252
+"""Bits of a constant that any instruction holds, wherever they lie in a word; bytes that a short branch spans."""
+
+REACH, PAIR_REACH, INDEX_REACH = 4095, 1020, 255
+"""The most bytes that a load or a store adds to its address: of one register, of two, and where it moves the address on
+(Armv7-M Architecture Reference Manual, LDR, LDRD)."""
+
+PUSHED_BYTES = 36
+"""Bytes of r4 to r11 and lr on the stack."""
+
+WORD_ORDER = (0, 2, 1, 3)
+"""The places of four bytes in a word, once SXTB16 has taken it apart: those of the first halfword come first."""
+
 BYTE_WORTH = 8.0
-"""`byte_worth` where nothing is known of the network around a layer"""
+"""`byte_worth` where nothing is known of the network around a layer."""
 
 
 class _Loop(NamedTuple):

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import INDEX_REACH, Assembly
 from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
 
 FRAME_OUTPUT = 0
 FRAME_STREAM_END = 4
 FRAME_PIXELS_END = 8
 FRAME_PIXELS = 12
-_INDEX_REACH = 255
 
 
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ def _emit_channel(asm: Assembly, stores: Stores, r: Registers, channel: int, off
         asm.emit(f"pkhtb {first}, {second}, {first}, asr #16", f"{stores.saturate}16 {first}, #8, {first}")
     else:
         asm.emit(f"{stores.mnemonic} {second}, [{r.output}, #{offset + stores.pixel_step}]")
-    indexed = moves and offset <= _INDEX_REACH
+    indexed = moves and offset <= INDEX_REACH
     asm.emit(f"{stores.mnemonic} {first}, [{r.output}, #{offset}]{'!' if indexed else ''}")
     if moves and not indexed:
         asm.add(r.output, r.output, offset, first)

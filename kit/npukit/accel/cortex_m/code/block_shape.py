@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-_REACH = 4095
+from npukit.accel.cortex_m.code.assembly import REACH
+
 _ROUND_CHANNELS = 4
+"""Channels of which the results are stored before the pointer moves on."""
 
 
 class Density(Enum):
@@ -43,7 +45,7 @@ class Stores:
     @property
     def far(self) -> bool:
         """True if channels lie too far apart for a whole turn of the loop to be stored from one pointer."""
-        return _ROUND_CHANNELS * self.channel_step + self.pixel_step > _REACH
+        return _ROUND_CHANNELS * self.channel_step + self.pixel_step > REACH
 
     @property
     def saturate(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import PAIR_REACH, REACH, Assembly
 from npukit.accel.cortex_m.code.depthwise_plan import (
     ACCUMULATORS,
     FIRST,
@@ -24,9 +24,6 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
 from npukit.accel.cortex_m.code.planes import Group, RowTile
 from npukit.accel.cortex_m.code.taps import products
 from npukit.accel.cortex_m.layout import Order
-
-REACH = 4095
-_LOAD_PAIR_REACH = 1020
 
 
 @dataclass
@@ -122,7 +119,7 @@ def _emit_load(asm: Assembly, plan: DepthwisePlan, group: Group, index: int, pla
 def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, place: _Place) -> None:
     """LDRD wants an aligned address and a short way, and brings the next register too."""
     even = index - index % 2
-    pair = place.aligned and even + 1 < count and place.offset + 4 * even <= _LOAD_PAIR_REACH
+    pair = place.aligned and even + 1 < count and place.offset + 4 * even <= PAIR_REACH
     if not pair:
         asm.emit(f"ldr {register}, [{INPUT}, #{place.offset + 4 * index}]")
     elif index == even:

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import INDEX_REACH, PAIR_REACH, REACH, WORD_ORDER, Assembly
 
 PADDING = -1
-_WORD_ORDER = (0, 2, 1, 3)
-_LOAD_PAIR_REACH = 1020
-_LOAD_REACH = 4095
-_INDEX_REACH = 255
 _UNROLLED_WORDS = 24
+"""Words that are gathered without a loop: with 8 keyword spotting takes 0.2 % longer
+(`benchmarks/core/kernel_constants.md`)."""
+
 _LOOPED_WORDS = 8
+"""Words of a pass through the loop: with 4 image classification takes 0.1 % longer
+(`benchmarks/core/kernel_constants.md`)."""
+
 _HIGH_BYTES = 0xFF00FF00
 
 
@@ -72,7 +74,7 @@ class Gather:
     @property
     def order(self) -> np.ndarray:
         """The kernel position of each product along K, PADDING for those whose weight must be 0."""
-        order = [position + byte for _, position in self.words for byte in _WORD_ORDER]
+        order = [position + byte for _, position in self.words for byte in WORD_ORDER]
         order += [position for _, position in self.leftovers]
         return np.array(order + [PADDING] * (self.depth - len(order)))
 
@@ -127,7 +129,7 @@ def _emit_group(asm: Assembly, gather: Gather, offsets: Sequence[int], moved: in
 
 def _emit_unrolled(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> int:
     """Words at any offsets, the pointers moved where an immediate does not reach."""
-    reach = _LOAD_PAIR_REACH - 4 if gather.aligned else _LOAD_REACH
+    reach = PAIR_REACH - 4 if gather.aligned else REACH
     base, pending = 0, []
     for offset in offsets:
         if offset - base > reach:
@@ -148,7 +150,7 @@ def _emit_at(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> None:
 
 
 def _emit_two_words(asm: Assembly, gather: Gather, first: int, second: int) -> None:
-    together = gather.aligned and second == first + 4 and first <= _LOAD_PAIR_REACH
+    together = gather.aligned and second == first + 4 and first <= PAIR_REACH
     for pointer, low, high in (("r0", "r2", "r4"), ("lr", "r6", "r8")):
         if together:
             asm.emit(f"ldrd {low}, {high}, [{pointer}, #{first}]")
@@ -175,7 +177,7 @@ def _emit_widening(asm: Assembly, gather: Gather, words: Sequence[tuple[str, str
 def _emit_leftovers(asm: Assembly, gather: Gather, position: int) -> None:
     """Single bytes, four for each pixel at a time; the pointers stand at `position`."""
     offsets = [offset for offset, _ in gather.leftovers]
-    if min(offsets) - position < -_INDEX_REACH:
+    if min(offsets) - position < -INDEX_REACH:
         asm.add("r0", "r0", -position, "r3")
         asm.add("lr", "lr", -position, "r3")
         position = 0
@@ -190,9 +192,9 @@ def _emit_leftovers(asm: Assembly, gather: Gather, position: int) -> None:
 def _emit_byte_pair(asm: Assembly, gather: Gather, pointer: str, target: str, offsets: Sequence[int]) -> None:
     load = "ldrb" if gather.scaled else "ldrsb"
     for register, offset in zip((target, "r6"), offsets, strict=False):
-        if offset > _LOAD_REACH:
+        if offset > REACH:
             asm.constant(register, offset)
-        asm.emit(f"{load} {register}, [{pointer}, {register if offset > _LOAD_REACH else f'#{offset}'}]")
+        asm.emit(f"{load} {register}, [{pointer}, {register if offset > REACH else f'#{offset}'}]")
     if len(offsets) == 2:
         asm.emit(f"pkhbt {target}, {target}, r6, lsl #16")
     if offsets and gather.scaled:

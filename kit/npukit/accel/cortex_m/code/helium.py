@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, Assembly
 
 LANES = 4
 """Sums of 32 bits in a vector."""
@@ -10,7 +10,9 @@ CHUNK = 16
 """Bytes of a vector."""
 REACH = 127
 """Bytes by which a load of bytes can move its pointer."""
-PUSHED_BYTES = 36 + 64
+
+SAVED_BYTES = PUSHED_BYTES + 64
+"""Bytes on the stack of the registers of the core and of its vectors that are kept."""
 
 
 def emit_entry(asm: Assembly, frame_bytes: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import PAIR_REACH, Assembly
 from npukit.accel.cortex_m.layout import Layout
 
 POINT_ORDER = (1, 2, 3, 0)
@@ -18,7 +18,6 @@ _SUMS = ("r2", "r3", "r4", "r5")
 _OTHERS = ("r6", "r7", "r8", "r9")
 _WEIGHTS = ("r10", "r11", "r12", "lr")
 RESULT_BYTES = 128
-_STORE_PAIR_REACH = 1020
 FRAME_OUTPUT = 0
 FRAME_STREAM_END = 4
 FRAME_STREAM = 8
@@ -179,7 +178,7 @@ def _emit_row_transform(asm: Assembly, plan: WinogradPlan) -> None:
     asm.comment("two tiles: six transformed columns to four points of each, across")
     asm.emit(f"ldr r1, [sp, #{FRAME_POINTS}]")
     asm.add("r10", "r1", plan.point_bytes, "r3")
-    near = 15 * plan.point_bytes <= _STORE_PAIR_REACH
+    near = 15 * plan.point_bytes <= PAIR_REACH
     with asm.loop(2 * plan.words, closing=("cmp r1, r10",)):
         for row in range(4):
             asm.emit("ldmia r0, {r2-r7}")

@@ -13,6 +13,8 @@ from npukit.accel.cortex_m.layout import Layout, Order
 
 _CHUNK = 32
 _UNROLLED_CHUNKS = 4
+"""Chunks of a pass through the loop: fewer or more change no time (`benchmarks/core/kernel_constants.md`)."""
+
 _STORES = ((4, "str"), (2, "strh"), (1, "strb"))
 _LOADS = {"str": "ldr", "strh": "ldrh", "strb": "ldrb"}
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES
 from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
 from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, PairWalk, emit
 from npukit.accel.cortex_m.code.gather import ByteRun, Gather
@@ -27,9 +27,10 @@ from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import INT8, OpView
 
-_PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
 _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps in (4, 8, 16, 32))
+"""Unrollings of which the cheapest is taken: with the smallest alone the MLPerf Tiny networks take up to 4.3 % longer
+(`benchmarks/core/kernel_constants.md`)."""
 
 
 def convolution(
@@ -193,7 +194,7 @@ def _fastest(
         inputs=(source,),
         output=target,
         scratch_bytes=4 * shape.depth,
-        stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
+        stack_bytes=FRAME_BYTES + PUSHED_BYTES,
         sweeps=walk.lines * walk.pairs,
     )
 

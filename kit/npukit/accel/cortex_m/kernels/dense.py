@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES, WORD_ORDER
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, DensePlan, emit
 from npukit.accel.cortex_m.code.requantize import (
@@ -24,9 +24,9 @@ from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout
 from npukit.accel.cortex_m.op_view import OpView
 
-_PUSHED_BYTES = 36
-_WORD_ORDER = np.array([0, 2, 1, 3])
 _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 8, 16, 20))
+"""Blocks of outputs and steps that are written out, of which the cheapest is taken: with the fewest alone anomaly
+detection takes 5.8 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def dense(
@@ -93,7 +93,7 @@ def _fastest(
         inputs=layouts[:1],
         output=layouts[1],
         scratch_bytes=2 * STEP * plan.steps,
-        stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
+        stack_bytes=FRAME_BYTES + PUSHED_BYTES,
         reads_beyond=3,
     )
 
@@ -122,7 +122,7 @@ def _padded(layer: OpView, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
     weights = np.zeros((4 * plan.blocks, STEP * plan.steps), np.int64)
     weights[: plan.outputs, : plan.inputs] = layer.filter.weights
     biases = layer.filter.bias - layer.input_zero * layer.filter.weights.astype(np.int64).sum(1)
-    ordered = weights.reshape(len(weights), -1, 4)[:, :, _WORD_ORDER].reshape(weights.shape)
+    ordered = weights.reshape(len(weights), -1, 4)[:, :, list(WORD_ORDER)].reshape(weights.shape)
     return ordered, _rows(biases, plan)
 
 

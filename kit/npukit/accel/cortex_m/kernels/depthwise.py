@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES, REACH
 from npukit.accel.cortex_m.code.depthwise_code import emit, scalars_of
-from npukit.accel.cortex_m.code.depthwise_group import REACH
 from npukit.accel.cortex_m.code.depthwise_plan import FRAME_BYTES, DepthwisePlan
 from npukit.accel.cortex_m.code.planes import (
     RESIDENT_KERNEL,
@@ -36,8 +35,9 @@ from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import INT8, OpView
 
-_PUSHED_BYTES = 36
 _COLUMN_ROUNDS = (1, 2, 3, 4, 6, 8, 12)
+"""Groups of columns that are written out, besides all: of which the cheapest is taken. With one alone visual wake words
+takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def depthwise(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
@@ -88,7 +88,7 @@ def _fastest(
         constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
         inputs=(source,),
         output=target,
-        stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
+        stack_bytes=FRAME_BYTES + PUSHED_BYTES,
         reads_beyond=3,
     )
 

@@ -12,10 +12,10 @@ from itertools import product
 import numpy as np
 
 from npukit.accel.cortex_m.code import helium_depthwise, helium_products
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, Assembly
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, REACH, Assembly
 from npukit.accel.cortex_m.code.convolution_code import PairWalk
 from npukit.accel.cortex_m.code.gather import ByteRun
-from npukit.accel.cortex_m.code.helium import CHUNK, LANES, PUSHED_BYTES
+from npukit.accel.cortex_m.code.helium import CHUNK, LANES, SAVED_BYTES
 from npukit.accel.cortex_m.code.helium_depthwise import CHANNEL_ORDER, MOST_TAPS, HeliumDepthwisePlan
 from npukit.accel.cortex_m.code.helium_products import ProductsPlan, unrollings
 from npukit.accel.cortex_m.code.requantize import clamp_refusal
@@ -26,7 +26,6 @@ from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import Dense
 
 _ONE_PIXEL = PairWalk(1, 1, 0, 0, 0, 0)
-_IMMEDIATE = 4095
 _LEAST_WEIGHT = -127
 
 
@@ -40,7 +39,7 @@ def products(layer: OpView, source: Layout, target: Layout, byte_worth: float = 
     chunks = tuple(run.start + at for run in windows for at in range(0, run.length, CHUNK))
     walk = (None if _is_dense(layer) else walk_over(layer, source, target)) or _ONE_PIXEL
     steps = [*np.abs(np.diff(chunks)).tolist(), walk.input_step, walk.output_step]
-    if max(steps) > _IMMEDIATE:
+    if max(steps) > REACH:
         return Refusal(variant, f"steps of {max(steps)} bytes are too long for an immediate")
     origin = 0 if _is_dense(layer) else layer.window_origin(source)
     plans = [
@@ -116,7 +115,7 @@ def _kernel(
         constants=(Constant(f"{layer.name}_stream", constants),),
         inputs=(source,),
         output=target,
-        stack_bytes=PUSHED_BYTES + (helium_depthwise if "depthwise" in variant else helium_products).FRAME_BYTES,
+        stack_bytes=SAVED_BYTES + (helium_depthwise if "depthwise" in variant else helium_products).FRAME_BYTES,
         reads_beyond=CHUNK - 1,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import PAIR_REACH, REACH, Assembly
 from npukit.accel.cortex_m.code.requantize import clamp_refusal
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -13,9 +13,10 @@ from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.ops import AveragePool
 
 LARGEST_WINDOW = 255
-_REACH = 4095
-_PAIR_REACH = 1020
 _UNROLLED_TAPS = 25
+"""Taps of a row that are written out at most: five times fewer, or twice as many, change no time
+(`benchmarks/core/kernel_constants.md`)."""
+
 _SUMS = ("r4", "r5", "r6", "r7")
 
 
@@ -165,7 +166,7 @@ def _emit_taps(asm: Assembly, plan: PoolPlan) -> None:
 def _emit_unrolled_taps(asm: Assembly, plan: PoolPlan, count: int) -> int:
     """Taps from r3 on; returns how far it moved."""
     step, moved = plan.source.column_stride, 0
-    reach = _PAIR_REACH if plan.bytes == 8 else _REACH
+    reach = PAIR_REACH if plan.bytes == 8 else REACH
     for tap in range(count):
         if tap * step - moved > reach:
             asm.add("r3", "r3", tap * step - moved, "r10")

@@ -12,6 +12,8 @@ LONGEST = 4095
 """Elements of a row whose sum of exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
 _SUM_SHIFT = 12
+"""The shift of the sum of exponentials, as in the definition: gemmlowp's fixed point of 12 integer bits."""
+
 _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 

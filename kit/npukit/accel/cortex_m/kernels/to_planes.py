@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import INDEX_REACH, Assembly
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 
 VARIANT = "copy to planes16"
 _UNROLLED_PAIRS = 4
-_INDEX_REACH = 255
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def _emit_plane(asm: Assembly, plan: PlanesPlan) -> None:
 
 def _emit_pixels(asm: Assembly, plan: PlanesPlan, count: int) -> None:
     for register in ("r3", "r7")[:count]:
-        if plan.step <= _INDEX_REACH:
+        if plan.step <= INDEX_REACH:
             asm.emit(f"ldrsb {register}, [r2], #{plan.step}")
         else:
             asm.emit(f"ldrsb {register}, [r2]")

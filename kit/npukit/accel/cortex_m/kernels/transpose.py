@@ -12,18 +12,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import INDEX_REACH, REACH, Assembly
 
 _WORD = 4
 _UNROLLED_WORDS = 4
-_NEAR = 255
-"""The most bytes that a load or store can add to its address."""
 _COUNTERS = ("r5", "r6", "r7", "r8", "r9")
 _DATA = ("r2", "r3", "r12", "lr")
 _MAPPED = ("r2", "r3", "r10", "r11")
 _UNROLLED_BYTES = 16
-_FAR = 4095
-"""The most bytes that a load or store can add to its address, but for those that move it on."""
 _SAVED = "r4-r11, {}"
 _LOADS = {1: "ldrb", 2: "ldrh", 4: "ldr"}
 _STORES = {1: "strb", 2: "strh", 4: "str"}
@@ -136,7 +132,7 @@ class _Along:
         return self.axis.source if self._gathers else self.axis.target
 
     def prepare(self) -> None:
-        if self._stride > _NEAR:
+        if self._stride > INDEX_REACH:
             self.asm.constant("r10", self._stride)
             self.asm.emit("add r11, r10, r10, lsl #1")
 
@@ -185,10 +181,10 @@ class _Along:
         """The addresses of a word's elements that lie a stride apart."""
         near = (f"[{base}], #{self._stride}",) * _WORD
         far = (f"[{base}]", f"[{base}, r10]", f"[{base}, r10, lsl #1]", f"[{base}, r11]")
-        return iter((near if self._stride <= _NEAR else far)[: _WORD // self.item])
+        return iter((near if self._stride <= INDEX_REACH else far)[: _WORD // self.item])
 
     def _move_on(self, base: str) -> None:
-        if self._stride > _NEAR:
+        if self._stride > INDEX_REACH:
             shift = (_WORD // self.item).bit_length() - 1
             self.asm.emit(f"add {base}, {base}, r10, lsl #{shift}" if shift else f"add {base}, {base}, r10")
 
@@ -199,10 +195,10 @@ class _Along:
         self._step("r1", self.axis.target)
 
     def _one(self, base: str, stride: int) -> str:
-        return f"[{base}], #{stride}" if stride <= _NEAR else f"[{base}]"
+        return f"[{base}], #{stride}" if stride <= INDEX_REACH else f"[{base}]"
 
     def _step(self, base: str, stride: int) -> None:
-        if stride > _NEAR:
+        if stride > INDEX_REACH:
             self.asm.emit(f"add {base}, {base}, r10")
 
 
@@ -212,7 +208,7 @@ class _Mapped(_Along):
 
     @staticmethod
     def suits(axis: Axis, item: int) -> bool:
-        return max(axis.source, axis.target) * _UNROLLED_BYTES <= _FAR
+        return max(axis.source, axis.target) * _UNROLLED_BYTES <= REACH
 
     def prepare(self) -> None:
         self.asm.emit("mov r12, r3")

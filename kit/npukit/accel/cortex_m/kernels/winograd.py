@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES, REACH, WORD_ORDER
 from npukit.accel.cortex_m.code.requantize import (
     LARGEST_WEIGHT,
     FastRequantization,
@@ -40,9 +40,6 @@ from npukit.accel.cortex_m.op_view import OpView
 VARIANT = "winograd"
 WEIGHT_TRANSFORM = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
 _GAIN_BITS = 2
-_WORD_ORDER = np.array([0, 2, 1, 3])
-_REACH = 4095
-_PUSHED_BYTES = 36
 
 
 def winograd(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
@@ -86,7 +83,7 @@ def _generated(
         inputs=(source,),
         output=target,
         scratch_bytes=plan.scratch_bytes,
-        stack_bytes=FRAME_BYTES + _PUSHED_BYTES + RESULT_BYTES,
+        stack_bytes=FRAME_BYTES + PUSHED_BYTES + RESULT_BYTES,
         reads_beyond=3,
         sweeps=-(-target.shape[0] // TILE_ROWS) * -(-target.shape[1] // PAIR_COLUMNS),
         may_overwrite=(0,) if target.shape[0] % TILE_ROWS == 0 and source.follows(target) else (),
@@ -105,7 +102,7 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
         return f"an output of {height}x{width} holds no pair of tiles"
     if channels % 2:
         return f"an odd number of output channels, {channels}"
-    if max(store_offsets(target)) + 1 > _REACH or 3 * source.row_stride > _REACH or 32 * (width + 2) > _REACH:
+    if max(store_offsets(target)) + 1 > REACH or 3 * source.row_stride > REACH or 32 * (width + 2) > REACH:
         return f"rows of {width} pixels are too long for immediate offsets"
     return layer.border_refusal(source) or clamp_refusal(layer.clamp)
 
@@ -135,7 +132,7 @@ def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped
     channels, depth = len(weights), weights.shape[-1]
     padded = np.zeros((*weights.shape[:3], -(-depth // 4) * 4), np.int64)
     padded[..., :depth] = weights
-    ordered = padded.reshape(*weights.shape[:3], -1, 4)[..., _WORD_ORDER]
+    ordered = padded.reshape(*weights.shape[:3], -1, 4)[..., list(WORD_ORDER)]
     words = packed(ordered).reshape(channels // 2, 2, 4, -1).transpose(0, 2, 3, 1)
     biases = layer.filter.bias - layer.input_zero * layer.filter.weights.astype(np.int64).sum((1, 2, 3))
     biases = (biases << fast.prescale).reshape(-1, 2)
