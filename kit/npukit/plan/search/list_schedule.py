@@ -21,10 +21,12 @@ from npukit.accel.interface import Cost
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.net.receptive import cuttable_axes
+from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.tries import planned, with_kernel_code
+from npukit.plan.predict.simulate import with_predictions
+from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.search.wide_frame import lacking_bytes, root_lacks_room
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
@@ -334,13 +336,13 @@ def scheduled_plan(problem: Problem) -> Plan | None:
         assignment = _roomy_assignment(problem, int(part * memory))
         if assignment is None:
             continue
-        plan = planned(problem, assignment)
+        plan = emit_plan(problem, assignment, "latency")
         if missing_bytes(problem.board, plan):
             continue
         if not missing_bytes(problem.board, _with_kernels(problem, plan)):
-            return plan
+            return with_predictions(problem.net, problem.board, plan)
         closest = closest or plan
-    return closest
+    return closest and with_predictions(problem.net, problem.board, closest)
 
 
 def _roomy_assignment(problem: Problem, room: int) -> Assignment | None:
