@@ -8,7 +8,8 @@ The sentences are those of the pages in `docs/`: some calibrate, a hundred other
 ONNX Runtime computes it, the cosines of npukit's integer reference. Tokens come in as the sums of their three
 embeddings, with the mask of those that are there and the share of each in the mean. `--streams float` leaves residual
 sums and norms in float, which makes a range for each channel of the dense layers before them. `--chips` builds the
-network for so many chips of 152 PEs in a row instead, validates every tile and benches it.
+network for so many chips of 152 PEs in a row instead, validates every tile and benches it; with `--plan-only` it
+predicts.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ from benchmarks.state import commit
 from onnx import TensorProto, helper, numpy_helper
 
 from npukit import api
+from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
+from npukit.pipeline import compile_network
+from npukit.progress import Silent
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 
@@ -212,6 +216,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--chips", type=int)
     parser.add_argument("--link", type=float, default=2, help="bytes a cycle over a border of two chips, each way")
+    parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
     given = parser.parse_args()
     package = load_package(given.package or package_folder())
     found = sentences()
@@ -224,7 +229,9 @@ def main() -> None:
         for streams in given.streams:
             if given.chips:
                 board = board_of(Path(scratch), given.chips, given.link)
-                print(measured(model, data, STREAMS[streams], board, 152 * given.chips), flush=True)
+                options = api.Options(calibration=data, keep_float=STREAMS[streams], pes=152 * given.chips)
+                told = planned if given.plan_only else measured
+                print(told(model, board, options), flush=True)
             else:
                 print(f"| {streams} | {compared(model, data, STREAMS[streams], tests)} | {commit()} |", flush=True)
 
@@ -243,9 +250,17 @@ def compared(model: Path, data: Path, kept: tuple[str, ...], tests: list[np.ndar
     return f"{found.min():.4f} | {np.median(found):.4f} | {found.mean():.4f}"
 
 
-def measured(model: Path, data: Path, kept: tuple[str, ...], board: str, pes: int) -> str:
+def planned(model: Path, board: str, options: api.Options) -> str:
+    """The PEs, the predicted cycles of a frame, and the processor's seconds."""
+    begun = process_time()
+    plan = compile_network(model, load_board(board), options, Silent()).plan
+    told = plan.pes_used, f"{plan.predicted.latency_cycles:,}", f"{process_time() - begun:.0f}"
+    return f"| {' | '.join(map(str, told))} | {commit()} |"
+
+
+def measured(model: Path, board: str, options: api.Options) -> str:
     """Cycles of a frame, predicted and emulated, and what they use of the arrays of its PEs."""
-    options, begun = api.Options(calibration=data, keep_float=kept, pes=pes), process_time()
+    begun = process_time()
     out = model.parent / "out"
     api.build(model, board=board, output=out, options=options)
     taken = process_time() - begun

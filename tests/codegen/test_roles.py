@@ -16,9 +16,10 @@ from npukit.codegen.own import own_data
 from npukit.codegen.program import Program, gather
 from npukit.codegen.roles import Role, roles_of
 from npukit.codegen.sources import PeData
+from npukit.codegen.tir.kernels import kernel, kernels_as_c
 from npukit.net.box import Box
-from npukit.net.net import Net
-from npukit.net.ops import Conv2d
+from npukit.net.net import CORE, Net
+from npukit.net.ops import Add, Conv2d
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
@@ -32,6 +33,7 @@ from plan.networks import Builder
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)
 ROOM = 100_000
+CORE_ALONE = {CORE: ENGINES[CORE]}
 
 
 def net() -> Net:
@@ -73,6 +75,21 @@ def test_every_pe_is_in_one_role_and_the_root_alone_in_its_own() -> None:
     assert roles[0].pes == (plan.pes[0].pe,)
     assert not roles[0].own
     assert len(roles) == 2
+
+
+def test_pes_that_compute_like_boxes_elsewhere_in_a_tensor_share_a_kernel() -> None:
+    """The C of an addition has no place in it."""
+    x, y = quantized("x", (1, 8, 4, 16), 0.1, 4), quantized("y", (1, 8, 4, 16), 0.2)
+    made = assign_engines(op_net(Add(), [x, y], quantized("z", (1, 8, 4, 16), 0.3), {}), CORE_ALONE)
+    graph = Graph(made)
+    (op,) = graph.ops
+    boxes = to_boxes(grid(graph.shape(op.output), (1, 4, 1, 2), (1, 1, 1, 1)))
+    plan = plan_with_pins(Problem(graph, BOARD, CORE_ALONE), {op.name: tuple(map(Tile, range(8), boxes))})
+    others = [gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]]
+    assert len(roles_of(others, lambda _: ROOM)) == 1
+    tiles = [part for program in others for part in program.parts]
+    (function,) = kernels_as_c([kernel(part.tile, part.lowered.constants) for part in tiles])[0]
+    assert "+" in function.body
 
 
 def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:

@@ -14,6 +14,7 @@ from npukit.codegen.frame import FrameStep
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
+from npukit.codegen.tir.kernels import ANYWHERE
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
 ALIGNMENT = 16
@@ -136,8 +137,8 @@ def _code(program: Program) -> object:
 
 def _kernel(part: Part) -> object:
     """All that a kernel made from TIR depends on."""
-    operands = (part.tile.output, *part.tile.inputs)
-    places = tuple((operand.box, operand.row_stride, operand.pixel_stride) for operand in operands)
+    operands, anywhere = (part.tile.output, *part.tile.inputs), part.tile.op.kind in ANYWHERE
+    places = tuple((each.box.shape if anywhere else each.box, each.row_stride, each.pixel_stride) for each in operands)
     constants = tuple((array.symbol, str(array.values.dtype), array.values.size) for array in part.lowered.constants)
     return part.tile.op.name, places, part.tile.scratch is None, constants
 

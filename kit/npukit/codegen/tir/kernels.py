@@ -55,6 +55,9 @@ KERNELS: Mapping[str, Callable[..., None]] = {
 }
 """The writer of each kind's statements: (tile, inputs..., constants..., output)."""
 
+ANYWHERE = frozenset(kind for kind, body in KERNELS.items() if body.__module__ == elementwise.__name__)
+"""Kinds whose statements are the same for all boxes of one shape, wherever these lie in their tensors."""
+
 _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 
 

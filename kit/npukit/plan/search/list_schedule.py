@@ -164,7 +164,7 @@ class ListSchedule:
 
     def _bytes_of(self, parts: list[tuple[str, Boxes]]) -> int:
         """The most bytes of a tile in its boxes of these tensors."""
-        return int(max(sum(volumes(boxes) * self._graph.element_bytes(name) for name, boxes in parts)))
+        return int(np.sum([volumes(boxes) * self._graph.element_bytes(name) for name, boxes in parts], axis=0).max())
 
     def _choice(self, choice: _Choice, needs: list[tuple[str, Boxes]], size: int) -> _Choice:
         """The choice with its times and its merit; on each place the op keeps bytes of that size."""
