@@ -113,7 +113,7 @@ def cut(net: Net, pes: int) -> dict[str, tuple[Tile, ...]]:
     return found
 
 
-@pytest.mark.parametrize("pes", [1, 4])
+@pytest.mark.parametrize("pes", first_of([4, 1]))
 def test_moves_and_maps_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = moves(3)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))

@@ -263,13 +263,13 @@ def test_a_damaged_plan_file_is_one_clear_error(tmp_path: Path) -> None:
 
 
 TINY = (keyword_net, autoencoder, wake_word_net, image_net)
-ON_MESHES = [*product(TINY[:2], [16, 4]), *product(TINY[2:], [16, 4])]
+ON_MESHES = sorted(product(TINY, [16, 4]), key=lambda case: case not in [(keyword_net, 16), (autoencoder, 4)])
 """`test_exact.py` has the image network on 16 PEs; the wake words take the planner longest."""
 
 
 @pytest.mark.parametrize(
     ("make", "pes"),
-    first_of(ON_MESHES, 4),
+    first_of(ON_MESHES, 2),
 )
 def test_the_tiny_networks_on_a_mesh_equal_the_reference(make: Callable[[], Net], pes: int) -> None:
     net, plan = planned_on(pes, make)
@@ -284,7 +284,7 @@ def test_the_tiny_networks_on_a_mesh_equal_the_reference(make: Callable[[], Net]
 
 @pytest.mark.parametrize(
     ("make", "cycles"),
-    first_of([(autoencoder, 13_200), (keyword_net, 35_600), (image_net, 46_200), (wake_word_net, 84_400)], 3),
+    first_of([(autoencoder, 13_200), (keyword_net, 35_600), (image_net, 46_200), (wake_word_net, 84_400)], 2),
 )
 def test_sixteen_pes_are_four_times_faster_than_the_fastest_published_chip(
     make: Callable[[], Net], cycles: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -115,10 +114,3 @@ def routine(body: Assembly) -> SharedRoutine:
 def entry_cycles(*, constants: bool) -> int:
     """Cycles before a routine, which may be told where its constants lie."""
     return _ENTRY_CYCLES if constants else _BRANCH_CYCLES
-
-
-def source(kernels: Iterable[Kernel]) -> str:
-    """One assembly file of several kernels; equal routines appear once."""
-    kernels = tuple(kernels)
-    routines = {kernel.routine.name: kernel.routine.assembly for kernel in kernels}
-    return PROLOGUE + "".join(routines.values()) + "".join(kernel.entry for kernel in kernels)
