@@ -62,7 +62,7 @@ def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
     of their numbers by themselves."""
     data, time = emitter.value(op.inputs[INPUT]), 0 if op.options["TimeMajor"] else 1
     shape, states = emitter.shape(data), op.inputs[STATES:NORMS]
-    hidden, cell = (emitter.value(at) if op.outputs[1:] else relax.const(_begun(emitter, at)) for at in states)
+    hidden, cell = (emitter.value(at) if op.outputs[1:] else _begun(emitter, at, data) for at in states)
     gates, products, made = _Gates.of(emitter, op), _Products.of(emitter, op), list[relax.Expr]()
     for step in range(shape[time]):
         row = emitter.emit(operators.strided_slice(data, [time], [step], [step + 1])) if shape[time] > 1 else data
@@ -167,9 +167,10 @@ def _fixed(value: Any, factor: tuple[int, int]) -> Any:
     return requantized(value, *(tirx.const(each, "int32") for each in factor))
 
 
-def _begun(emitter: Emitter, index: int) -> np.ndarray:
-    """A state before the first step: zero."""
-    return np.full(emitter.tensor(index).shape, emitter.scale(index).zero_point, emitter.tensor(index).dtype)
+def _begun(emitter: Emitter, index: int, data: relax.Expr) -> relax.Var:
+    """A state before the first step: zero, made in each frame, so that this step is like the others."""
+    tensor, begin = emitter.tensor(index), emitter.scale(index).zero_point
+    return made_by(emitter.builder, "begun.c", [data], (tensor.shape, tensor.dtype), {"begin": begin}, by_rows=True)
 
 
 def _step(held: Sequence[TfliteTensor], clip: float, write: Writer, data: Any, weights: Weights, state: State) -> State:
