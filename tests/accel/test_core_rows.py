@@ -9,7 +9,7 @@ import pytest
 
 from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, OBSERVED, cut, run
-from codegen.random_ops import Bundle, norm, softmax
+from codegen.random_ops import Bundle, norm, random_inputs, softmax
 from helpers import first_of
 from npukit.accel.core_rows import rows_of
 from npukit.accel.cortex_m.kernel import PROLOGUE
@@ -18,7 +18,10 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
+from npukit.net.norms import norm_constants
 from npukit.net.ops import Softmax
+from npukit.net.passes.norms import cut_in_squares, has_squares
+from npukit.net.reference import run_reference
 from npukit.net.tensor import Quantization
 from npukit.plan.core_plan import plan_around, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
@@ -54,6 +57,39 @@ def test_both_assemblers_make_the_same_bytes() -> None:
             gnu, llvm = (laboratory.object_code(f"{PROLOGUE}{code.assembly}", each) for each in ("gcc", "zig"))
             assert len(llvm) == code.bytes
             assert gnu[: len(llvm)] == llvm
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+def test_a_norm_in_parts_is_the_norm_however_it_is_cut(pes: int, tmp_path: Path) -> None:
+    bundle = Bundle(np.random.default_rng(8))
+    for length in (32, 176, 512):
+        source, (gains, biases) = bundle.quantization(), bundle.random.normal(size=(2, length))
+        made = norm_constants(gains, biases, 1e-5, source, bundle.quantization(), centred=False)
+        constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+        bundle.add(made.attributes, bundle.activation((1, 1, length), source), *constants)
+    whole = check_net(bundle.net())
+    net = whole
+    for op in whole.ops:
+        assert has_squares(whole, op)
+        net = cut_in_squares(net, op.name)
+    given = random_inputs(whole, np.random.default_rng(1))
+    for one, other in zip(run_reference(check_net(net), given), run_reference(whole, given), strict=True):
+        np.testing.assert_array_equal(one, other)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
+    assert set(planned.kernels.values()) == {"squares", "norm by squares"}
+    for layer in run(net, planned, tmp_path, "gcc").layers:
+        assert layer.cycles is not None
+        assert pes > 1 or layer.cycles <= 1.15 * layer.predicted_cycles + OBSERVED, layer
+
+
+def test_several_rows_and_those_that_are_centred_are_no_norms_in_parts() -> None:
+    bundle = Bundle(np.random.default_rng(8))
+    for shape, centred in (((1, 2, 64), False), ((1, 1, 64), True), ((1, 1, 60), False)):
+        gains = np.ones(shape[-1])
+        made = norm_constants(gains, gains, 1e-5, bundle.quantization(), bundle.quantization(), centred=centred)
+        constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+        bundle.add(made.attributes, bundle.activation(shape), *constants)
+    assert not any(has_squares(bundle.net(), op) for op in bundle.ops)
 
 
 def test_long_rows_and_other_cores_have_kernels_in_c() -> None:

@@ -170,6 +170,25 @@ def norm(bundle: Bundle) -> None:
     bundle.add(attributes, bundle.activation((*shape, length), source), *constants, quantization=target)
 
 
+def squares(bundle: Bundle) -> None:
+    piece, rows = bundle.pick(1, 20), tuple(bundle.pick(1, 4) for _ in range(bundle.pick(0, 2)))
+    source = bundle.activation((*rows, piece * bundle.extent(1, 8)))
+    bundle.add(ops.Squares(piece), source, dtype="int32", plain=True)
+
+
+def norm_by_squares(bundle: Bundle) -> None:
+    length = 16 * bundle.extent(1, 20)
+    source, target = bundle.quantization(), bundle.quantization()
+    gains, biases = bundle.random.normal(size=(2, length))
+    made = norm_constants(gains, biases, 10.0 ** bundle.pick(-9, 1), source, target, centred=False)
+    given = bundle.activation((1, length), source)
+    bundle.add(ops.Squares(16), given, dtype="int32", plain=True)
+    squared = bundle.ops[-1].output
+    constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+    attributes = ops.NormBySquares(made.attributes.epsilon, made.attributes.shift, bundle.clamp())
+    bundle.add(attributes, given, squared, *constants, quantization=target)
+
+
 def _two_operands(bundle: Bundle, quantization: Quantization | None = None) -> tuple[str, str]:
     """Of one shape, or broadcasting; one of them constant, or none."""
     shape = tuple(bundle.extent(1, 5) for _ in range(bundle.pick(1, 4)))
@@ -369,6 +388,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "minimum": _choice(ops.Minimum()),
     "multiply": _arithmetic(ops.Multiply),
     "norm": norm,
+    "norm_by_squares": norm_by_squares,
     "pad": pad,
     "prelu": prelu,
     "quantize": quantize,
@@ -378,6 +398,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "select": select,
     "slice": slice_,
     "softmax": softmax,
+    "squares": squares,
     "subtract": _arithmetic(ops.Subtract),
     "sums": sums,
     "top_k": top_k,

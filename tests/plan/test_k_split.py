@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codegen.random_ops import Bundle
 from npukit.accel.engines import assign_engines, plugins_of, with_core, with_patterns_of
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import CORE, Net
+from npukit.net.norms import norm_constants
 from npukit.net.ops import Sums
 from npukit.net.passes.sums import cut_in_sums
 from npukit.net.reference.interpreter import run_reference
@@ -95,13 +97,28 @@ def test_what_has_enough_results_for_all_pes_is_left_whole() -> None:
     assert worth_trying(net, 9) == {first: 2}
     assert worth_trying(net, 20) == {first: 5}
     assert second not in worth_trying(net, 20)
-    assert worth_trying(net, 152) == {first: 6}
+    assert worth_trying(net, 152) == {first: 8}
 
 
 def test_on_a_large_mesh_what_weighs_little_is_left_whole() -> None:
     b = Builder("light")
     image = b.conv(b.input(1, 64, 64, 64), 64, 3)
     assert worth_trying(b.net(b.dense(b.input(1, 2048), 128), image), 152) == {}
+
+
+def test_on_a_large_mesh_a_norm_of_one_row_is_in_parts() -> None:
+    bundle = Bundle(np.random.default_rng(0))
+    source, gains = bundle.quantization(), np.ones(512)
+    made = norm_constants(gains, gains, 1e-5, source, source, centred=False)
+    constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+    bundle.add(made.attributes, bundle.activation((1, 1, 512), source), *constants, quantization=source)
+    net = check_net(bundle.net())
+    (op,) = net.ops
+    assert worth_trying(net, 16) == {}
+    assert worth_trying(net, 152) == {op.name: 32}
+    cut = check_net(cut_as_wanted(net, with_core(plugins_of(BOARD)), worth_trying(net, 152)))
+    assert [op.kind for op in cut.ops] == ["squares", "norm_by_squares"]
+    assert cut.tensor(cut.ops[0].output).shape == (1, 1, 32, 1)
 
 
 def test_on_a_large_mesh_a_layer_that_is_one_with_what_follows_is_cut_too() -> None:
@@ -112,7 +129,7 @@ def test_on_a_large_mesh_a_layer_that_is_one_with_what_follows_is_cut_too() -> N
     (op,) = fused.ops
     layer = op.parts[0].name
     assert layer != op.name
-    assert worth_trying(fused, 152) == {layer: 3}
+    assert worth_trying(fused, 152) == {layer: 4}
     cut = cut_as_wanted(fused, placed, {layer: 3})
     assert sorted(op.kind for op in cut.ops) == ["add", "sums", "sums", "sums", "total"]
     assert [each.kind for each in cut.ops if each.engine == CORE] == ["total"]

@@ -11,11 +11,11 @@ import numpy as np
 from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
 from npukit.accel.core_products import ProductRoutine, products_of
-from npukit.accel.core_rows import RowsRoutine, rows_of
+from npukit.accel.core_rows import PartsRoutine, RowsRoutine, parts_of, rows_of
 from npukit.accel.core_writes import WriteRoutine, writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import AT_ONCE, Fetches, KernelCall, KernelChoice, Node, choose, choose_thriftily
+from npukit.accel.cortex_m.network import KernelCall, KernelChoice, Node, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
@@ -101,7 +101,7 @@ class CoreKernels:
     """
 
     ops: Mapping[str, OpKernels]
-    moves: Mapping[str, Moves | RowsRoutine | ProductRoutine | WriteRoutine]
+    moves: Mapping[str, Moves | RowsRoutine | PartsRoutine | ProductRoutine | WriteRoutine]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -128,15 +128,10 @@ USUAL = CostPreference()
 
 
 def choose_core_kernels(
-    net: Net,
-    objective: str,
-    preference: CostPreference = USUAL,
-    core: CoreType = CORTEX_M4F,
-    fetches: Fetches = AT_ONCE,
+    net: Net, objective: str, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F
 ) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
-    has_kernels = core.has_dsp
-    ops, reasons = _chosen(net, objective, preference, core, fetches) if has_kernels else ({}, _without_dsp(net, core))
+    ops, reasons = _chosen(net, objective, preference, core) if core.has_dsp else ({}, _without_dsp(net, core))
     moves = {} if core.assembly == "none" else dict(_moves(net, core))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
@@ -149,16 +144,14 @@ def choose_core_kernels(
 
 
 def _chosen(
-    net: Net, objective: str, preference: CostPreference, core: CoreType, fetches: Fetches
+    net: Net, objective: str, preference: CostPreference, core: CoreType
 ) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
     """The kernels of ops that want their tensors in layouts, and of the others why they have none."""
     found = core_nodes(net, core)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
-    if preference.memory_relaxed and goal == "latency":
-        choice = choose(nodes, code_worth=worth, fetches=fetches)
-    else:
-        choice = choose_thriftily(nodes, goal, worth, fetches)
+    memory_relaxed = preference.memory_relaxed and goal == "latency"
+    choice = choose(nodes, code_worth=worth) if memory_relaxed else choose_thriftily(nodes, goal, worth)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
     return dict(_by_op(found, choice, zeros)), {**found.reasons, **refused}
@@ -184,10 +177,12 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
     )
 
 
-def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | RowsRoutine | ProductRoutine | WriteRoutine]]:
+def _moves(
+    net: Net, core: CoreType
+) -> Iterator[tuple[str, Moves | RowsRoutine | PartsRoutine | ProductRoutine | WriteRoutine]]:
     """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
-        with_dsp = (rows_of(net, op) or products_of(net, op)) if core.has_dsp else None
+        with_dsp = (rows_of(net, op) or parts_of(net, op) or products_of(net, op)) if core.has_dsp else None
         if op.engine == CORE and (made := moves_of(net, op) or writes_of(net, op) or with_dsp):
             yield op.name, made
 

@@ -13,13 +13,13 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
 from npukit.accel.cortex_m.kernel import entry_cycles, routine
-from npukit.accel.cortex_m.kernels.norm import norm
+from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
 from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, Routine, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Norm, Softmax
+from npukit.net.ops import Norm, NormBySquares, Softmax, Squares
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import quantization
 
@@ -68,6 +68,54 @@ class RowsRoutine:
     def _dense(self, output: Box) -> Assembly:
         count = (1, *output.shape)[-1]
         return self.body(output.elements // count, RowPart(self.length, count), (self.length, count))
+
+
+@dataclass(frozen=True, eq=False)
+class PartsRoutine:
+    """The squares of pieces of a row, or what is made of numbers by those: a routine for so many, and its constants."""
+
+    note: str
+    body: Callable[[int], Assembly]
+    constants: Callable[[int, int], np.ndarray]
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        values = self._constants(output)
+        cycles = self.body(output.elements).cycles + entry_cycles(constants=values.size > 0)
+        return Cost(cycles, values.nbytes, constants_key=self.note)
+
+    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
+        """The routine for a box of the output."""
+        yield routine(self.body(output.elements))
+
+    def lowered(self, tile: Tile) -> Lowered:
+        values, body = self._constants(tile.output.box), self.body(tile.output.box.elements)
+        constants = ConstantArray(f"{tile.name}_constants", values, 4, "of each number")
+        name = f"{self.note.replace(' ', '_')}_{routine(body).name[-_DIGEST_DIGITS:]}"
+        code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
+        source, *squared = (operand.address for operand in tile.inputs)
+        held = Address(constants.symbol) if values.size else 0
+        call = RoutineCall(code, (source, tile.output.address, squared[0] if squared else 0, held))
+        return Lowered((constants,) if values.size else (), Routines((call,)))
+
+    def _constants(self, output: Box) -> np.ndarray:
+        return self.constants(output.start[-1], output.stop[-1])
+
+
+def parts_of(net: Net, op: Op) -> PartsRoutine | None:
+    """The routine for an op on parts of a single row; None for others."""
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    if not isinstance(attributes, Squares | NormBySquares) or prod(shape[:-1]) > 1:
+        return None
+    zero = quantization(net, op.inputs[0]).zero_point
+    if isinstance(attributes, Squares):
+        summed = partial(squares, piece=attributes.piece, zero=zero)
+        return PartsRoutine("squares", summed, lambda start, stop: np.zeros(0, np.int32))
+    if attributes.clamp != (-128, 127):
+        return None
+    pairs = np.stack([net.constants[name] for name in op.inputs[2:]], axis=-1)
+    pieces = net.tensor(op.inputs[1]).elements
+    body = partial(norm_by_squares, length=shape[-1], pieces=pieces, attributes=attributes, zero=zero)
+    return PartsRoutine("norm by squares", body, lambda start, stop: pairs[start:stop].ravel())
 
 
 def rows_of(net: Net, op: Op) -> RowsRoutine | None:

@@ -50,10 +50,12 @@ from npukit.net.ops import (
     MaxPool,
     Mean,
     Norm,
+    NormBySquares,
     Quantize,
     ResizeBilinear,
     ResizeNearest,
     Softmax,
+    Squares,
     Sums,
     TopK,
     Total,
@@ -258,7 +260,9 @@ def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
         return Box(starts, stops)
     if rows := rows_of(net, op):
         return rows.box(f"p{op.inputs.index(name)}", shape, output)
-    if not (SPECS[op.kind].elementwise or isinstance(op.attributes, Norm)) or isinstance(op.attributes, Lookup):
+    if not (SPECS[op.kind].elementwise or isinstance(op.attributes, Norm | NormBySquares)) or isinstance(
+        op.attributes, Lookup
+    ):
         return Box.whole(shape)
     starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
     spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]
@@ -290,13 +294,19 @@ def _products(net: Net, op: Op, output: Box) -> float:
             return prod(window)
         case Matmul() | TopK():
             return source.shape[-1]
-        case Mean():
+        case Mean() | Squares():
             return source.elements // net.tensor(op.output).elements
-        case Softmax() | Norm():
-            return source.shape[-1] / output.shape[-1]
+        case Softmax() | Norm() | NormBySquares():
+            return _read_of_a_row(net, op) / output.shape[-1]
         case ArgMax(axis=axis):
             return source.shape[axis]
     return 0
+
+
+def _read_of_a_row(net: Net, op: Op) -> int:
+    """Numbers that are read before the first of a row is made."""
+    given = isinstance(op.attributes, NormBySquares)
+    return net.tensor(op.inputs[1]).elements if given else net.tensor(op.inputs[0]).shape[-1]
 
 
 def _loops(net: Net, op: Op, output: Box) -> int:

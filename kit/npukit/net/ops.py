@@ -134,6 +134,25 @@ class Norm(Attributes):
 
 
 @dataclass(frozen=True)
+class Squares(Attributes):
+    """Sums, int32, of the squares of distances from the zero point, one for each `piece` numbers along the last axis:
+    along an axis before a last one of one number."""
+
+    kind: ClassVar[str] = "squares"
+    piece: int = 1
+
+
+@dataclass(frozen=True)
+class NormBySquares(Attributes):
+    """inputs: activation, squares of all its pieces, then multipliers and offsets: a norm that is not `centred`."""
+
+    kind: ClassVar[str] = "norm_by_squares"
+    epsilon: int = 1
+    shift: int = 1
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
 class Transpose(Attributes):
     """Axis i of the output is axis axes[i] of the input."""
 

@@ -13,14 +13,16 @@ from math import prod
 from npukit.accel.interface import Accelerator
 from npukit.net.cost import macs, total_macs
 from npukit.net.net import CORE, Net, Op
-from npukit.net.ops import Conv2d, Dense, Sums
+from npukit.net.ops import Conv2d, Dense, Norm, Sums
+from npukit.net.passes.norms import PIECE, cut_in_squares, has_squares
 from npukit.net.passes.sums import cut_in_sums, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.tensors.boxes import WIDE_GRAIN, grid, to_boxes
 
-PRODUCTS = 640
-"""The least products of one sum in each part."""
+PRODUCTS = 512
+"""The least products of one sum in each part: with 640 the wide layer of a language model has three parts and not four.
+`benchmarks/language_model.py --blocks 1 --chips 1 --link 2.5 --plan-only`."""
 
 WEIGHS = 1 / 20
 """The part of what a frame's products take on a large mesh, shared by all PEs, that those of a layer must take on its
@@ -30,21 +32,26 @@ own: of MobileNets and ResNets the last layer takes less than a hundredth, of a 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
     """Ops that so many PEs might compute faster with their sums in parts, and in how many.
 
-    On a large mesh, whose search takes long, only what weighs; the layer may be one with what follows there.
+    On a large mesh, whose search takes long, only what weighs; the layer may be one with what follows there. RMS norms
+    of a single row are in parts there, as every PE that makes some of it would read all of it.
     """
     large = pes > SMALL_MESH
     ops = [(op, op.parts[0] if large else op) for op in net.ops]
     found = {each.name: _parts(net, each, pes) for op, each in ops if _has_sums(net, op, each)}
     least = WEIGHS * total_macs(net) / pes
     weighing = {op.name for _, op in ops if not large or macs(net, op) / _blocks(net, op) > least}
+    norms = [op for op in net.ops if large and has_squares(net, op)]
+    found |= {op.name: net.tensor(op.output).shape[-1] // PIECE for op in norms}
+    weighing |= {op.name for op in norms}
     return {name: parts for name, parts in found.items() if parts > 1 and name in weighing}
 
 
 def cut_as_wanted(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Net:
     """The net with the sums of these ops in so many parts each, each part on the engine of its op if that takes it."""
     net = net.with_ops(tuple(each for op in net.ops for each in _one_by_one(net, op, engines, wanted)))
+    norms = {op.name for op in net.ops if isinstance(op.attributes, Norm)}
     for name, parts in wanted.items():
-        net = cut_in_sums(net, name, parts)
+        net = cut_in_squares(net, name) if name in norms else cut_in_sums(net, name, parts)
     return net.with_ops(tuple(_willing(net, op, engines) for op in net.ops))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.norms import FRACTION_BITS, headroom
-from npukit.net.ops import Norm
+from npukit.net.ops import Norm, NormBySquares, Squares
 from npukit.net.requantize import quantization
 
 
@@ -19,12 +19,37 @@ def norm(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     zero = length * quantization(net, op.inputs[0]).zero_point
     distances = length * values - (values.sum(-1, keepdims=True) if attributes.centred else zero)
     spread = (distances * distances).sum(-1, keepdims=True) // length << 2 * FRACTION_BITS
+    return _results(attributes, distances, spread, (multipliers, offsets))
+
+
+def _results(
+    attributes: Norm | NormBySquares, distances: np.ndarray, spread: np.ndarray, constants: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Distances over the root of what a row spreads."""
+    length, (multipliers, offsets) = distances.shape[-1], constants
     inverse, shift = inverse_root(spread + attributes.epsilon)
     left = np.minimum(shift + FRACTION_BITS - 1 - headroom(length), 31)
     inverse = inverse >> np.maximum(-left, 0)
     normalised = ((distances << np.maximum(left, 0)) * inverse + (1 << 31)) >> 32
     results = (normalised * multipliers + (offsets.astype(np.int64) << 32)) >> (32 + attributes.shift)
     return np.clip(results, *attributes.clamp).astype(np.int8)
+
+
+def squares(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    assert isinstance(op.attributes, Squares)
+    distances = operands[0].astype(np.int64) - quantization(net, op.inputs[0]).zero_point
+    pieces = distances.reshape(*distances.shape[:-1], -1, op.attributes.piece)
+    return (pieces * pieces).sum(-1, keepdims=True).astype(np.int32)
+
+
+def norm_by_squares(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """The norm that is not centred, of which the sum of squares is known."""
+    attributes, (data, squared, *constants) = op.attributes, operands
+    assert isinstance(attributes, NormBySquares)
+    length = data.shape[-1]
+    distances = length * (data.astype(np.int64) - quantization(net, op.inputs[0]).zero_point)
+    spread = length * squared.astype(np.int64).sum((-2, -1))[..., np.newaxis] << 2 * FRACTION_BITS
+    return _results(attributes, distances, spread, constants)
 
 
 def inverse_root(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

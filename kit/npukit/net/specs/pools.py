@@ -7,7 +7,19 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.norms import LARGEST_EPSILON, LARGEST_SHIFT, LONGEST
-from npukit.net.ops import ArgMax, AveragePool, MaxPool, Mean, Norm, ResizeBilinear, ResizeNearest, Softmax, TopK
+from npukit.net.ops import (
+    ArgMax,
+    AveragePool,
+    MaxPool,
+    Mean,
+    Norm,
+    NormBySquares,
+    ResizeBilinear,
+    ResizeNearest,
+    Softmax,
+    Squares,
+    TopK,
+)
 from npukit.net.specs.fields import AxisRule, InputRule, cuttable_but, last_axis, of_window, same_axes
 from npukit.net.specs.shapes import Shape, check_axes, images, same, windows
 from npukit.net.specs.spec import Example, OpSpec, Scales, names
@@ -56,6 +68,36 @@ def _norm(net: Net, op: Op) -> Shape:
             f"rows of {shape[-1]}, shift {attributes.shift} or epsilon {attributes.epsilon} are too large"
         )
     return shape
+
+
+def _squares(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, Squares)
+    if not shape or shape[-1] > LONGEST or attributes.piece < 1 or shape[-1] % attributes.piece:
+        raise NpukitError(f"rows of {list(shape)} have no pieces of {attributes.piece}")
+    return (*shape[:-1], shape[-1] // attributes.piece, 1)
+
+
+def _field_of_squares(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, Squares)
+    rank, piece = len(net.tensor(op.inputs[0]).shape), op.attributes.piece
+    return [(*same_axes(rank - 1), AxisRule(rank - 1, stride=piece, reach=piece))]
+
+
+def _norm_by_squares(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, NormBySquares)
+    squares, *constants = (net.tensor(name) for name in op.inputs[1:])
+    if squares.dtype != "int32" or squares.shape[:-2] != shape[:-1] or squares.shape[-1:] != (1,):
+        raise NpukitError(f"{squares.name} are no squares of the pieces of {list(shape)}")
+    if any(each.shape != shape[-1:] or each.dtype != "int32" or each.name not in net.constants for each in constants):
+        raise NpukitError(f"its multipliers and offsets are not int32[{shape[-1]}]")
+    return shape
+
+
+def _field_of_norm_by_squares(net: Net, op: Op) -> list[InputRule]:
+    rank = len(net.tensor(op.output).shape)
+    return [same_axes(rank), (*same_axes(rank - 1), AxisRule(), AxisRule())]
 
 
 def _argmax(net: Net, op: Op) -> Shape:
@@ -167,6 +209,29 @@ POOLS = (
         field=_field_of_rows,
         cuttable=cuttable_but(_field_of_rows),
         names=names("", "LayerNormalization"),
+        core_cycles=(30, 7, 260),
+    ),
+    OpSpec(
+        Squares,
+        _squares,
+        Example("squares(x) piece=2", "int32[1,2,2,2,1]"),
+        scales=Scales.FREE,
+        field=_field_of_squares,
+        cuttable=cuttable_but(_field_of_squares),
+        core_cycles=(10, 5, 0),
+    ),
+    OpSpec(
+        NormBySquares,
+        _norm_by_squares,
+        Example(
+            "norm_by_squares(x, s, m, o) shift=12",
+            constants="\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo"),
+            before="op s: int32[1,2,2,2,1] = squares(x) piece=2",
+        ),
+        operands=(4, 4),
+        scales=Scales.FREE,
+        field=_field_of_norm_by_squares,
+        cuttable=cuttable_but(_field_of_norm_by_squares),
         core_cycles=(30, 7, 260),
     ),
     OpSpec(

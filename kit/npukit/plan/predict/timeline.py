@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -113,19 +112,12 @@ class Timeline:
     def layer_cycles(self) -> dict[str, int]:
         """The cycles of each layer on the PE that spends most on it in a frame, on its core or on an accelerator.
 
-        What a step has an accelerator do piece by piece counts from the first to the last of it. Of a batch's frames
-        the first one stands for all.
+        Of a batch's frames the first one stands for all.
         """
-        steps: dict[tuple[str, int, int, int | None], list[tuple[int, int]]] = defaultdict(list)
-        begun = [start for start, _ in self.frames]
+        spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for piece in self.slices:
             if piece.layer and piece.frame == 0:
-                key = piece.layer, piece.pe, bisect_right(begun, piece.start), piece.step
-                steps[key].append((piece.start, piece.end))
-        spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-        for (layer, pe, *_), own in steps.items():
-            starts, ends = zip(*own, strict=True)
-            spans[layer, pe].append((min(starts), max(ends)))
+                spans[piece.layer, piece.pe].append((piece.start, piece.end))
         spent: Counter[str] = Counter()
         for (layer, _), own in spans.items():
             spent[layer] = max(spent[layer], _covered(own))

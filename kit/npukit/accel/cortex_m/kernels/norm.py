@@ -8,7 +8,7 @@ from itertools import product
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides, each_row, from_first, unrolled
 from npukit.net.norms import FRACTION_BITS, headroom
-from npukit.net.ops import Norm
+from npukit.net.ops import Norm, NormBySquares
 
 _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
 """Numbers of a word, and the registers for as many words as are loaded at once."""
@@ -24,12 +24,7 @@ def norm(rows: int, part: RowPart, strides: Strides, attributes: Norm, zero: int
             _emit_sums(asm, length)
         else:
             _emit_squares(asm, length, zero)
-        _emit_spread(asm, length, attributes, zero)
-        _emit_inverse_root(asm)
-        asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
-        asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "lsl r7, r7, r3")
-        asm.constant("r6", length)
-        asm.emit("lsl r6, r6, r3")
+        _emit_scaling(asm, length, attributes, zero)
         with from_first(asm, part):
             unrolled(
                 asm, part.count, 2, lambda first, count: _emit_results(asm, first, count, attributes.shift), end="r3"
@@ -37,6 +32,51 @@ def norm(rows: int, part: RowPart, strides: Strides, attributes: Norm, zero: int
             asm.add("r12", "r12", -8 * part.count, "r4")
     asm.emit("pop {r4-r11, pc}")
     return asm
+
+
+def squares(count: int, piece: int, zero: int) -> Assembly:
+    """r0 pieces of the input side by side, r1 the sum of the squares of each."""
+    asm = Assembly()
+    asm.emit("push {r4-r11, lr}")
+    asm.add("r2", "r1", 4 * count, "r4")
+    with asm.loop(count, closing=("cmp r1, r2",)):
+        _emit_squares(asm, piece, zero)
+        asm.add("r0", "r0", piece, "r4")
+        asm.emit("str r6, [r1]", "add r1, r1, #4")
+    asm.emit("pop {r4-r11, pc}")
+    return asm
+
+
+def norm_by_squares(count: int, length: int, pieces: int, attributes: NormBySquares, zero: int) -> Assembly:
+    """r0 as many numbers of a row of `length` as are made, r1 the output, r2 the squares of its pieces, r12 a
+    multiplier and an offset for each of the numbers; `zero` is the input's zero point."""
+    asm = Assembly()
+    asm.emit("push {r4-r11, lr}")
+    _emit_added(asm, pieces)
+    _emit_scaling(asm, length, attributes, zero)
+    unrolled(asm, count, 2, lambda first, at_once: _emit_results(asm, first, at_once, attributes.shift), end="r3")
+    asm.emit("pop {r4-r11, pc}")
+    return asm
+
+
+def _emit_added(asm: Assembly, pieces: int) -> None:
+    """r6 the sum of the squares of all pieces."""
+    asm.emit("mov r6, #0")
+    registers = ("r4", "r5", "r7", "r8", "r9", "r10", "r11", "lr")
+    for first in range(0, pieces, len(registers)):
+        some = registers[: pieces - first]
+        asm.emit(*(["ldmia r2!, {" + ", ".join(some) + "}"] if len(some) > 1 else ["ldr r4, [r2]"]))
+        asm.emit(*(f"add r6, r6, {each}" for each in some))
+
+
+def _emit_scaling(asm: Assembly, length: int, attributes: Norm | NormBySquares, zero: int) -> None:
+    """r6 the length, r7 what is taken off, both shifted like the root; r8 one over it."""
+    _emit_spread(asm, length, attributes, zero)
+    _emit_inverse_root(asm)
+    asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
+    asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "lsl r7, r7, r3")
+    asm.constant("r6", length)
+    asm.emit("lsl r6, r6, r3")
 
 
 def _emit_sums(asm: Assembly, length: int) -> None:
@@ -71,14 +111,15 @@ def _emit_each_four(asm: Assembly, length: int, pair: Sequence[str], single: Seq
     unrolled(asm, length, _LANES * len(_WORDS), emit, end="lr", back=True)
 
 
-def _emit_spread(asm: Assembly, length: int, attributes: Norm, zero: int) -> None:
+def _emit_spread(asm: Assembly, length: int, attributes: Norm | NormBySquares, zero: int) -> None:
     """r5:r4 the mean square times (1024 n)^2 and epsilon; r7 what is taken off n times a number."""
     asm.comment("r5:r4 how far the row spreads")
+    centred = isinstance(attributes, Norm) and attributes.centred
     asm.constant("r10", length)
-    if not attributes.centred:
+    if not centred:
         asm.constant("r7", length * zero)
     asm.emit("umull r4, r5, r6, r10")
-    if attributes.centred:
+    if centred:
         asm.emit("smull r8, r9, r7, r7", "subs r4, r4, r8", "sbc r5, r5, r9")
     up = 2 * FRACTION_BITS
     asm.emit(f"lsl r5, r5, #{up}", f"orr r5, r5, r4, lsr #{32 - up}", f"lsl r4, r4, #{up}")

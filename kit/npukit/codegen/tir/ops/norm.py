@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop, number, select
 from npukit.codegen.tir.ops.fixed_point import clamp, inverse_root
 from npukit.codegen.tir.ops.layout import Layout
+from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.norms import FRACTION_BITS, headroom
-from npukit.net.ops import Norm
+from npukit.net.ops import Norm, NormBySquares, Squares
 from npukit.net.requantize import quantization
 
 
@@ -27,17 +30,60 @@ def norm(tile: Tile, source: Pointed, multipliers: Pointed, offsets: Pointed, *r
         middle = let("middle", total.value if attributes.centred else number("int32", 0))
         wide = cast("int64", middle)
         square = cast("int64", squares.value) * length - wide * wide
+        begin = let("begin", start + first[0][0]) if first else start
+        row = _Row(attributes, length, middle, 0 if attributes.centred else zero)
+        row.make(square, begin, to, made.channels, (source, multipliers, offsets, output))
+
+
+def squares(tile: Tile, source: Pointed, output: Pointed) -> None:
+    assert isinstance(tile.op.attributes, Squares)
+    given, made, piece = Strided.of(tile.inputs[0]), Strided.of(tile.output), tile.op.attributes.piece
+    zero = quantization(tile.net, tile.op.inputs[0]).zero_point
+    with each_position(made.shape[:-1]) as (*rows, place):
+        total = Local("squares", "int32", 0)
+        with loop("i", 0, piece) as i:
+            value = let("value", cast("int32", source[given.index([*rows, place * piece + i])]) - zero)
+            total.set(total.value + value * value)
+        output[made.index([*rows, place, 0])] = total.value
+
+
+def norm_by_squares(
+    tile: Tile, source: Pointed, squared: Pointed, multipliers: Pointed, offsets: Pointed, output: Pointed
+) -> None:
+    """The part of a single row."""
+    attributes, given = tile.op.attributes, Strided.of(tile.inputs[1])
+    assert isinstance(attributes, NormBySquares)
+    total = Local("squares", "int32", 0)
+    with loop("p", 0, given.shape[-2]) as place:
+        total.set(total.value + squared[place * given.strides[-2]])
+    length, zero = tile.net.tensor(tile.op.output).shape[-1], quantization(tile.net, tile.op.inputs[0]).zero_point
+    row = _Row(attributes, length, number("int32", 0), zero)
+    square = cast("int64", total.value) * length
+    row.make(square, 0, 0, tile.output.box.shape[-1], (source, multipliers, offsets, output))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of `length` numbers, of which each times the length, less `zero` as often and `middle`, is a distance."""
+
+    attributes: Norm | NormBySquares
+    length: int
+    middle: Expr
+    zero: int
+
+    def make(self, square: Expr, begin: Expr, to: Expr, count: int, arrays: tuple[Pointed, ...]) -> None:
+        """Makes so many numbers of a row; `square` is the sum of the squares of its distances over its length."""
+        attributes, (source, multipliers, offsets, output) = self.attributes, arrays
         spread = let("spread", (square << number("int64", 2 * FRACTION_BITS)) + number("int64", attributes.epsilon))
         half = let("half", _zeros(spread) >> 1)
         top = cast("uint64", spread) << cast("uint64", half * 2) >> number("uint64", 32)
-        most = let("most", half + FRACTION_BITS - 1 - headroom(length))
+        most = let("most", half + FRACTION_BITS - 1 - headroom(self.length))
         left = let("left", select(most > 31, 31, most))
         inverse = let("inverse", inverse_root(cast("int32", top)) >> select(left < 0, 0 - left, 0))
         up = let("up", cast("uint32", select(left < 0, 0, left)))
-        begin = let("begin", start + first[0][0]) if first else start
-        with loop("i", 0, made.channels) as i:
-            value = cast("int32", source[begin + i]) - (0 if attributes.centred else zero)
-            distance = let("distance", cast("int32", cast("uint32", value * length - middle) << up))
+        with loop("i", 0, count) as i:
+            value = cast("int32", source[begin + i]) - self.zero
+            distance = let("distance", cast("int32", cast("uint32", value * self.length - self.middle) << up))
             normal = let("normal", _high(distance, inverse, 1 << 31))
             result = _high(normal, multipliers[i], 0) + offsets[i]
             output[to + i] = cast("int8", clamp(result >> attributes.shift, attributes.clamp))
