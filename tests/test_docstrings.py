@@ -1,4 +1,7 @@
-"""Docstrings begin with a noun phrase or a verb and name their subject: no genitive, no clause without its noun."""
+"""Docstrings begin with a noun phrase or a verb and name their subject: no genitive, no clause without its noun.
+
+Each number of the planner has one.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,9 @@ NO_SUBJECT = re.compile(
     r"which|who|whoever|whom|whose|with|without)\b",
     re.IGNORECASE,
 )
+
+NUMBERS = re.compile(r"_?[A-Z][A-Z0-9_]*(, _?[A-Z][A-Z0-9_]*)*")
+"""Names of constants."""
 
 
 def docstrings(source: str) -> Iterator[str]:
@@ -52,3 +58,31 @@ def test_docstrings_of_the_modules_between_rooms_name_their_subject() -> None:
 def test_a_docstring_without_a_subject_is_found_out() -> None:
     source = '"""Of a plan."""\nLEAST = 3\n"""So many."""\n\n\ndef wait() -> None:\n    """Waits for a flag."""\n'
     assert without_subject(source) == ["Of a plan.", "So many."]
+
+
+def untold_constants(source: str) -> list[str]:
+    """Names of a module's constants of numbers without a docstring below them."""
+    body = ast.parse(source).body
+    return [
+        ast.unparse(target)
+        for node, after in pairwise([*body, ast.Pass()])
+        if isinstance(node, ast.Assign) and _has_number(node.value)
+        for target in node.targets
+        if NUMBERS.fullmatch(ast.unparse(target).strip("()"))
+        if not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+    ]
+
+
+def _has_number(value: ast.expr) -> bool:
+    constants = (each.value for each in ast.walk(value) if isinstance(each, ast.Constant))
+    return any(isinstance(each, int | float) and not isinstance(each, bool) for each in constants)
+
+
+def test_each_number_of_the_planner_says_what_it_is() -> None:
+    modules = sorted((PACKAGE / "plan").rglob("*.py"))
+    untold = {str(path.relative_to(PACKAGE)): untold_constants(path.read_text()) for path in modules}
+    assert not {path: names for path, names in untold.items() if names}
+
+
+def test_a_number_that_says_nothing_is_found_out() -> None:
+    assert untold_constants('LEAST = 3\nMOST, OTHER = 4, 5\n"""The most."""\nNAME = "x"\n') == ["LEAST"]

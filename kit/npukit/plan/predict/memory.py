@@ -76,6 +76,7 @@ _OFFSET_BITS = 32
 """A span of memory as one number, its offset above so many bits of its end: such are quick to sort."""
 
 _END = (1 << _OFFSET_BITS) - 1
+"""The bits of a span's end."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ GRAINS = (16, 4)
 """Channels that the MAC array takes at once, and that it takes least: what is cut along channels is cut there."""
 
 WIDE_GRAIN = GRAINS[0]
+"""Channels that the MAC array takes at once."""
 
 Places = Mapping[str, Sequence[int]]
 """The places in the plan's order whose PEs carry an engine, ascending, of engines that not all of them carry. Tile i of

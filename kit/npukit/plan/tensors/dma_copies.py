@@ -14,6 +14,7 @@ LARGEST = 0xFFFF
 """Rows, and bytes of a row, of one descriptor."""
 
 FLIT_BYTES = 16
+"""Bytes that cross a link in a cycle."""
 
 
 @dataclass(frozen=True)
