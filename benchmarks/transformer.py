@@ -4,8 +4,10 @@
 
 Each is made as PyTorch exports it to ONNX, quantised with seeded images, validated and benched on the emulator, or only
 planned. The last columns are those of the ops that take longest, and what dense layers and the array's products of two
-activations reach of its 64 multiply-accumulates a cycle. `ViT-tiny` has the sizes of the network of that name, for
-images of 224 x 224; it wants a chip, as `--only ViT-tiny --board pe-mesh-152 --pes 152`.
+activations reach of its 64 multiply-accumulates a cycle. `ViT-tiny/32` has the sizes of the network of that name, for
+images of 224 x 224 in patches of 32 x 32; it wants a chip, as `--only ViT-tiny/32 --board pe-mesh-152 --pes 152`. In
+patches of 16 x 16 it does not fit yet: heads are a reshape away from the channels that they are, so that each PE gets
+queries, keys and values of all heads for all tokens, 113 KB.
 """
 
 from __future__ import annotations
@@ -25,15 +27,16 @@ from npukit import api
 
 Layers = list[tuple[dict[str, Any], int]]
 """What is told of each op, and its cycles."""
-TINY = Sizes(side=224, width=192, heads=3, patch=16, channels=3, widen=4, classes=1000)
+TINY = Sizes(side=224, width=192, heads=3, patch=32, channels=3, widen=4, classes=1000)
 NETWORKS = {
     "2 blocks, 16 x 32": Sizes(side=8, width=32, heads=4),
     "1 block, 64 x 64": Sizes(side=16, width=64, heads=2, blocks=1),
     "2 blocks, 36 x 64": Sizes(side=12, width=64, heads=4),
-    "ViT-tiny, 2 blocks": TINY,
-    "ViT-tiny": replace(TINY, blocks=12),
+    "ViT-tiny/32, 2 blocks": TINY,
+    "ViT-tiny/32": replace(TINY, blocks=12),
+    "ViT-tiny/16": replace(TINY, blocks=12, patch=16),
 }
-SMALL = [name for name, sizes in NETWORKS.items() if sizes.patch < TINY.patch]
+SMALL = [name for name, sizes in NETWORKS.items() if sizes.side < TINY.side]
 IMAGES = 8
 """Images to quantise with."""
 HEADER = (
@@ -79,7 +82,7 @@ class VisionCase:
         """The options of a build of the model and its samples, which are written first."""
         samples = self.folder / "samples.npz"
         save_model(self.model, self.sizes)
-        save_samples(samples, self.sizes, IMAGES if self.sizes.side > 100 else 40)
+        save_samples(samples, self.sizes, IMAGES if self.sizes.side == TINY.side else 40)
         layout = ("layout=NHWC",) if self.sizes.channels > 1 else ()
         return api.Options(calibration=samples, io="int8", pes=self.pes, preprocess=layout)
 

@@ -128,7 +128,7 @@ SEARCHES: Mapping[str, Search] = {
             "search.wide_frame.PRICES": ((0.0, 0.1, 0.3), (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0)),
             "search.wide_frame.ROOMS": ((3 / 8,), (1 / 2, 3 / 8, 1 / 4, 1 / 6)),
             "search.wide_frame.WIDE": (Effort(6, 20, priced=True), Effort(10, 40)),
-            "search.wide_frame.PES_OF_A_PREFETCHER": (32, 152),
+            "search.wide_frame.PES_OF_A_PREFETCHER": (16, 152),
             "search.wide_frame.SEARCHED": (400,),
             "search.wide_frame.SMALLEST": (0, 4 << 10),
             "search.wide_frame.ORDERS": (10 << 10, 30 << 10),

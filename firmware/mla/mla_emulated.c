@@ -10,6 +10,7 @@ struct mla_registers {
     volatile uint32_t a, b, target;
     volatile int32_t rows, depth, columns, a_stride;
     volatile int32_t channels, kernel_height, kernel_width, row_stride, plane_stride;
+    volatile int32_t right;
 };
 
 enum { MULTIPLY = 1, CONVOLVE = 2, BUSY = 1 };
@@ -36,6 +37,7 @@ void mla_execute_mm(const struct mla_product *product)
     MLA->depth = product->depth;
     MLA->columns = product->columns;
     MLA->a_stride = product->a_stride;
+    MLA->right = product->right;
     start(MULTIPLY);
 }
 

@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 /* target[row][column] = sum of a[row][k] * b[k][column]: `b` lies in blocks of 16 columns, [columns / 16][depth][16], and
- * `target` has whole blocks, [rows][columns, padded to 16]. `depth` is a multiple of 16. */
+ * `target` has whole blocks, [rows][columns, padded to 16]. `depth` is a multiple of 16. With a shift to the `right` sums
+ * are shifted, those below 0 become 0, and `target` has the low 16 bits of each. */
 struct mla_product {
     const int8_t *a, *b;
-    int32_t *target;
-    int32_t rows, depth, columns, a_stride;
+    void *target;
+    int32_t rows, depth, columns, a_stride, right;
 };
 
 /* target[channel][row][x] = sum of weights * input at (row + ky, x + kx): `input` in planes of a channel each, a row

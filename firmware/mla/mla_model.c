@@ -8,7 +8,7 @@ enum { MULTIPLY = 1, CONVOLVE = 2 };
 enum error { ERROR_BUSY = 1, ERROR_COMMAND, ERROR_SRAM, ERROR_SIZE, ERROR_ALIGNMENT };
 enum {
     COMMAND, STATUS, ERROR, A, B, TARGET, ROWS, DEPTH, COLUMNS, A_STRIDE,
-    CHANNELS, KERNEL_HEIGHT, KERNEL_WIDTH, ROW_STRIDE, PLANE_STRIDE, REGISTERS
+    CHANNELS, KERNEL_HEIGHT, KERNEL_WIDTH, ROW_STRIDE, PLANE_STRIDE, RIGHT, REGISTERS
 };
 enum { WIDTH = 16, LANES = 4, OUT_CYCLES = WIDTH * LANES / 4, LARGEST = 1 << 20 };
 
@@ -90,7 +90,7 @@ static bool sized(const uint32_t *r)
             return false;
         }
     }
-    return r[COMMAND] == MULTIPLY ? r[DEPTH] % WIDTH == 0 && r[A_STRIDE] <= LARGEST
+    return r[COMMAND] == MULTIPLY ? r[DEPTH] % WIDTH == 0 && r[A_STRIDE] <= LARGEST && r[RIGHT] < 32
                                   : r[ROW_STRIDE] >= r[COLUMNS] + r[KERNEL_WIDTH] - 1;
 }
 
@@ -117,11 +117,21 @@ static int32_t wrapped(const struct array *array, uint32_t sum)
     return (int32_t)(sum << rest) >> rest;
 }
 
+/* A sum, or what the output stage makes of it: shifted, at least 0, its low 16 bits. */
+static void leave(uint8_t *target, uint32_t place, int32_t sum, uint32_t right)
+{
+    if (right == 0) {
+        ((int32_t *)(void *)target)[place] = sum;
+    } else {
+        ((uint16_t *)(void *)target)[place] = (uint16_t)(sum < 0 ? 0 : sum >> right);
+    }
+}
+
 static void multiply(struct array *array)
 {
     const uint32_t *r = array->running;
     const uint32_t columns = (uint32_t)blocks(r[COLUMNS], WIDTH) * WIDTH;
-    int32_t *target = (int32_t *)(void *)(array->place->sram + r[TARGET]);
+    uint8_t *target = array->place->sram + r[TARGET];
     for (uint32_t row = 0; row < r[ROWS]; row++) {
         const int8_t *a = (const int8_t *)array->place->sram + r[A] + (uint64_t)row * r[A_STRIDE];
         for (uint32_t column = 0; column < columns; column++) {
@@ -130,7 +140,7 @@ static void multiply(struct array *array)
             for (uint32_t k = 0; k < r[DEPTH]; k++) {
                 sum += (uint32_t)(a[k] * b[WIDTH * k]);
             }
-            target[row * columns + column] = wrapped(array, sum);
+            leave(target, row * columns + column, wrapped(array, sum), r[RIGHT]);
         }
     }
 }

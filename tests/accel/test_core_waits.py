@@ -6,8 +6,10 @@ import pytest
 
 from end_to_end.builds import DIGITS
 from npukit import api
+from npukit.accel.core_kernels import CoreKernels, choose_core_kernels
 from npukit.accel.core_waits import CoreWaits, core_waits
-from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import Assembly, CodeWorth
+from npukit.accel.cortex_m.network import AT_ONCE
 from npukit.accel.cpu import Cpu
 from npukit.board.board import Waits, load_board
 from npukit.net.net import CORE
@@ -32,6 +34,26 @@ def test_a_loop_is_fetched_once_where_the_cache_holds_it(kept: int, fetched: int
     code = _nested()
     assert code.bytes == 32
     assert code.fetched_bytes(kept) == fetched
+
+
+def test_code_that_waits_is_worth_less_where_its_loops_are_not_kept() -> None:
+    code = _nested()
+    at_once, kept, anew = (code.cost(CodeWorth(0, fetch, 64 // size)) for fetch, size in ((0, 1), (1, 1), (1, 16)))
+    assert at_once == code.instructions + code.cycles
+    assert (kept, anew) == (at_once + 32, at_once + 4 + 3 * (18 + 4 * 10))
+
+
+def test_kernels_are_chosen_by_what_their_fetches_cost() -> None:
+    """A cache of 1 KB keeps no loop that is written out for eight blocks."""
+    net = load_model(DIGITS / "digits_int8.tflite").net
+    net = net.with_ops(tuple(op.placed(CORE) for op in net.ops))
+    waits = core_waits(load_board("nucleo-l4r5zi"))
+    without, chosen = (choose_core_kernels(net, "latency", fetches=each) for each in (AT_ONCE, waits.fetches))
+
+    def code_waits(kernels: CoreKernels) -> int:
+        return sum(waits.of_code(each.kernels) for each in kernels.ops.values())
+
+    assert code_waits(chosen) < 0.7 * code_waits(without)
 
 
 def test_constants_that_the_cache_does_not_hold_are_waited_for_in_each_sweep() -> None:

@@ -15,12 +15,16 @@ from end_to_end.builds import DIGITS, build
 from helpers import CHECKOUT, first_of, models
 from net.small_nets import quantized
 from npukit import api
+from npukit.accel.mla.driver_shape import DriverShape
 from npukit.accel.mla.plugin import Mla, power_of_two
+from npukit.accel.mla.shifted import Shift
+from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d
-from npukit.net.requantize import quantization
+from npukit.net.requantize import multiply_by_quantized_multiplier, quantization
+from npukit.net.tensor import Quantization, Tensor
 from npukit.plan.ir.plan import streamed_name
 
 PLUGIN = CHECKOUT / "kit/npukit/accel/mla"
@@ -44,6 +48,20 @@ def convolution(kernel: int, stride: int, channels: int = 16, weight: int = 3) -
     return Net("n", ("x",), ("y",), (op,), {each.name: each for each in tensors}, constants), op
 
 
+def lines_net(kernel: int, stride: int, zero: int) -> Net:
+    side, random = 36, np.random.default_rng(5)
+    before = (kernel - stride + 1) // 2 if kernel > stride else 0
+    after = kernel - stride - before if kernel > stride else 0
+    op = Op("y", Conv2d((stride, stride), (before, before, after, after)), ("x", "w"), ("y",))
+    tensors = (
+        quantized("x", (1, side, side, 32), 0.5, zero),
+        quantized("w", (20, kernel, kernel, 32), 0.1),
+        quantized("y", (1, side // stride, side // stride, 20), 20.0, -4),
+    )
+    constants = {"w": random.integers(-127, 128, tensors[1].shape).astype(np.int8)}
+    return Net("n", ("x",), ("y",), (op,), {each.name: each for each in tensors}, constants)
+
+
 def plugin(**figures: int) -> Mla:
     slot = load_board("spinnaker2").accelerator[0]
     return Mla(slot.model_copy(update={"figures": {**slot.figures, **figures}}))
@@ -63,10 +81,40 @@ def test_a_convolution_of_stride_one_may_be_the_arrays_own() -> None:
     assert not plugin().choices(*convolution(1, 1))
 
 
-def test_sums_that_24_bits_may_not_hold_are_the_cores() -> None:
+def test_sums_that_24_bits_may_not_hold_are_the_cores_unless_those_of_a_line_fit() -> None:
     net, op = convolution(3, 1, channels=64, weight=127)
-    assert plugin().refusal(net, op) == "its sums may need 25 bits, the array has 24"
-    assert plugin(accumulator_bits=25).refusal(net, op) is None
+    assert plugin().refusal(net, op) is None
+    assert not plugin().choices(net, op)
+    net, op = convolution(3, 1, channels=176, weight=127)
+    assert plugin().refusal(net, op) == "its sums may need 26 bits, the array has 24"
+    assert plugin(accumulator_bits=26).refusal(net, op) is None
+
+
+def test_a_tile_has_the_way_that_takes_fewer_cycles_and_shares_its_constants_with_the_other() -> None:
+    net, op = convolution(3, 1, channels=64)
+    few, many = (Box((0, 0, 0, 0), (1, 1, 8, channels)) for channels in (4, 8))
+    shapes = [DriverShape.of(net, op, box) for box in (few, many)]
+    assert all(shape.may_be_lines for shape in shapes)
+    costs = [plugin().cost(net, op, box) for box in (few, many)]
+    assert {cost.constants_key for cost in costs} == {"sixteens"}
+    for shape, cost in zip(shapes, costs, strict=True):
+        ways = shape.lines(plugin().figures, plain=True, zero=3), shape.windows(plugin().figures, plain=True)
+        assert cost.cycles == min(ways)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "zero"), [(3, 1, 0), (3, 2, 5), (1, 2, 0)])
+def test_lines_of_the_input_are_exact(kernel: int, stride: int, zero: int, tmp_path: Path) -> None:
+    """With padding at all sides, more pixels than a run has, columns that fill no block, and a zero point that pads."""
+    net = lines_net(kernel, stride, zero)
+    model = tmp_path / "lines.tflite"
+    model.write_bytes(subgraph_tflite(net, net.ops[0]))
+    built = build(model, tmp_path / "out", "spinnaker2", pes=1, engine="mla")
+    sources = (built.folder / "project").rglob("*.[ch]")
+    assert any("kind = MLA_LINES" in path.read_text() for path in sources)
+    found = api.validate(built.folder, cases=1)
+    assert found.passed, found.mismatches
+    measured = api.bench(built.folder)
+    assert measured.latency_cycles == pytest.approx(measured.predicted_latency_cycles, rel=0.15)
 
 
 @pytest.mark.parametrize(("engine", "pes"), first_of([("mla", 4), (None, 2), ("mla", 1)], 2))
@@ -91,6 +139,51 @@ def test_its_quantiser_leaves_scales_that_shift(tmp_path: Path) -> None:
     assert api.validate(built.folder, cases=1).passed
 
 
+def test_a_shift_rounds_as_tensorflow_lite_does() -> None:
+    """Of all that clamping does not make 0, for every shift: sums around 0 and around halves."""
+    sums = np.concatenate([np.arange(-70_000, 70_000), np.arange(1 << 22, (1 << 22) + 9_000)])
+    for right in range(1, 16):
+        wanted = np.maximum(multiply_by_quantized_multiplier(sums, 1 << 30, 1 - right), 0)
+        summand = 1 if right == 1 else (1 << (right - 1)) + 1
+        assert np.array_equal(np.maximum((sums + summand) >> right, 0), wanted), right
+
+
+def test_biases_are_products_of_bytes() -> None:
+    biases = np.array([0, 63, -64, 127 * 127 + 1, -300_000, 300_000])
+    shift = Shift(8, biases, 24)
+    window = np.array([127] * (shift.slots - 1) + [1])
+    assert np.array_equal(shift.rows(0, 6).astype(np.int64) @ window, biases)
+    assert np.array_equal(shift.rows(2, 4), shift.rows(0, 6)[2:4])
+
+
+@pytest.mark.parametrize(("channels", "high"), [(6, 127), (3, 96)])
+def test_the_array_shifts_where_scales_are_powers_of_two_and_nothing_below_0_is_kept(
+    channels: int, high: int, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(7)
+    op = Op("y", Conv2d((1, 1), (1, 1, 1, 1), clamp=(0, high)), ("x", "w", "b"), ("y",))
+    tensors = (
+        quantized("x", (1, 12, 12, channels), 2.0**-6),
+        quantized("w", (22, 3, 3, channels), 2.0**-8),
+        Tensor("b", (22,), "int32", Quantization((2.0**-14,), (0,))),
+        quantized("y", (1, 12, 12, 22), 2.0**-4),
+    )
+    constants = {
+        "w": random.integers(-127, 128, tensors[1].shape).astype(np.int8),
+        "b": random.integers(-40_000, 40_000, 22).astype(np.int32),
+    }
+    net = Net("n", ("x",), ("y",), (op,), {each.name: each for each in tensors}, constants)
+    model = tmp_path / "shifted.tflite"
+    model.write_bytes(subgraph_tflite(net, op))
+    built = build(model, tmp_path / "out", "spinnaker2", pes=1, engine="mla")
+    sources = (built.folder / "project").rglob("*.[ch]")
+    assert any("kind = MLA_SHIFTED" in path.read_text() for path in sources)
+    found = api.validate(built.folder, cases=3)
+    assert found.passed, found.mismatches
+    measured = api.bench(built.folder)
+    assert measured.latency_cycles == pytest.approx(measured.predicted_latency_cycles, rel=0.15)
+
+
 def test_the_quantiser_keeps_all_that_was_in_range() -> None:
     tensor = quantized("x", (4,), 0.03, -100)
     held = power_of_two(tensor, None).quantization
@@ -100,9 +193,7 @@ def test_the_quantiser_keeps_all_that_was_in_range() -> None:
 
 
 def test_published_layers_under_their_schedule() -> None:
-    differences = {layer.name: layer.cycles(DRAM_BYTES) / layer.published - 1 for layer in LAYERS}
-    assert sum(abs(each) < 0.1 for each in differences.values()) == 6
-    assert differences["ResNet-50 CONV_42"] > 0.3, "the one that the page says is off"
+    assert all(abs(layer.cycles(DRAM_BYTES) / layer.published - 1) < 0.1 for layer in LAYERS)
     page = (CHECKOUT / "benchmarks/mesh/spinnaker2.md").read_text()
     assert all(f"| {' | '.join(row)} |" in page for row in rows())
 

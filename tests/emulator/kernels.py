@@ -70,7 +70,7 @@ def _winograds(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
     for size, channels in (((6, 8, 8), 8), ((5, 7, 3), 2)):
         layer = layers.conv(rng, size, channels, (3, 3), padding=(1, 1, 1, 1), relu=channels > 2)
         for worth in (test_winograd.FAST, test_winograd.SMALL):
-            kernel = test_winograd.kernel_for(layer, byte_worth=worth)
+            kernel = test_winograd.kernel_for(layer, worth=worth)
             yield f"Winograd {size}, {worth:g}", _filter(kernel, layer, reference.convolution)
 
 

@@ -228,6 +228,14 @@ def test_where_the_core_s_ops_are_too_large_the_remedies_are_more_pes_and_the_ac
     assert "without --engine cpu" in first
 
 
+def test_of_many_ops_that_read_a_tensor_some_are_named() -> None:
+    reads = [Op(f"read_{at}", TvmCode("read", "output[0] = p0[0];\n"), ("x",), (f"y{at}",)) for at in range(5)]
+    ends = tuple(f"y{at}" for at in range(5))
+    tensors = {"x": Tensor("x", (1, 200_000), "int8"), **{name: Tensor(name, (1, 8), "int8") for name in ends}}
+    with pytest.raises(DoesNotFit, match=r"x, 200,000, for read_0, read_1, read_2 and 2 more\)"):
+        one_pe(Net("read often", ("x",), ends, tuple(reads), tensors, {}))
+
+
 def test_more_pes_that_have_too_few_flags_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.plan.does_not_fit.more_pes", no_flags)
     with pytest.raises(DoesNotFit) as refused:

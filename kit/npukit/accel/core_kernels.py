@@ -15,7 +15,7 @@ from npukit.accel.core_rows import PartsRoutine, RowsRoutine, parts_of, rows_of
 from npukit.accel.core_writes import WriteRoutine, writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import KernelCall, KernelChoice, Node, choose, choose_thriftily
+from npukit.accel.cortex_m.network import AT_ONCE, Fetches, KernelCall, KernelChoice, Node, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
@@ -128,10 +128,15 @@ USUAL = CostPreference()
 
 
 def choose_core_kernels(
-    net: Net, objective: str, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F
+    net: Net,
+    objective: str,
+    preference: CostPreference = USUAL,
+    core: CoreType = CORTEX_M4F,
+    fetches: Fetches = AT_ONCE,
 ) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
-    ops, reasons = _chosen(net, objective, preference, core) if core.has_dsp else ({}, _without_dsp(net, core))
+    has_kernels = core.has_dsp
+    ops, reasons = _chosen(net, objective, preference, core, fetches) if has_kernels else ({}, _without_dsp(net, core))
     moves = {} if core.assembly == "none" else dict(_moves(net, core))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
@@ -144,14 +149,16 @@ def choose_core_kernels(
 
 
 def _chosen(
-    net: Net, objective: str, preference: CostPreference, core: CoreType
+    net: Net, objective: str, preference: CostPreference, core: CoreType, fetches: Fetches
 ) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
     """The kernels of ops that want their tensors in layouts, and of the others why they have none."""
     found = core_nodes(net, core)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
-    memory_relaxed = preference.memory_relaxed and goal == "latency"
-    choice = choose(nodes, code_worth=worth) if memory_relaxed else choose_thriftily(nodes, goal, worth)
+    if preference.memory_relaxed and goal == "latency":
+        choice = choose(nodes, code_worth=worth, fetches=fetches)
+    else:
+        choice = choose_thriftily(nodes, goal, worth, fetches)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
     return dict(_by_op(found, choice, zeros)), {**found.reasons, **refused}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.network import AT_ONCE, Fetches
 from npukit.board.board import Board, Waits
 
 
@@ -34,6 +35,11 @@ class CoreWaits:
                 near.add(op)
                 room -= gains[op][1]
         return replace(self, near=frozenset(near))
+
+    @property
+    def fetches(self) -> Fetches:
+        """The waits for code, by which kernels are chosen."""
+        return Fetches(self.code.following / self.code.line_bytes, self.code.code_bytes) if self.code else AT_ONCE
 
     def of_code(self, kernels: Iterable[Kernel]) -> int:
         """Cycles to fetch the code of kernels as they are called, of which the cache has nothing yet."""

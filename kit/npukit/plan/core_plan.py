@@ -11,7 +11,6 @@ from npukit.accel.core_waits import core_waits
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
-from npukit.board.cores import CoreType
 from npukit.dump import lost
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
@@ -103,7 +102,7 @@ def _alone(problem: Problem, objective: str, preference: CostPreference) -> Plan
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
     if (objective == "throughput" and problem.board.noc) or problem.fewest > 1:
         return None
-    for kernels in _choices(problem.net, problem.board.core.type, objective, preference):
+    for kernels in _choices(problem.net, problem.board, objective, preference):
         known = _with_core(problem, kernels)
         plan = _with_code(problem.board, _on_one_pe(known, objective), kernels.code_bytes)
         if plan:
@@ -201,12 +200,13 @@ def _pes_of(plan: Plan, op: str) -> set[int]:
     return {pe.pe for pe in plan.pes for step in pe.computes() if step.op == op}
 
 
-def _choices(net: Net, core: CoreType, objective: str, preference: CostPreference) -> Iterator[CoreKernels]:
-    yield choose_core_kernels(net, objective, preference, core)
+def _choices(net: Net, board: Board, objective: str, preference: CostPreference) -> Iterator[CoreKernels]:
+    core, fetches = board.core.type, core_waits(board).fetches
+    yield choose_core_kernels(net, objective, preference, core, fetches)
     if preference != USUAL:
-        yield choose_core_kernels(net, objective, core=core)
+        yield choose_core_kernels(net, objective, core=core, fetches=fetches)
     if objective != "memory":
-        yield choose_core_kernels(net, "memory", core=core)
+        yield choose_core_kernels(net, "memory", core=core, fetches=fetches)
 
 
 def _on_one_pe(problem: Problem, objective: str) -> Plan:

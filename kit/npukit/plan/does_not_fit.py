@@ -32,6 +32,8 @@ from npukit.plan.tensors.routes import pes_to_use
 
 COUNTS = 10
 """Commands, descriptors and table are told if they are this part of the constants."""
+NAMED = 3
+"""Ops that are named of those that read a tensor."""
 
 
 def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
@@ -136,7 +138,8 @@ def _largest_buffer(net: Net, pe: PePlan) -> str:
     if largest is None:
         return "none"
     consumers = [op.name for op in net.ops if largest.tensor in op.inputs]
-    return f"{largest.name}, {largest.bytes:,}, for {', '.join(consumers) or 'the output'}"
+    named = ", ".join(consumers[:NAMED]) + (f" and {len(consumers) - NAMED} more" if consumers[NAMED:] else "")
+    return f"{largest.name}, {largest.bytes:,}, for {named or 'the output'}"
 
 
 def _remedies(problem: Problem, plan: Plan) -> Iterator[str]:

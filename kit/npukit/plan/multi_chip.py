@@ -65,8 +65,6 @@ def board_of_one(board: Board, chips: Sequence[int]) -> Board:
 
 def on_chips(board: Board, plan: Plan, chips: Sequence[int]) -> Plan:
     """The plan of one chip on all of these, with the time that the root's words take added to its batch."""
-    if len(chips) == 1:
-        return plan
     cycles = plan.predicted.latency_cycles + _words_cycles(board, plan.pes[0].pe, chips)
     interval = max(round(cycles / (plan.frames * len(chips))), 1)
     return replace(plan, chips=tuple(chips), predicted=Predicted(cycles, interval))

@@ -6,6 +6,7 @@ What is float anyway multiplies or divides by factors of the channels, the other
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,10 @@ from npukit.quantize.points import Points
 
 LEAST = 2.0**-8
 """The least factor of a channel, of the largest one's."""
+
+FEW, TAIL = 1024, 6
+"""The least range of a channel, in root mean squares, that has had fewer numbers: their largest says little of others.
+"""
 
 Factors = Mapping[Any, np.ndarray]
 """The factors of the channels of some results, at most 1: these are divided by them before they are quantised."""
@@ -69,13 +74,31 @@ def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Fa
 def channel_peaks(
     runs: Iterator[list[np.ndarray]], order: Sequence[Any], wanted: Sequence[Any]
 ) -> dict[Any, np.ndarray]:
-    """The largest magnitude of each channel of each wanted variable over all runs."""
-    places, peaks = [order.index(each) for each in wanted], dict[Any, np.ndarray]()
+    """The largest magnitude of each channel of each wanted variable that is to be reckoned with, seen all runs."""
+    places, seen = [order.index(each) for each in wanted], {each: _Channels() for each in wanted}
     for values in runs if wanted else ():
         for variable, place in zip(wanted, places, strict=True):
-            now = np.abs(values[place]).max(axis=tuple(range(values[place].ndim - 1)))
-            peaks[variable] = np.maximum(peaks[variable], now) if variable in peaks else now
+            seen[variable].add(values[place])
     return {
-        variable: np.array([ObservedRange(0, float(end)).steady.high for end in peak])
-        for variable, peak in peaks.items()
+        variable: np.array([ObservedRange(0, float(end)).steady.high for end in channels.ends])
+        for variable, channels in seen.items()
     }
+
+
+@dataclass
+class _Channels:
+    """Channels on the last axis: how many numbers of each there were, the largest, and the sum of squares."""
+
+    count: int = 0
+    peaks: Any = 0.0
+    squares: Any = 0.0
+
+    def add(self, values: np.ndarray) -> None:
+        rows = np.abs(values.reshape(-1, values.shape[-1]).astype(np.float64))
+        self.count += len(rows)
+        self.peaks = np.maximum(self.peaks, rows.max(axis=0))
+        self.squares = self.squares + np.square(rows).sum(axis=0)
+
+    @property
+    def ends(self) -> np.ndarray:
+        return np.maximum(self.peaks, (TAIL if self.count < FEW else 0) * np.sqrt(self.squares / self.count))

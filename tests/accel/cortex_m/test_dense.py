@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
+from npukit.accel.cortex_m.code.assembly import CodeWorth
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.dense import dense
@@ -22,7 +23,7 @@ def with_one_multiplier(layer: OpView) -> OpView:
 
 def kernel_for(layer: OpView, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
     source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
-    return dense(layer, source, target, density, byte_worth)
+    return dense(layer, source, target, density, CodeWorth(byte_worth))
 
 
 def check(layer: OpView, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:

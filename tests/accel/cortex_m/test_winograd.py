@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
+from npukit.accel.cortex_m.code.assembly import CodeWorth
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.winograd import winograd
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
@@ -17,9 +18,9 @@ FAST, SMALL = 0.0, 1e9
 """What a byte of code is worth: nothing, and more than anything."""
 
 
-def kernel_for(layer: OpView, output_border: Padding = NO_PADDING, byte_worth: float = FAST) -> Kernel:
+def kernel_for(layer: OpView, output_border: Padding = NO_PADDING, worth: float = FAST) -> Kernel:
     source = Layout(Order.PIXELS, layer.input_shape, layer.window.padding)
-    kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border), byte_worth)
+    kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border), CodeWorth(worth))
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
@@ -47,7 +48,7 @@ def test_random_convolutions(seed: int):
         extreme=seed % 3 == 2,
     )
     x = layers.activations(rng, layer.input_shape, extreme=seed % 3 == 2)
-    fast, small = (kernel_for(layer, byte_worth=worth) for worth in (FAST, SMALL))
+    fast, small = (kernel_for(layer, worth=worth) for worth in (FAST, SMALL))
     assert small.routine.bytes < fast.routine.bytes
     for kernel in (fast, small):
         check(layer, kernel, x)
@@ -94,8 +95,8 @@ def test_no_more_instructions_than_the_prototypes(size: int, channels: int, prot
 
 def test_both_assemblers_agree_with_the_predicted_size():
     layer = layers.conv(np.random.default_rng(3), (7, 9, 5), 4, (3, 3), padding=(1, 1, 1, 1), relu=False)
-    for byte_worth in (FAST, SMALL):
-        laboratory.check_assemblers(kernel_for(layer, byte_worth=byte_worth))
+    for worth in (FAST, SMALL):
+        laboratory.check_assemblers(kernel_for(layer, worth=worth))
 
 
 @pytest.mark.parametrize(("strides", "shape", "words"), [((2, 2), (8, 8, 4), "stride"), ((1, 1), (3, 8, 4), "pair")])

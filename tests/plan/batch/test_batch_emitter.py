@@ -18,7 +18,7 @@ from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_streaming import first_that_fits
-from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights, cut_in_weight_tiles
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan, Send
@@ -58,6 +58,26 @@ def on_groups(assignment: Assignment, count: int, first: int = 0) -> tuple[Assig
         {op: tuple(Tile(tile.pe + start, tile.box) for tile in tiles) for op, tiles in assignment.items()}
         for start in range(first, first + GROUP * count, GROUP)
     )
+
+
+def test_pes_that_need_the_same_of_an_input_get_it_at_once_but_for_later_micro_batches() -> None:
+    b = Builder("shared input")
+    net = b.net(b.conv(b.input(1, 8, 8, 4), 32, 3))
+    halves = tuple(Tile(pe, Box((0, 0, 0, 16 * pe), (1, 8, 8, 16 * pe + 16))) for pe in (0, 1))
+    wanted = Batch(({net.ops[0].name: halves},), Pipeline(1, 2))
+    plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
+    fetched = [message for message in plan.messages if message.source_pe == DRAM]
+    assert [landing.pe for landing in fetched[0].landings] == [0, 1]
+    assert sorted(message.landings[0].pe for message in fetched[1:]) == sorted([0, 1] * (len(fetched[1:]) // 2))
+    assert_exact(net, plan)
+
+
+def test_narrower_weight_tiles_are_taken_if_they_are_smaller() -> None:
+    """An engine whose weights lie in blocks of 16 channels has nothing of four at a time."""
+    box = Box.whole((1, 2, 2, 64))
+    sixteens = cut_in_weight_tiles(box, lambda part: 40_000 * -(-part.shape[-1] // 16) + part.shape[-1], 9_000, 36_000)
+    fours = cut_in_weight_tiles(box, lambda part: 2_500 * part.shape[-1], 9_000, 36_000)
+    assert ({part.shape[-1] for part in sixteens}, {part.shape[-1] for part in fours}) == ({16}, {4})
 
 
 @settings(max_examples=25)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
+from npukit.accel.cortex_m.code.assembly import CodeWorth
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.border import fill_border
 from npukit.accel.cortex_m.kernels.variants import kernels
@@ -37,6 +39,16 @@ them keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake w
 nothing (`benchmarks/core/kernel_constants.py`)."""
 
 AS_USUAL: Mapping[int, float] = {}
+
+
+class Fetches(NamedTuple):
+    """The cycles in which the core waits for a byte of code, and the bytes of a loop that it fetches but once."""
+
+    cycles: float
+    kept_bytes: int
+
+
+AT_ONCE = Fetches(0, 0)
 
 
 @dataclass(frozen=True)
@@ -153,13 +165,16 @@ State = tuple[tuple[int, Layout], ...]
 
 
 def choose_thriftily(
-    nodes: Sequence[Node], objective: str = "latency", code_worth: Mapping[int, float] = AS_USUAL
+    nodes: Sequence[Node],
+    objective: str = "latency",
+    code_worth: Mapping[int, float] = AS_USUAL,
+    fetches: Fetches = AT_ONCE,
 ) -> KernelChoice:
     """The cheapest choice, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
-    best = choose(nodes, objective=objective, code_worth=code_worth)
+    best = choose(nodes, objective=objective, code_worth=code_worth, fetches=fetches)
     try:
         sram = int(best.live_bytes * _WORTH_SAVING)
-        smaller = choose(nodes, objective=objective, sram=sram, code_worth=code_worth)
+        smaller = choose(nodes, objective=objective, sram=sram, code_worth=code_worth, fetches=fetches)
     except DoesNotFit:
         return best
     as_many = smaller.without_kernel == best.without_kernel
@@ -173,6 +188,7 @@ def choose(
     objective: str = "latency",
     sram: int | None = None,
     code_worth: Mapping[int, float] = AS_USUAL,
+    fetches: Fetches = AT_ONCE,
 ) -> KernelChoice:
     """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
 
@@ -180,7 +196,7 @@ def choose(
     index how many times as much as usual a byte of their code must save.
     """
     nodes = tuple(nodes)
-    search = _Search(nodes, objective, sram, code_worth)
+    search = _Search(nodes, objective, sram, code_worth, fetches)
     best = search.best()
     calls = tuple(call for each in best.nodes for call in each.calls)
     layouts = dict([search.start.layout, *(each.layout for each in best.nodes)])
@@ -196,14 +212,17 @@ class _Search:
         objective: str,
         sram: int | None,
         code_worth: Mapping[int, float],
+        fetches: Fetches,
     ) -> None:
         self._nodes = nodes
         self._objective = objective
         self._sram = sram
         self._consumers = _consumers(nodes)
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
-        self._byte_worth = [
-            worth * code_worth.get(index, 1) * (_MEMORY_BYTE_WORTH if objective == "memory" else 1)
+        more = _MEMORY_BYTE_WORTH if objective == "memory" else 1
+        self._fetches = fetches
+        self._worth = [
+            CodeWorth(worth * code_worth.get(index, 1) * more, *fetches)
             for index, worth in enumerate(_byte_worth(nodes))
         ]
         self.input_layout = Layout(Order.PIXELS, next(node.shape for node in nodes if INPUT in node.inputs))
@@ -274,6 +293,8 @@ class _Search:
         if call.kernel is None:
             return _NO_KERNEL_COST
         time = call.kernel.instructions + call.kernel.cycles
+        if self._fetches.cycles:
+            time += self._fetches.cycles * call.kernel.body.fetched_bytes(self._fetches.kept_bytes)
         return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
 
     def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[KernelCall, ...]]:
@@ -292,7 +313,7 @@ class _Search:
         key = (index, sources, target)
         if key not in self._found:
             layer = self._nodes[index].layer
-            everything = list(kernels(layer, sources, target, self._byte_worth[index])) if layer else []
+            everything = list(kernels(layer, sources, target, self._worth[index])) if layer else []
             accepted = [k for k in everything if isinstance(k, Kernel)]
             self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
         return self._found[key]

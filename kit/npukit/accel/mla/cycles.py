@@ -1,4 +1,4 @@
-"""The cost of a tile: the array's cycles as it is published, and the core's around it as the emulator counts them."""
+"""The cycles of a tile: the array's as they are published, and the core's around it as the emulator counts them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ WIDTH, LANES = 16, 4
 OUT_CYCLES = 16
 """The cycles in which the sums of a block leave, four a cycle."""
 START, CALL, ROW = 190, 245, 178
-"""Cycles of the driver: of a call, of each pass of products, and of each row of a convolution."""
-PIXEL, LINE, EDGE = 60, 60, 35
+"""Cycles of the driver: of a tile, of each pass of windows, and of each row of planes."""
+RUN, PRODUCT = 60, 300
+"""Cycles of the driver for each run of pixels of a line, and for each of its products, while the array stands still."""
+COPY, COPIED_BYTE, CLEARED_BYTE = 60, 0.85, 0.5
+"""Cycles to copy a line of the input: for the line, for each byte; and for each byte of room that is cleared."""
+PIXEL, LINE, EDGE = 60, 75, 75
 """Cycles to gather a pixel's window: for the pixel, for each of its lines, for each place of one that is cut off."""
-WORD_S_BYTE, BYTE = 1.9, 7.0
+WORD_S_BYTE, BYTE = 2.1, 4.1
 """Cycles to gather a byte of a line, where four are copied at once and where each is by itself."""
-PLAIN, GENERAL = (40, 14), (67, 31)
-"""Cycles to requantise: for each channel of a pass, and for each value; of layers that are plain (`mla.h`) or not."""
+PLAIN, OF_THREE, GENERAL = (33, 14), (44, 18), (67, 31)
+"""Cycles to requantise: for each channel of a pass, and for each value; of layers that are plain (`mla.h`), of those
+whose sums are in three planes, and of others."""
+NARROWED = 55, 4
+"""Cycles to make int8 of what the array has shifted: for each pixel, and for each value."""
+PLANE = 6
+"""Cycles to add a value of one more plane, where the core has no short way."""
 PLANE_BYTE, PLANE_PIXEL, PLANE_ROOM = 7.0, 15, 1.25
 """Cycles to make planes of the input: for each byte, for each pixel, and for each byte of room that is cleared."""
 
@@ -43,8 +52,10 @@ class Figures:
         return self.setup_cycles + rows * blocks(width, WIDTH) * blocks(channels, LANES) * (depth + OUT_CYCLES)
 
 
-def requantised(passes: int, channels: int, values: int, *, plain: bool) -> int:
-    of_channel, of_value = PLAIN if plain else GENERAL
+def requantised(passes: int, channels: int, values: int, *, plain: bool, planes: int = 1) -> int:
+    short = {1: PLAIN, 3: OF_THREE} if plain else {}
+    general = GENERAL[0], GENERAL[1] + PLANE * (planes - 1)
+    of_channel, of_value = short.get(planes, general)
     return passes * channels * of_channel + values * of_value
 
 

@@ -95,7 +95,8 @@ class Emitter:
             self.traffic.wait_for(other, go)
 
     def bring_inputs(self, frame: int) -> None:
-        """Send inputs and states from where they lie; from DRAM each PE fetches its own inputs."""
+        """Send inputs and states from where they lie; from DRAM PEs fetch their own inputs, one for those that need the
+        same."""
         self._restore(frame)
         for name in self.graph.net.inputs:
             if self.ends.inputs != DRAM:
@@ -180,9 +181,10 @@ class Emitter:
         source, box = transfer.source, transfer.box
         parts = len(copies_to(self.graph, box, source, transfer.destinations[0]))
         to = tuple((region.pe, region) for region in transfer.destinations)
-        if source.pe == DRAM:
+        if source.pe == DRAM and source.frame >= self.traffic.frames:  # only the PE itself knows when it has room
             return [Parcel(pe, source.tensor, DRAM, source, box, ((pe, region),), parts) for pe, region in to]
-        return [Parcel(source.pe, source.tensor, source.pe, source, box, to, parts)]
+        sender = to[0][0] if source.pe == DRAM else source.pe
+        return [Parcel(sender, source.tensor, source.pe, source, box, to, parts)]
 
     def compute(self, frame: int, index: int, tile: Tile, piece: Box | None = None, block: Block | None = None) -> None:
         """A tile on its PE, or a piece of one whose constants have been streamed to a block."""

@@ -49,7 +49,8 @@ class Exchanges:
 
 
 def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
-    """Cycles in which DRAM gives every PE its part of a tensor, one after the other, or takes it."""
+    """Cycles in which DRAM gives every PE its part of a tensor, equal parts at once, or takes it part by part."""
+    needed = np.unique(needed, axis=0)
     held = np.broadcast_to(np.array([(0, size) for size in whole], np.int64), needed.shape)
     _, flits = copies_of_many(needed, held, needed, element_bytes, noc.port_bytes_per_cycle)
     given = int(flits.sum()) * noc.port_bytes_per_cycle // noc.dram_bytes_per_cycle

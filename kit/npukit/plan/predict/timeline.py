@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -112,12 +113,19 @@ class Timeline:
     def layer_cycles(self) -> dict[str, int]:
         """The cycles of each layer on the PE that spends most on it in a frame, on its core or on an accelerator.
 
-        Of a batch's frames the first one stands for all.
+        What a step has an accelerator do piece by piece counts from the first to the last of it. Of a batch's frames
+        the first one stands for all.
         """
-        spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        steps: dict[tuple[str, int, int, int | None], list[tuple[int, int]]] = defaultdict(list)
+        begun = [start for start, _ in self.frames]
         for piece in self.slices:
             if piece.layer and piece.frame == 0:
-                spans[piece.layer, piece.pe].append((piece.start, piece.end))
+                key = piece.layer, piece.pe, bisect_right(begun, piece.start), piece.step
+                steps[key].append((piece.start, piece.end))
+        spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        for (layer, pe, *_), own in steps.items():
+            starts, ends = zip(*own, strict=True)
+            spans[layer, pe].append((min(starts), max(ends)))
         spent: Counter[str] = Counter()
         for (layer, _), own in spans.items():
             spent[layer] = max(spent[layer], _covered(own))

@@ -18,7 +18,6 @@ from math import inf
 
 from npukit.accel.interface import Cost
 from npukit.errors import DoesNotFit
-from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
@@ -47,10 +46,10 @@ WIDE = Effort(10, 40, priced=True)
 with splits that are not priced 61 % (`planner_constants.py wide-frame`)."""
 
 SEARCHED = 800
-"""Ops that are placed in the searches for all drafts: every price and room for a network of up to 33 ops, every sixth
-pair of them for a vision transformer of 170, whose search would take minutes."""
+"""Ops that are placed in the searches for all drafts: with every price and room for a network of up to 33 ops, with
+fewer for longer ones. Four searches for two blocks of a vision transformer, 29 ops, took 12 s of the processor."""
 
-PES_OF_A_PREFETCHER = 16
+PES_OF_A_PREFETCHER = 32
 """PEs for each that computes nothing and asks for what is streamed. Whoever does both keeps what others wait for behind
 what DRAM has not given yet: MobileNetV1 on 152 PEs took 193,000 cycles instead of 159,000."""
 
@@ -209,11 +208,11 @@ class _Held:
 
     @cached_property
     def _streamable(self) -> dict[str, int]:
-        """Bytes that DRAM has of the constants of each op for which streaming is worth it: all, each once."""
-        graph = self._problem.graph
+        """Bytes that DRAM gives of the constants of each op for which streaming is worth it: those that tiles share
+        once."""
         worth = {name for name, sizes in self._bytes.items() if max(sizes.values(), default=0) > SMALLEST}
-        wholes = ((op, Box.whole(graph.shape(op.output))) for op in graph.ops if op.engine != CORE and op.name in worth)
-        return {op.name: self._problem.cost(op, whole).constant_bytes for op, whole in wholes}
+        names = [op.name for op in self._problem.graph.ops if op.engine != CORE and op.name in worth]
+        return {name: sum({key: size for _, key, size, _ in self._constants[name]}.values()) for name in names}
 
     def tensors_and_weight_tiles(self, streamed: Collection[str]) -> int:
         """Bytes on the PE that holds most at once."""

@@ -16,6 +16,7 @@ import numpy as np
 from npukit.accel.interface import Accelerator
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
 from npukit.net.passes.at_link import inside
 from npukit.net.receptive import input_rules, needs, needs_of_many
 from npukit.net.specs.fields import InputRule
@@ -92,7 +93,7 @@ class Graph:
         """All that an engine makes an op's constants of."""
         operands = ((part, name) for part in op.parts for name in (*part.inputs, *part.outputs))
         kinds = tuple(part.attributes for part in op.parts)
-        return op.engine, kinds, tuple((part.kind, self._value_of(name)) for part, name in operands)
+        return op.engine, kinds, tuple((part.kind, self._value_of(part, name)) for part, name in operands)
 
     def form(self, op: Op) -> Hashable:
         """The key of ops that compute alike: the same but for the values of their constants and their scales."""
@@ -100,9 +101,12 @@ class Graph:
         tensors = tuple((self.net.tensor(name).shape, self.net.tensor(name).dtype) for name in names)
         return op.engine, tuple((part.kind, part.attributes) for part in op.parts), tensors
 
-    def _value_of(self, name: str) -> Hashable:
-        """A constant by name, any other tensor by all but its name."""
-        return name if name in self.net.constants else replace(self.net.tensor(name), name="")
+    def _value_of(self, part: Op, name: str) -> Hashable:
+        """A constant by name, any other tensor by all but its name; of what C reads, its scale is in the C."""
+        if name in self.net.constants:
+            return name
+        tensor = replace(self.net.tensor(name), name="")
+        return replace(tensor, quantization=None) if isinstance(part.attributes, TvmCode) else tensor
 
     @cached_property
     def _inputs(self) -> dict[str, list[tuple[str, InputRule]]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -25,8 +26,21 @@ PUSHED_BYTES = 36
 WORD_ORDER = (0, 2, 1, 3)
 """The places of four bytes in a word, once SXTB16 has taken it apart: those of the first halfword come first."""
 
-BYTE_WORTH = 8.0
-"""`byte_worth` where nothing is known of the network around a layer."""
+
+@dataclass(frozen=True)
+class CodeWorth:
+    """The time that code must save: `byte` for each byte of it, and its fetches.
+
+    A byte that is fetched takes `fetch` cycles, where loops of more than `kept_bytes` are fetched anew in each pass.
+    """
+
+    byte: float
+    fetch: float = 0
+    kept_bytes: int = 0
+
+
+USUAL_WORTH = CodeWorth(8.0)
+"""The worth of code where nothing is known of the network around a layer."""
 
 
 class _Loop(NamedTuple):
@@ -110,12 +124,13 @@ class Assembly:
             self.constant(spare, abs(value))
             self.emit(f"{name} {target}, {source}, {spare}")
 
-    def cost(self, byte_worth: float) -> float:
-        """The cost by which ways of writing a routine are compared; a byte of code must save `byte_worth` in time.
+    def cost(self, worth: CodeWorth) -> float:
+        """The cost by which ways of writing a routine are compared.
 
-        Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for.
+        Instructions count beside cycles, for each is also a fetch, which may cost what the board does not say.
         """
-        return self.instructions + self.cycles + byte_worth * self.bytes
+        fetched = worth.fetch * self.fetched_bytes(worth.kept_bytes) if worth.fetch else 0
+        return self.instructions + self.cycles + worth.byte * self.bytes + fetched
 
     def fetched_bytes(self, kept_bytes: int) -> int:
         """Bytes of code that a call fetches, if loops of up to so many are fetched but once each time they begin."""

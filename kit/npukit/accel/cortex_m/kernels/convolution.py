@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, USUAL_WORTH, CodeWorth
 from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
 from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, PairWalk, emit
 from npukit.accel.cortex_m.code.gather import ByteRun, Gather
@@ -34,9 +34,9 @@ _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps i
 
 
 def convolution(
-    layer: OpView, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+    layer: OpView, source: Layout, target: Layout, density: Density, worth: CodeWorth = USUAL_WORTH
 ) -> Kernel | Refusal:
-    """The convolution from one layout to another; `byte_worth` is what a byte of code must save."""
+    """The convolution from one layout to another; `worth` is what code must save."""
     variant = f"gemm{density.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -46,7 +46,7 @@ def convolution(
         return Refusal(variant, "a single output pixel has no pair")
     reasons: list[str] = []
     for packing, exponents in _choices(layer, target, density):
-        attempt = _attempt(layer, source, target, density, packing, exponents, walk, byte_worth)
+        attempt = _attempt(layer, source, target, density, packing, exponents, walk, worth)
         if isinstance(attempt, Kernel):
             return attempt
         reasons.append(attempt)
@@ -116,7 +116,7 @@ def _attempt(
     packing: Packing,
     exponents: int | np.ndarray,
     walk: PairWalk,
-    byte_worth: float,
+    worth: CodeWorth,
 ) -> Kernel | str:
     unsigned = target.order is not Order.PIXELS
     fast = fast_requantization(layer.requantization, layer.output_zero, exponents, unsigned=unsigned)
@@ -136,7 +136,7 @@ def _attempt(
     shape = BlockShape(
         gather.depth, layer.output_shape[2], density, fast.exponent, fast.needs_ties, blocks.left_shift, stores
     )
-    return _fastest(layer, source, target, walk, gather, shape, blocks, byte_worth)
+    return _fastest(layer, source, target, walk, gather, shape, blocks, worth)
 
 
 def _blocks(layer: OpView, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
@@ -180,11 +180,11 @@ def _fastest(
     gather: Gather,
     shape: BlockShape,
     blocks: Blocks,
-    byte_worth: float,
+    worth: CodeWorth,
 ) -> Kernel:
     """The kernel with the unrolling that costs least."""
     plan = ConvolutionPlan(walk, gather, shape, layer.window_origin(source), target.origin)
-    body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
+    body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=f"gemm{shape.density.value} to {target.order.value}, {shape.stores.packing.value}",

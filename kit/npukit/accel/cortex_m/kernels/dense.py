@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES, WORD_ORDER
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, USUAL_WORTH, WORD_ORDER, CodeWorth
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, DensePlan, emit
 from npukit.accel.cortex_m.code.requantize import (
@@ -30,7 +30,7 @@ detection takes 5.8 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def dense(
-    layer: OpView, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+    layer: OpView, source: Layout, target: Layout, density: Density, worth: CodeWorth = USUAL_WORTH
 ) -> Kernel | Refusal:
     """The product with weights of one density, of any tensor whose elements lie together."""
     variant = f"dense{density.value}"
@@ -44,7 +44,7 @@ def dense(
         fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
         if not reason:
-            return _fastest(layer, (source, target), fast, density, shared, byte_worth)
+            return _fastest(layer, (source, target), fast, density, shared, worth)
     return Refusal(variant, reason)
 
 
@@ -74,7 +74,7 @@ def _fastest(
     fast: FastRequantization,
     density: Density,
     shared: bool,
-    byte_worth: float,
+    worth: CodeWorth,
 ) -> Kernel:
     outputs, inputs = layer.filter.weights.shape
     left = bool(fast.prescale[0::2].min() >= BYTE_BITS)
@@ -83,7 +83,7 @@ def _fastest(
         for blocks, steps in _UNROLLINGS
     ]
     emitted = [(plan, emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(byte_worth))
+    plan, body = min(emitted, key=lambda e: e[1].cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=f"dense{density.value}",

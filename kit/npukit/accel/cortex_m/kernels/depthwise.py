@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES, REACH
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, REACH, USUAL_WORTH, CodeWorth
 from npukit.accel.cortex_m.code.depthwise_code import emit, scalars_of
 from npukit.accel.cortex_m.code.depthwise_plan import FRAME_BYTES, DepthwisePlan
 from npukit.accel.cortex_m.code.planes import (
@@ -40,8 +40,8 @@ _COLUMN_ROUNDS = (1, 2, 3, 4, 6, 8, 12)
 takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
-def depthwise(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
-    """The depthwise convolution from planes to another layout; `byte_worth` is what a byte of code must save."""
+def depthwise(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
+    """The depthwise convolution from planes to another layout; `worth` is what code must save."""
     variant = f"depthwise {source.order.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -52,7 +52,7 @@ def depthwise(layer: OpView, source: Layout, target: Layout, byte_worth: float =
         largest = np.abs(layer.filter.weights.astype(np.int64)).max((0, 1, 2)) << fast.prescale
         reason = overflow(fast, layer.accumulators.magnitude) or prescale_refusal(fast, largest)
         if not reason:
-            return _fastest(layer, source, target, fast, variant, byte_worth)
+            return _fastest(layer, source, target, fast, variant, worth)
     return Refusal(variant, str(reason))
 
 
@@ -75,11 +75,11 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
 
 
 def _fastest(
-    layer: OpView, source: Layout, target: Layout, fast: FastRequantization, variant: str, byte_worth: float
+    layer: OpView, source: Layout, target: Layout, fast: FastRequantization, variant: str, worth: CodeWorth
 ) -> Kernel:
     plans = _plans(layer, source, target, fast)
     emitted = [(plan, emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(byte_worth))
+    plan, body = min(emitted, key=lambda e: e[1].cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=variant,

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from npukit.accel.cortex_m.code import helium_depthwise, helium_products
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, REACH, Assembly
+from npukit.accel.cortex_m.code.assembly import REACH, USUAL_WORTH, Assembly, CodeWorth
 from npukit.accel.cortex_m.code.convolution_code import PairWalk
 from npukit.accel.cortex_m.code.gather import ByteRun
 from npukit.accel.cortex_m.code.helium import CHUNK, LANES, SAVED_BYTES
@@ -29,7 +29,7 @@ _ONE_PIXEL = PairWalk(1, 1, 0, 0, 0, 0)
 _LEAST_WEIGHT = -127
 
 
-def products(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+def products(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
     """A convolution or a dense layer."""
     variant = "Helium products"
     reason = _layouts_refusal(layer, source, target)
@@ -46,7 +46,7 @@ def products(layer: OpView, source: Layout, target: Layout, byte_worth: float = 
         ProductsPlan(walk, chunks, layer.output_shape[2], *_rounding(layer), origin, target.origin, unrolled)
         for unrolled in unrollings(chunks)
     ]
-    body = min((helium_products.emit(plan) for plan in plans), key=lambda each: each.cost(byte_worth))
+    body = min((helium_products.emit(plan) for plan in plans), key=lambda each: each.cost(worth))
     stream = _block_stream(layer, list(_chunked(layer, windows)))
     return _kernel(layer, variant, source, target, body, np.append(_limits(layer), stream))
 

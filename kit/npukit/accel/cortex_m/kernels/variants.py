@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.assembly import USUAL_WORTH, CodeWorth
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels import helium
@@ -22,19 +22,19 @@ from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, Max
 
 
 def kernels(
-    layer: OpView, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
+    layer: OpView, sources: Sequence[Layout], target: Layout, worth: CodeWorth = USUAL_WORTH
 ) -> Iterator[Kernel | Refusal]:
-    """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
+    """Every variant between the given layouts. `worth` is what code must save."""
     if layer.helium:
-        yield from _vectors(layer, sources[0], target, byte_worth)
+        yield from _vectors(layer, sources[0], target, worth)
     match layer.attributes:
         case Conv2d():
-            yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
-            yield winograd(layer, sources[0], target, byte_worth)
+            yield from (convolution(layer, sources[0], target, density, worth) for density in Density)
+            yield winograd(layer, sources[0], target, worth)
         case DepthwiseConv2d():
-            yield depthwise(layer, sources[0], target, byte_worth)
+            yield depthwise(layer, sources[0], target, worth)
         case Dense():
-            yield from (dense(layer, sources[0], target, density, byte_worth) for density in Density)
+            yield from (dense(layer, sources[0], target, density, worth) for density in Density)
         case Add():
             yield add(layer, sources[0], sources[1], target)
         case AveragePool() | MaxPool():
@@ -44,9 +44,9 @@ def kernels(
             yield copy_to_planes(layer.name, sources[0], target, layer.input_zero)
 
 
-def _vectors(layer: OpView, source: Layout, target: Layout, byte_worth: float) -> Iterator[Kernel | Refusal]:
+def _vectors(layer: OpView, source: Layout, target: Layout, worth: CodeWorth) -> Iterator[Kernel | Refusal]:
     match layer.attributes:
         case Conv2d() | Dense():
-            yield helium.products(layer, source, target, byte_worth)
+            yield helium.products(layer, source, target, worth)
         case DepthwiseConv2d():
             yield helium.depthwise(layer, source, target)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import BYTE_WORTH, PUSHED_BYTES, REACH, WORD_ORDER
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, REACH, USUAL_WORTH, WORD_ORDER, CodeWorth
 from npukit.accel.cortex_m.code.requantize import (
     LARGEST_WEIGHT,
     FastRequantization,
@@ -42,7 +42,7 @@ WEIGHT_TRANSFORM = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
 _GAIN_BITS = 2
 
 
-def winograd(layer: OpView, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+def winograd(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
     """The convolution from pixels to pixels."""
     reason = _refusal(layer, source, target)
     if reason:
@@ -52,7 +52,7 @@ def winograd(layer: OpView, source: Layout, target: Layout, byte_worth: float = 
         weights = _transformed(layer, fast)
         reason = overflow(fast, layer.accumulators.magnitude) or _weights_refusal(weights)
         if not reason:
-            return _generated(layer, source, target, fast, weights, byte_worth)
+            return _generated(layer, source, target, fast, weights, worth)
     return Refusal(VARIANT, str(reason))
 
 
@@ -62,7 +62,7 @@ def _generated(
     target: Layout,
     fast: FastRequantization,
     weights: np.ndarray,
-    byte_worth: float,
+    worth: CodeWorth,
 ) -> Kernel:
     exponent = int(fast.exponents[0])
     streams = {looped: _stream(layer, weights, fast, looped) for looped in (False, True)}
@@ -72,7 +72,7 @@ def _generated(
         )
         for looped in streams
     )
-    plan = min(plans, key=lambda plan: emit(plan).cost(byte_worth))
+    plan = min(plans, key=lambda plan: emit(plan).cost(worth))
     body, stream = emit(plan), streams[plan.looped]
     return Kernel(
         symbol=layer.name,

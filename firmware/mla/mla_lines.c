@@ -1,0 +1,185 @@
+/* Products of the input's lines, a line of the kernel at a time, whose sums the core adds. A line is where it lies, or
+ * with what pads it a copy.
+ *
+ * While the array works on a run of pixels the core finishes the run before, some channels with each product. */
+#include "mla_driver.h"
+
+#include <string.h>
+
+/* Pixels of a row, and columns of their products. */
+struct run {
+    int32_t y, x, pixels, column, columns;
+};
+
+struct lines {
+    const struct mla_command *tile;
+    int8_t *zeros;  /* a line of the kernel that lies outside of the input */
+    int8_t *copies; /* of the last lines of the input, one for each line of the kernel's reach */
+    int32_t next;   /* the line that is to be copied next */
+    int32_t *sums[2];
+    int32_t half, planes;
+    struct mla_results before; /* the run before, as far as it is not finished */
+    int32_t share;
+    int32_t error;
+};
+
+static void finish(struct lines *all, int32_t channels)
+{
+    struct mla_results *before = &all->before;
+    const int32_t left = before->count, now = mla_smaller(left, channels);
+    before->count = now;
+    mla_requantise(before);
+    before->count = left - now;
+    before->sums += now;
+    before->channels += CHANNEL_WORDS * now;
+    before->to += now;
+}
+
+static int32_t reach(const struct mla_command *tile)
+{
+    return (tile->kernel_height - 1) * tile->dilation_y + 1;
+}
+
+static int32_t copied_bytes(const struct mla_command *tile)
+{
+    return mla_padded((tile->pad_left + tile->input_width + tile->pad_right) * tile->input_channels, MLA_WIDTH);
+}
+
+static int8_t *copy_of(const struct lines *all, int32_t row)
+{
+    return all->copies + row % reach(all->tile) * copied_bytes(all->tile);
+}
+
+/* Words of four, as lines are of whole 16 bytes. */
+static void copy_line(const int8_t *from, int8_t *to, int32_t bytes)
+{
+#ifdef __ARM_FEATURE_DSP
+    __asm__ volatile("1: ldmia %[from]!, {r3, r4, r5, r6}\n"
+                     "subs %[bytes], %[bytes], #16\n"
+                     "stmia %[to]!, {r3, r4, r5, r6}\n"
+                     "bgt 1b\n"
+                     : [from] "+r"(from), [to] "+r"(to), [bytes] "+r"(bytes)
+                     :
+                     : "r3", "r4", "r5", "r6", "cc", "memory");
+#else
+    memcpy(to, from, (size_t)bytes);
+#endif
+}
+
+/* The lines of the input that a row of the output is the first to see. What pads them has been there since the start. */
+static void copy_lines(struct lines *all, int32_t y)
+{
+    const struct mla_command *tile = all->tile;
+    const int32_t end = mla_smaller(y * tile->stride_y - tile->pad_top + reach(tile), tile->input_height);
+    for (; all->next < end; all->next++) {
+        int8_t *to = copy_of(all, all->next) + tile->pad_left * tile->input_channels;
+        copy_line(tile->input + all->next * tile->input_row_stride, to, tile->input_width * tile->input_channels);
+    }
+}
+
+static void multiply(struct lines *all, const struct run *run, const int8_t *a, int32_t stride, int32_t ky)
+{
+    const struct mla_command *tile = all->tile;
+    const int32_t line = tile->kernel_width * tile->input_channels;
+    const struct mla_product product = {
+        .a = a,
+        .b = tile->weights + (run->column / MLA_WIDTH * tile->kernel_height + ky) * line * MLA_WIDTH,
+        .target = all->sums[all->half] + all->planes * run->pixels * run->columns,
+        .rows = run->pixels,
+        .depth = line,
+        .columns = run->columns,
+        .a_stride = stride,
+    };
+    const int32_t error = mla_finish();
+    all->error = all->error != 0 ? all->error : error;
+    mla_execute_mm(&product);
+    all->planes++;
+    finish(all, all->share);
+}
+
+/* A line of the kernel. What lies outside of the input adds nothing where its zero point is 0. */
+static void multiply_line(struct lines *all, const struct run *run, int32_t ky)
+{
+    const struct mla_command *tile = all->tile;
+    const int32_t row = run->y * tile->stride_y + ky * tile->dilation_y - tile->pad_top;
+    const int32_t stride = tile->stride_x * tile->input_channels;
+    if (row >= 0 && row < tile->input_height) {
+        const int8_t *line = all->copies != 0 ? copy_of(all, row) : tile->input + row * tile->input_row_stride;
+        multiply(all, run, line + run->x * stride, stride, ky);
+    } else if (tile->input_zero != 0) {
+        multiply(all, run, all->zeros, 0, ky);
+    }
+}
+
+static void compute(struct lines *all, const struct run *run)
+{
+    const struct mla_command *tile = all->tile;
+    const int32_t words = run->pixels * run->columns;
+    all->planes = 0;
+    for (int32_t ky = 0; ky < tile->kernel_height; ky++) {
+        multiply_line(all, run, ky);
+    }
+    for (; all->planes < tile->kernel_height; all->planes++) {
+        memset(all->sums[all->half] + all->planes * words, 0, sizeof(int32_t) * (size_t)words);
+    }
+    finish(all, all->before.count);
+    all->before = (struct mla_results){
+        .sums = all->sums[all->half],
+        .channels = tile->channels + CHANNEL_WORDS * run->column,
+        .tile = tile,
+        .step = run->columns,
+        .turn = 1,
+        .pixels = run->pixels,
+        .count = mla_smaller(run->columns, tile->output_channels - run->column),
+        .planes = all->planes,
+        .plane = words,
+        .to = tile->output + run->y * tile->output_row_stride + run->x * tile->output_pixel_stride + run->column,
+    };
+    all->share = (all->before.count + tile->kernel_height - 1) / tile->kernel_height;
+    all->half = 1 - all->half;
+}
+
+static void compute_row(struct lines *all, int32_t y)
+{
+    const struct mla_command *tile = all->tile;
+    const int32_t columns = mla_padded(tile->output_channels, MLA_WIDTH);
+    struct run run = {.y = y};
+    for (run.x = 0; run.x < tile->output_width; run.x += tile->pixels) {
+        run.pixels = mla_smaller(tile->pixels, tile->output_width - run.x);
+        for (run.column = 0; run.column < columns && all->error == 0; run.column += run.columns) {
+            run.columns = mla_smaller(tile->columns, columns - run.column);
+            compute(all, &run);
+        }
+    }
+}
+
+static void share_out(struct lines *all)
+{
+    const struct mla_command *tile = all->tile;
+    const int32_t line = tile->kernel_width * tile->input_channels, copied = reach(tile) * copied_bytes(tile);
+    int8_t *scratch = tile->scratch;
+    all->zeros = mla_room(&scratch, line);
+    memset(all->zeros, tile->input_zero, (size_t)line);
+    for (int32_t half = 0; half < 2; half++) {
+        all->sums[half] = (int32_t *)(void *)mla_room(&scratch, 4 * tile->kernel_height * tile->pixels * tile->columns);
+    }
+    if (tile->pad_left != 0 || tile->pad_right != 0) {
+        all->copies = mla_room(&scratch, copied);
+        memset(all->copies, tile->input_zero, (size_t)copied);
+    }
+}
+
+int32_t mla_lines(const struct mla_command *tile)
+{
+    struct lines all = {.tile = tile};
+    share_out(&all);
+    for (int32_t y = 0; y < tile->output_height && all.error == 0; y++) {
+        if (all.copies != 0) {
+            copy_lines(&all, y);
+        }
+        compute_row(&all, y);
+    }
+    const int32_t error = mla_finish();
+    finish(&all, all.before.count);
+    return all.error != 0 ? all.error : error;
+}

@@ -1,0 +1,150 @@
+/* What the array gives, as int8: of many layers the core has more to do here than the array. */
+#include "mla_driver.h"
+
+#ifdef __ARM_FEATURE_DSP
+
+/* How a channel's sums, from the first on, become int8. */
+#define REQUANTISED                             \
+    "add %[value], %[bias], %[value], lsl #1\n" \
+    "smmulr %[value], %[value], %[factor]\n"    \
+    "add %[value], %[value], %[value], asr #31\n" \
+    "add %[value], %[value], %[half]\n"         \
+    "asr %[value], %[value], %[right]\n"        \
+    "ssat %[value], #8, %[value]\n"             \
+    "strb %[value], [%[to]]\n"                  \
+    "add %[to], %[to], %[stride]\n"             \
+    "subs %[pixels], %[pixels], #1\n"           \
+    "bne 1b\n"
+
+static void plain_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+{
+    const int32_t right = -channel[SHIFT];
+    const int32_t half = (1 << right >> 1) + (all->tile->output_zero << right);
+    int32_t value, pixels = all->pixels;
+    __asm__ volatile("1: ldr %[value], [%[sums]]\n"
+                     "add %[sums], %[sums], %[step], lsl #2\n" REQUANTISED
+                     : [value] "=&r"(value), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(pixels)
+                     : [step] "r"(all->step), [stride] "r"(all->tile->output_pixel_stride), [bias] "r"(2 * channel[BIAS]),
+                       [factor] "r"(channel[MULTIPLIER]), [half] "r"(half), [right] "r"(right)
+                     : "cc", "memory");
+}
+
+/* The same of three planes, as the kernels of most layers have three lines; in words of 16 channels. */
+static void plain_channel_of_three(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+{
+    const int32_t right = -channel[SHIFT];
+    const int32_t half = (1 << right >> 1) + (all->tile->output_zero << right);
+    int32_t value, more, pixels = all->pixels;
+    __asm__ volatile("1: ldr %[more], [%[sums], %[plane]]\n"
+                     "ldr %[value], [%[sums], %[plane], lsl #1]\n"
+                     "add %[value], %[value], %[more]\n"
+                     "ldr %[more], [%[sums]], #64\n"
+                     "add %[value], %[value], %[more]\n" REQUANTISED
+                     : [value] "=&r"(value), [more] "=&r"(more), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(pixels)
+                     : [plane] "r"(4 * all->plane), [stride] "r"(all->tile->output_pixel_stride),
+                       [bias] "r"(2 * channel[BIAS]), [factor] "r"(channel[MULTIPLIER]), [half] "r"(half), [right] "r"(right)
+                     : "cc", "memory");
+}
+
+static int32_t is_short(const struct mla_results *all)
+{
+    return all->tile->plain && (all->planes == 1 || (all->planes == 3 && all->step == MLA_WIDTH));
+}
+
+static void short_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+{
+    if (all->planes == 1) {
+        plain_channel(all, sums, channel, to);
+    } else {
+        plain_channel_of_three(all, sums, channel, to);
+    }
+}
+
+#else
+
+static int32_t is_short(const struct mla_results *all)
+{
+    (void)all;
+    return 0;
+}
+
+static void short_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+{
+    (void)all, (void)sums, (void)channel, (void)to;
+}
+
+#endif
+
+static int32_t sum_of(const struct mla_results *all, const int32_t *sums)
+{
+    int32_t sum = 0;
+    for (int32_t plane = 0; plane < all->planes; plane++) {
+        sum += sums[plane * all->plane];
+    }
+    return sum;
+}
+
+static void channel_of_any(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+{
+    const struct mla_stage stage = mla_stage(channel, all->tile);
+    for (int32_t i = 0; i < all->pixels; i++) {
+        *to = mla_finished(sum_of(all, sums), stage);
+        sums += all->step;
+        to += all->tile->output_pixel_stride;
+    }
+}
+
+void mla_requantise(const struct mla_results *all)
+{
+    const int32_t *sums = all->sums, *channel = all->channels;
+    const int32_t quick = is_short(all);
+    for (int32_t c = 0; c < all->count; c++, sums += all->turn, channel += CHANNEL_WORDS) {
+        if (quick) {
+            short_channel(all, sums, channel, all->to + c);
+        } else {
+            channel_of_any(all, sums, channel, all->to + c);
+        }
+    }
+}
+
+/* ---- what the array has shifted ---- */
+
+#ifdef __ARM_FEATURE_DSP
+/* Four at a time: to 7 bits, to bytes, and to the most there may be. */
+static int32_t narrow_fours(const uint16_t *from, int8_t *to, int32_t count, uint32_t spare)
+{
+    int32_t left = count / 4;
+    uint32_t low, high;
+    if (left == 0 || ((uintptr_t)to & 3U) != 0) {
+        return 0;
+    }
+    __asm__ volatile("1: ldrd %[low], %[high], [%[from]], #8\n"
+                     "usat16 %[low], #7, %[low]\n"
+                     "usat16 %[high], #7, %[high]\n"
+                     "orr %[low], %[low], %[low], lsr #8\n"
+                     "orr %[high], %[high], %[high], lsr #8\n"
+                     "pkhbt %[low], %[low], %[high], lsl #16\n"
+                     "uqadd8 %[low], %[low], %[spare]\n"
+                     "sub %[low], %[low], %[spare]\n"
+                     "str %[low], [%[to]], #4\n"
+                     "subs %[left], %[left], #1\n"
+                     "bne 1b\n"
+                     : [low] "=&r"(low), [high] "=&r"(high), [from] "+r"(from), [to] "+r"(to), [left] "+r"(left)
+                     : [spare] "r"(spare * 0x01010101U)
+                     : "cc", "memory");
+    return count / 4 * 4;
+}
+#else
+static int32_t narrow_fours(const uint16_t *from, int8_t *to, int32_t count, uint32_t spare)
+{
+    (void)from, (void)to, (void)count, (void)spare;
+    return 0;
+}
+#endif
+
+void mla_narrow(const uint16_t *from, int8_t *to, int32_t count, int32_t most)
+{
+    for (int32_t i = narrow_fours(from, to, count, (uint32_t)(255 - most)); i < count; i++) {
+        to[i] = (int8_t)mla_smaller(from[i], most);
+    }
+}
