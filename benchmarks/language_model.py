@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--shared", type=int, default=1, help="heads that ask the same keys and values")
     parser.add_argument("--wide", type=int, help="numbers of a feed-forward layer; without it four times the width")
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--link", type=float, default=2)
+    parser.add_argument("--link", type=float, default=2.5)
     parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
     given = parser.parse_args()
     print(f"| {' | '.join((*HEADER, 'peak MB', 'commit'))} |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
