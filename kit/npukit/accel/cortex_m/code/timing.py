@@ -220,6 +220,7 @@ _NARROW = {
     "ite": lambda o: True,
     "itt": lambda o: True,
     **dict.fromkeys(("moveq", "movgt", "movls", "movlt", "movne"), _narrow_conditional_move),
+    "adds": lambda o: all(map(_low, o)),
     "lsrs": lambda o: all(map(_low, o[:2])),
     "rsbs": lambda o: all(map(_low, o[:2])),
     "sxtb": lambda o: all(map(_low, o)),

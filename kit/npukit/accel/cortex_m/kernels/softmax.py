@@ -5,6 +5,9 @@ The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_row, from_first, unrolled
 
@@ -28,11 +31,11 @@ def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
         asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
         asm.add("r3", "r12", 4 * (ENTRIES - 1), "r4")
         asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0")
-        _emit_each(asm, length, _SUM)
+        unrolled(asm, length, _LANES, partial(_emit_sum, asm), end="r10", back=True)
         _emit_reciprocal(asm)
         asm.comment("each exponential times that, to 8 bits")
         with from_first(asm, part):
-            _emit_each(asm, part.count, _RESULT, moves=True)
+            unrolled(asm, part.count, 2, partial(_emit_results, asm), end="r10")
     asm.emit("pop {r4-r11, pc}")
     return asm
 
@@ -40,7 +43,8 @@ def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
 def _emit_largest(asm: Assembly, length: int) -> None:
     if length < UNROLLED:
         asm.emit("mvn r5, #127")
-        _emit_each(asm, length, ("ldrsb r4, [r0, #{}]", "cmp r4, r5", "it gt", "movgt r5, r4"))
+        for place in range(length):
+            asm.emit(f"ldrsb r4, [r0, #{place}]", "cmp r4, r5", "it gt", "movgt r5, r4")
         return
     asm.emit("mov r5, #0x80808080")
     unrolled(asm, length, _LANES, lambda first, count: _emit_larger(asm, first + count - _LANES), end="r10", back=True)
@@ -56,38 +60,35 @@ def _emit_larger(asm: Assembly, place: int) -> None:
 
 _LANES = 4
 _LARGER = ("ssub8 r8, r4, r5", "sel r5, r4, r5")
-_SUM = (
-    "ldrsb r4, [r0, #{}]",
-    "ldr r4, [r3, r4, lsl #2]",
-    f"add r4, r4, #{1 << (_SUM_SHIFT - 1)}",
-    f"add r6, r6, r4, lsr #{_SUM_SHIFT}",
-)
-_RESULT = (
-    "ldrsb r4, [r0, #{}]",
-    "ldr r4, [r3, r4, lsl #2]",
-    "smull r4, r5, r4, r7",
-    "adds r4, r4, #0x40000000",
-    "adc r5, r5, #0",
-    "lsl r5, r5, #1",
-    "orr r5, r5, r4, lsr #31",
-    "add r5, r5, r9",
-    "lsr r5, r5, r8",
-    "sub r5, r5, #128",
-    "ssat r5, #8, r5",
-    "strb r5, [r1, #{}]",
-)
 
 
-def _emit_each(asm: Assembly, length: int, element: tuple[str, ...], *, moves: bool = False) -> None:
-    """The same for every number of the row; afterwards r0 and r1 stand behind it, or where it begins."""
-    unrolled(
-        asm, length, 1, lambda place, _: asm.emit(*(text.format(place) for text in element)), end="r10", back=not moves
-    )
+def _emit_sum(asm: Assembly, first: int, count: int) -> None:
+    """r6 and the exponentials of up to four numbers; loads that follow each other take less time."""
+    values = ("r4", "r5", "r7", "r8")[:count]
+    _emit_exponentials(asm, first, values)
+    for value in values:
+        asm.emit(f"add {value}, {value}, #{1 << (_SUM_SHIFT - 1)}", f"add r6, r6, {value}, lsr #{_SUM_SHIFT}")
+
+
+def _emit_results(asm: Assembly, first: int, count: int) -> None:
+    """One result or two. The carry of the product's lower half is its rounding, and comes with that of the shift."""
+    pairs = (("r4", "r5"), ("r11", "r6"))[:count]
+    _emit_exponentials(asm, first, [low for low, _ in pairs])
+    for place, (low, high) in enumerate(pairs, first):
+        asm.emit(f"umull {low}, {high}, {low}, r7", f"adds {low}, {low}, {low}", f"adc {high}, {high}, r9")
+        asm.emit(f"lsr {high}, {high}, r8", f"sub {high}, {high}, #128", f"ssat {high}, #8, {high}")
+        asm.emit(f"strb {high}, [r1, #{place}]")
+
+
+def _emit_exponentials(asm: Assembly, first: int, values: Sequence[str]) -> None:
+    """The table's entries for as many numbers of the row."""
+    asm.emit(*(f"ldrsb {value}, [r0, #{place}]" for place, value in enumerate(values, first)))
+    asm.emit(*(f"ldr {value}, [r3, {value}, lsl #2]" for value in values))
 
 
 def _emit_reciprocal(asm: Assembly) -> None:
-    """r7 = 1 / sum in Q0.31 of the sum scaled to [1/2, 1), r8 = the shift of the results, r9 = its rounding."""
-    asm.comment("r7 one over the sum, by Newton's method; r8 the results' shift, r9 half of it")
+    """r7 = 2 / sum in Q0.31 of the sum scaled to [1/2, 1), r8 = the shift of the results, r9 = its rounding."""
+    asm.comment("r7 two over the sum, by Newton's method; r8 the results' shift, r9 half of it")
     asm.emit("clz r8, r6", "lsl r6, r6, r8", "rsb r8, r8, #35", "mov r9, #1", "sub r10, r8, #1", "lsl r9, r9, r10")
     asm.emit("lsr r6, r6, #1")
     asm.constant("r10", _NEG_32_OVER_17)
@@ -99,7 +100,7 @@ def _emit_reciprocal(asm: Assembly) -> None:
         asm.emit("rsb r11, r11, #0x20000000")
         _emit_multiply(asm, "r11", "r7", "r11")
         asm.emit("add r7, r7, r11, lsl #2")
-    asm.emit("qadd r7, r7, r7")
+    asm.emit("qadd r7, r7, r7", "lsl r7, r7, #1")
 
 
 def _emit_multiply(asm: Assembly, target: str, a: str, b: str) -> None:
