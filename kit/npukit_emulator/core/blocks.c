@@ -108,6 +108,12 @@ static void set_keys(struct block *block)
     block->again = often || !joint->keeps_needs ? 0 : block->size;
 }
 
+/* Unicorn cuts long code also between an IT instruction and what is under it. */
+static bool is_under_it(const struct pe *pe)
+{
+    return (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
+}
+
 static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_t size)
 {
     struct image *image = pe->image;
@@ -119,7 +125,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     block->size = (uint16_t)size;
     block->watched = has_remarks(block, SENDS_EVENT | BEFORE_ACCESS);
     block->has_words = has_remarks(block, NEEDS_WORDS);
-    block->has_conditions = has_remarks(block, CONDITIONAL);
+    block->has_conditions = has_remarks(block, CONDITIONAL) || is_under_it(pe);
     sum_up_stores(block);
     set_keys(block);
     image->code_low = address < image->code_low ? address : image->code_low;
@@ -277,12 +283,6 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
     } else if (watch_block(pe, block, address)) {
         enter(pe, block, address);
     }
-}
-
-/* Unicorn cuts long code also between an IT instruction and what is under it. */
-static bool is_under_it(const struct pe *pe)
-{
-    return (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
 }
 
 static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *user)
