@@ -6,13 +6,13 @@ leave the same in all of them: in those that a kernel keeps as in those that it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from emulator.kernels import Case
-from npukit.accel.cortex_m.kernel import Kernel, source
+from npukit.accel.cortex_m.kernel import PROLOGUE, Kernel
 
 RESULTS, END = 0x1_0000, 0x2_0000
 DONE_AT, DONE = 0x1_EFF0, 0x600D600D
@@ -96,11 +96,17 @@ def all_places(cases: Mapping[str, Case]) -> dict[str, Places]:
     return {name: _places(case, shelf) for name, case in cases.items()}
 
 
+def _source(kernels: Sequence[Kernel]) -> str:
+    """One assembly file of several kernels; equal routines appear once."""
+    routines = {kernel.routine.name: kernel.routine.assembly for kernel in kernels}
+    return PROLOGUE + "".join(routines.values()) + "".join(kernel.entry for kernel in kernels)
+
+
 def program_text(cases: Mapping[str, Case]) -> str:
     """A C program for `programs.program`: all calls one after another, then `DONE` at `DONE_AT`."""
     numbered = list(zip(cases.values(), all_places(cases).values(), strict=True))
     kernels = [_renamed(case.kernel, number) for number, case in enumerate(cases.values())]
-    lines = [*source(kernels).splitlines(), *_CALL]
+    lines = [*_source(kernels).splitlines(), *_CALL]
     return _PROGRAM.format(
         declarations="\n".join(f"void {kernel.symbol}(void);" for kernel in kernels),
         arrays="\n".join([*_constants(kernels), *_inputs(cases)]),

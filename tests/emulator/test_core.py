@@ -99,6 +99,30 @@ int main(void)
         assert [words(emulator, pe, 1) for pe in (0, 1)] == [[16], [16]]
 
 
+CUT_FROM_ITS_IT = """
+#include "board.h"
+__attribute__((naked, noinline, aligned(1024))) static void cut(void)
+{
+    __asm volatile("b 1f\\n\\t.space 0x3F8\\n1:\\tcmp r0, r0\\n\\tit eq\\n\\tldrsbeq.w r3, [r0]\\n\\tldrsb.w r3, [r0]"
+        "\\n\\tcmp r0, #0\\n\\tb 2f\\n2:\\tmovs r2, #16\\n\\tbx lr");
+}
+int main(void)
+{
+    uint32_t found = 0;
+    __asm volatile("movs r2, #0\\n\\tmov r0, %1\\n\\tblx %2\\n\\tmov %0, r2"
+        : "=r"(found) : "r"((uint32_t)cut & ~1U), "r"(cut) : "r0", "r2", "r3", "lr", "cc", "memory");
+    RESULTS[0] = found;
+    return 0;
+}
+"""
+
+
+def test_a_load_in_another_page_than_its_it_instruction_leaves_no_condition_behind() -> None:
+    with Emulator(load_board("pe-mesh"), [Image(program(CUT_FROM_ITS_IT), (0,))], strict=True) as emulator:
+        run_to_sleep(emulator)
+        assert words(emulator, 0, 1) == [16]
+
+
 def test_a_conditional_access_sees_what_others_have_done_by_then() -> None:
     """PE 0 polls a flag under IT and tells when it saw it; PE 1 is slow, and says when it rang."""
     source = """

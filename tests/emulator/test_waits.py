@@ -39,7 +39,7 @@ def _measured(built: api.Build) -> int:
 def test_flash_with_waits_is_as_slow_as_predicted(board: str, tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, toolchain="zig")
     predicted = built.plan().predicted.latency_cycles
-    assert _measured(built) == pytest.approx(predicted, rel=0.01 if board == "nucleo-l4r5zi" else 0.2)
+    assert _measured(built) == pytest.approx(predicted, rel=0.02 if board == "nucleo-l4r5zi" else 0.2)
 
 
 def test_waits_are_what_two_boards_differ_by(tmp_path: Path) -> None:

@@ -116,16 +116,15 @@ class Timeline:
         What a step has an accelerator do piece by piece counts from the first to the last of it. Of a batch's frames
         the first one stands for all.
         """
-        steps: dict[tuple[str, int, int, int | None], list[tuple[int, int]]] = defaultdict(list)
+        steps: dict[tuple[str, int, int, int | None], list[TimeSlice]] = defaultdict(list)
         begun = [start for start, _ in self.frames]
         for piece in self.slices:
             if piece.layer and piece.frame == 0:
                 key = piece.layer, piece.pe, bisect_right(begun, piece.start), piece.step
-                steps[key].append((piece.start, piece.end))
+                steps[key].append(piece)
         spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for (layer, pe, *_), own in steps.items():
-            starts, ends = zip(*own, strict=True)
-            spans[layer, pe].append((min(starts), max(ends)))
+            spans[layer, pe] += _spans(own)
         spent: Counter[str] = Counter()
         for (layer, _), own in spans.items():
             spent[layer] = max(spent[layer], _covered(own))
@@ -143,6 +142,13 @@ def _from_zero(spans: Iterable[_Span], end: int) -> Iterator[_Span]:
     for span in spans:
         if span.end > 0 and span.start < end:
             yield span if span.start >= 0 else replace(span, start=0)
+
+
+def _spans(step: Sequence[TimeSlice]) -> list[tuple[int, int]]:
+    """The spans of a step's pieces, or the one from the first to the last if an accelerator has some of them."""
+    if all(piece.track == CORE for piece in step):
+        return [(piece.start, piece.end) for piece in step]
+    return [(min(piece.start for piece in step), max(piece.end for piece in step))]
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
