@@ -111,7 +111,7 @@ static void set_keys(struct block *block)
 /* Unicorn cuts long code also between an IT instruction and what is under it. */
 static bool is_under_it(const struct pe *pe)
 {
-    return (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
+    return !pe->mesh->figures.riscv && (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
 }
 
 static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_t size)
