@@ -332,3 +332,16 @@ def test_an_archive_that_unpacks_to_more_than_a_build_is_refused(monkeypatch: py
     monkeypatch.setattr("npukit.farm.trials.MOST_BYTES", 1000)
     with pytest.raises(NpukitError, match="more than the 1,000 bytes"), unpacked(stream.getvalue()):
         pass
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("../out", tarfile.REGTYPE), ("/out", tarfile.REGTYPE), ("a", tarfile.SYMTYPE)]
+)
+def test_an_archive_of_anything_but_files_of_a_folder_is_refused(name: str, kind: bytes) -> None:
+    stream = BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc"
+        archive.addfile(member, BytesIO())
+    with pytest.raises(NpukitError, match="no file of a build folder"), unpacked(stream.getvalue()):
+        pass
