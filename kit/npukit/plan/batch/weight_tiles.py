@@ -92,11 +92,11 @@ class WeightTile:
 def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes: int, most: int) -> list[Box]:
     """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes.
 
-    Wide parts may have at `most` so many, if narrower ones have no more than half of theirs.
+    Wide parts may have at `most` so many; narrower ones are taken only if they have an eighth less.
     """
     count = -(-size(box) // weight_tile_bytes)
     cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in GRAINS]
-    worth = cuts[0], *(parts for parts in cuts[1:] if 2 * size(parts[0]) <= size(cuts[0][0]))
+    worth = cuts[0], *(parts for parts in cuts[1:] if 8 * size(parts[0]) <= 7 * size(cuts[0][0]))
     return next((parts for parts in worth if size(parts[0]) <= most), worth[-1])
 
 
