@@ -24,11 +24,11 @@ def test_a_build_leaves_all_that_lies_between(tmp_path: Path) -> None:
     assert "R.dequantize(" in (dump / "relax.py").read_text()
     nets = ["imported", *(each.name for each in (*OWN, *SIMPLIFYING, *PLACING))]
     for number, name in enumerate(nets):
-        assert (dump / f"net-{number}-{name}.txt").read_text().startswith("net digits_int8\n")
+        assert (dump / f"net-{number:02}-{name}.txt").read_text().startswith("net digits_int8\n")
     assert (dump / "plan.txt").read_text().startswith('plan digits_int8 on "pe-mesh" for throughput')
     lines = (dump / CANDIDATES).read_text().splitlines()
     assert lines
-    assert all(" between frames: not better than " in line for line in lines)
+    assert all(": not better than " in line for line in lines)
     again = CliRunner().invoke(app, ["build", str(DIGITS), f"--output={out}", f"--dump={dump}", *options])
     assert again.exit_code == 1
     assert "is not empty" in again.output

@@ -1,9 +1,9 @@
 """What the tuned constants of the core's kernels are worth: the same choice of kernels with other values.
 
-    python benchmarks/core/kernel_constants.py MODEL...
+    PYTHONPATH=kit:tests:. python benchmarks/core/kernel_constants.py MODEL... [--transformers]
 
-Each constant of `TUNED` is set to each of its other values, with all else as it is, and the kernels of each model are
-chosen for one Cortex-M4. A line says by how much the choice takes longer than with the constant as it stands, model by
+Each constant of `TUNED` is set to each of its other values, with all else as it is, and each model is planned for one
+Cortex-M4. A line says by how much the choice takes longer than with the constant as it stands, model by
 model (instructions and cycles, which count alike), and in brackets how many more bytes of flash and of SRAM it takes.
 """
 
@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.large.planner_constants import constant
 
-from npukit.accel.core_nodes import core_nodes
+from end_to_end import language_models, transformers
 from npukit.accel.cortex_m.code.block_shape import Unrolling
-from npukit.accel.cortex_m.network import KernelChoice, Node, choose_thriftily
 from npukit.board.board import load_board
 from npukit.options import Options
-from npukit.pipeline import prepare
+from npukit.pipeline import Prepared, plan_on, prepare
+from npukit.plan.ir.plan import PePlan
 from npukit.progress import Silent
 
 BOARD = "mps2-an386"
@@ -41,38 +42,73 @@ TUNED: Mapping[str, Sequence[Any]] = {
     "kernels.add._UNROLLED": (4, 64),
     "kernels.border._UNROLLED_CHUNKS": (1, 16),
     "kernels.to_planes._UNROLLED_PAIRS": (1, 16),
+    "kernels.transpose._UNROLLED_WORDS": (1, 16),
+    "kernels.transpose._UNROLLED_BYTES": (4, 64),
+    "kernels.product._UNROLLED": (4, 64),
+    "kernels.product._AT_ONCE": (1,),
+    "kernels.rows.UNROLLED": (4, 64),
+    "kernels.written._UNROLLED": (16, 128),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", type=Path, nargs="+")
-    models = parser.parse_args().models
-    board = load_board(BOARD)
-    nodes = [core_nodes(prepare(model, board, Options(), Silent()).net).nodes for model in models]
-    usual = chosen(nodes)
-    print("| constant | value | " + " | ".join(model.stem for model in models) + " |")
-    print("|---|---|" + "--:|" * len(models))
-    for name, values in TUNED.items():
+    parser.add_argument("models", type=Path, nargs="*")
+    parser.add_argument("--transformers", action="store_true")
+    parser.add_argument("--constants", nargs="*", default=list(TUNED))
+    given = parser.parse_args()
+    nets = {model.stem: prepared(model, Options()) for model in given.models}
+    if given.transformers:
+        nets |= small_transformers()
+    usual = planned(nets.values())
+    print("| constant | value | " + " | ".join(nets) + " |")
+    print("|---|---|" + "--:|" * len(nets))
+    for name in given.constants:
+        values = TUNED[name]
         for value in values:
             with constant(f"accel.cortex_m.{name}", value):
-                found = chosen(nodes)
+                found = planned(nets.values())
             cells = map(compared, usual, found)
             print(f"| `{name}` | {value} | " + " | ".join(cells) + " |", flush=True)
 
 
-def chosen(nodes: Sequence[Sequence[Node]]) -> list[KernelChoice]:
-    """The kernels of each network, all of them written anew."""
-    modules = [vars(module) for name, module in sys.modules.items() if name.startswith("npukit.accel.cortex_m")]
+def prepared(model: Path, options: Options) -> Prepared:
+    return prepare(model, load_board(BOARD), options, Silent())
+
+
+def small_transformers() -> dict[str, Prepared]:
+    """Two small transformers, of images and of tokens."""
+    with TemporaryDirectory() as folder:
+        model, samples = Path(folder, "model.onnx"), Path(folder, "samples.npz")
+        images = transformers.Sizes(side=8, width=32, heads=4)
+        transformers.save_model(model, images)
+        transformers.save_samples(samples, images)
+        found = {"2 blocks, images": prepared(model, Options(calibration=samples, io="int8"))}
+        tokens = language_models.Sizes(64, 4, 128, 2, 32)
+        states = language_models.save_model(model, tokens)
+        language_models.save_samples(samples, tokens)
+        options = Options(calibration=samples, io="int8", states=tuple(states.items()))
+        return found | {"2 blocks, tokens": prepared(model, options)}
+
+
+def planned(nets: Iterable[Prepared]) -> list[PePlan]:
+    """The core's plan of each network, its kernels written anew."""
+    modules = [vars(module) for name, module in sys.modules.items() if name.startswith("npukit.accel")]
     for each in {id(value): value for names in modules for value in names.values()}.values():
         if hasattr(each, "cache_clear"):
             each.cache_clear()
-    return [choose_thriftily(each) for each in nodes]
+    board = load_board(BOARD)
+    return [plan_on(board, net, Options(), Silent()).plan.pes[0] for net in nets]
 
 
-def compared(usual: KernelChoice, found: KernelChoice) -> str:
-    longer = found.time / usual.time - 1
-    return f"{longer:+.1%} ({found.flash - usual.flash:+,}, {found.live_bytes - usual.live_bytes:+,})"
+def compared(usual: PePlan, found: PePlan) -> str:
+    longer = cycles(found) / cycles(usual) - 1
+    flash = found.memory.code + found.memory.constants - usual.memory.code - usual.memory.constants
+    return f"{longer:+.1%} ({flash:+,}, {found.memory.activations - usual.memory.activations:+,})"
+
+
+def cycles(pe: PePlan) -> int:
+    return sum(step.predicted_cycles for step in pe.computes())
 
 
 if __name__ == "__main__":

@@ -199,9 +199,14 @@ def main() -> None:
 
 
 def row(name: str, value: Any, usual: Planned, found: Planned) -> str:
+    return f"| `{name}` | {value} | {compared(usual, found)}"
+
+
+def compared(usual: Planned, found: Planned) -> str:
+    """The last cells of a row: how much longer each interval is, and the seconds."""
     pairs = zip(found.intervals, usual.intervals, strict=True)
     longer = ("does not fit" if now == inf else f"{now / before - 1:+.1%}" for now, before in pairs)
-    return f"| `{name}` | {value} | " + " | ".join(longer) + f" | x {found.seconds / usual.seconds:.2f} |"
+    return " | ".join(longer) + f" | x {found.seconds / usual.seconds:.2f} |"
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def run_passes(net: Net, passes: tuple[Pass, ...], wanted: Wanted, variant: str 
             net = each.run(net, wanted)
         except NpukitError as error:
             raise _in_surroundings(error, net, each.name) from error
-        dumped(f"net-{NUMBERS[each.name]}-{each.name}{variant}.txt", partial(print_net, net))
+        dumped(f"net-{NUMBERS[each.name]:02}-{each.name}{variant}.txt", partial(print_net, net))
     return net
 
 

@@ -178,7 +178,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     plugins = plugins_of(board)
     loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, IMPORT_MEMORY.most)
     engines = with_core(plugins, board)
-    dumped("net-0-imported.txt", lambda: print_net(loaded.net))
+    dumped("net-00-imported.txt", lambda: print_net(loaded.net))
     whole = run_passes(loaded.net, OWN, Wanted(engines))
     pruned = run_passes(whole, SIMPLIFYING, Wanted(engines))
     net, *shared = _placed(pruned, engines, options, partial(tuned_choice, load_database(default_path()), board))

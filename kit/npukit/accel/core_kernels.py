@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -25,7 +24,6 @@ from npukit.net.ops import Reshape
 from npukit.net.requantize import quantization
 
 _ALIGNMENT = 16
-_DIGEST_DIGITS = 8
 _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
 
 
@@ -264,5 +262,5 @@ def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[Constant
 def _routine(kernel: cortex_m.Kernel) -> Routine:
     """The kernel's routine as a function whose fourth argument are the constants."""
     _, body = kernel.routine.assembly.split(f"{kernel.routine.name}:\n")
-    name = re.sub(r"\W+", "_", kernel.variant) + "_" + kernel.routine.name[-_DIGEST_DIGITS:]
+    name = cortex_m.function_name(kernel.variant, kernel.routine)
     return Routine(name, ("    mov r12, r3\n" if kernel.constants else "") + body, kernel.variant)

@@ -10,7 +10,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, routine
+from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
 from npukit.accel.cortex_m.kernels.transpose import Axis, dense_strides, transposition
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -18,7 +18,6 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import Concat, Lookup, Pad, ResizeNearest, Slice, Transpose
 from npukit.net.receptive import needs
 
-_DIGEST_DIGITS = 8
 _TABLE_BYTES = 256
 _WORD = 4
 _MOST_MOVES = 16
@@ -77,7 +76,7 @@ class Moves:
         body, target = self._body(move), tile.output.address
         source = tile.inputs[move.number or 0].address
         return RoutineCall(
-            Routine(f"{self.note}_{routine(body).name[-_DIGEST_DIGITS:]}", body.text(), self.note),
+            Routine(function_name(self.note, routine(body)), body.text(), self.note),
             (
                 Address(source.symbol, source.offset + move.source),
                 Address(target.symbol, target.offset + move.target),

@@ -10,7 +10,7 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, routine
+from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
 from npukit.accel.cortex_m.kernels.product import MOST_AXES, AroundLine, product
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
@@ -20,7 +20,6 @@ from npukit.net.ops import Multiply
 from npukit.net.receptive import needs
 from npukit.net.requantize import Multiplier, product_rescaling, quantization
 
-_DIGEST_DIGITS = 8
 _LINE = 1, 1, 1
 
 Strides = tuple[int, ...]
@@ -51,7 +50,7 @@ class ProductRoutine:
         if body is None:
             return None
         constants = ConstantArray(f"{tile.name}_constants", self._constants, 4, "how products are rescaled")
-        name = f"{self.note}_{routine(body).name[-_DIGEST_DIGITS:]}"
+        name = function_name(self.note, routine(body))
         code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
         first, second = (operand.address for operand in tile.inputs)
         call = RoutineCall(code, (first, second, tile.output.address, Address(constants.symbol)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, routine
+from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
 from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
 from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax
@@ -22,8 +22,6 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import Norm, NormBySquares, Softmax, Squares
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import quantization
-
-_DIGEST_DIGITS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class RowsRoutine:
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
         strides = source.pixel_stride, target.pixel_stride
         body = self.body(prod(shape[outer:-1]), RowPart(self.length, shape[-1]), strides)
-        name = f"{self.note.replace(' ', '_')}_{routine(body).name[-_DIGEST_DIGITS:]}"
+        name = function_name(self.note, routine(body))
         code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
         calls = (
             RoutineCall(code, (_at(source, place), _at(target, place), 0, Address(constants.symbol)))
@@ -90,7 +88,7 @@ class PartsRoutine:
     def lowered(self, tile: Tile) -> Lowered:
         values, body = self._constants(tile.output.box), self.body(tile.output.box.elements)
         constants = ConstantArray(f"{tile.name}_constants", values, 4, "of each number")
-        name = f"{self.note.replace(' ', '_')}_{routine(body).name[-_DIGEST_DIGITS:]}"
+        name = function_name(self.note, routine(body))
         code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
         source, *squared = (operand.address for operand in tile.inputs)
         held = Address(constants.symbol) if values.size else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -12,9 +13,9 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.layout import Layout
 
 PROLOGUE = ".syntax unified\n.thumb\n.text\n"
-_ENTRY_INSTRUCTIONS = 3
-_ENTRY_BYTES = 12
-_ENTRY_CYCLES = 4
+_DIGEST_DIGITS = 8
+_ENTRY_INSTRUCTIONS, _ENTRY_BYTES, _ENTRY_CYCLES = 3, 12, 4
+"""The way into a routine with constants: their address, in two halves of a register, and a branch."""
 _BRANCH_CYCLES = 2
 
 
@@ -109,6 +110,11 @@ def routine(body: Assembly) -> SharedRoutine:
     text = body.text()
     name = f"npukit_m4_{sha256(text.encode()).hexdigest()[:12]}"
     return SharedRoutine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
+
+
+def function_name(note: str, code: SharedRoutine) -> str:
+    """The name of a routine as a function of its own: what it does, and digits that differ where its contents do."""
+    return re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
 
 
 def entry_cycles(*, constants: bool) -> int:

@@ -303,8 +303,9 @@ class Plan:
     def headline(self) -> str:
         """The figures by which plans are compared, in one line."""
         cycles, batch = self.predicted, f", batches of {self.frames:,}" if self.frames > 1 else ""
-        interval = f"{cycles.interval_cycles:,} between frames"
-        return f"{self.pes_used} PEs for {self.objective}{batch}, {cycles.latency_cycles:,} cycles, {interval}"
+        interval = f", {cycles.interval_cycles:,} between frames" if batch else ""
+        pes = f"{self.pes_used} PE{'s' if self.pes_used > 1 else ''}"
+        return f"{pes} for {self.objective}{batch}, {cycles.latency_cycles:,} cycles{interval}"
 
     def __str__(self) -> str:
         from npukit.plan.ir.text import print_plan

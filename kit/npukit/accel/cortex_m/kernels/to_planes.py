@@ -11,6 +11,8 @@ from npukit.accel.cortex_m.layout import Layout, Order
 
 VARIANT = "copy to planes16"
 _UNROLLED_PAIRS = 4
+"""Pairs of pixels of a pass through the loop: fewer or more change no time of the networks that were tried
+(`benchmarks/core/kernel_constants.md`)."""
 
 
 @dataclass(frozen=True)

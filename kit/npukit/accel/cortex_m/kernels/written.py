@@ -9,6 +9,8 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 _DATA = ("r4", "r5", "r6", "r7")
 _COUNTERS = ("r8", "r9", "r10")
 _UNROLLED = 64
+"""Bytes of a pass through the loop: fewer or more change no time of the networks that were tried
+(`benchmarks/core/kernel_constants.md`)."""
 _WORD = 4
 MOST_AXES = 2
 """Loops around that over the lines."""

@@ -1,0 +1,104 @@
+"""What each strategy of the planner is worth: the same networks planned without it.
+
+    python benchmarks/large/strategies.py OBJECTIVE MODEL... [--board NAME] [--pes COUNT] [--strategies NAME ...]
+        [--preprocess layout=NHWC]
+
+OBJECTIVE is `latency` or `throughput`. A line says by how much the predicted cycles are more without the strategy,
+model by model, and how many times as many seconds of the processor the planner took for all of them. The names are
+those of the table in `docs/planner.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from planner_constants import compared, constant, planned
+
+from npukit.board.board import load_board
+from npukit.options import Options
+from npukit.pipeline import prepare
+from npukit.plan.batch_search.data_parallel import OTHER_WAYS
+from npukit.plan.search import tries
+from npukit.progress import Silent
+
+
+def _none(*_: Any) -> None:
+    return None
+
+
+def _empty(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _same(given: Any) -> Any:
+    return given
+
+
+class NoDrafts:
+    """The search of drafts, which finds none."""
+
+    def __init__(self, _: Any) -> None:
+        self.best = _none
+
+
+WITHOUT: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "latency": {
+        "split-K": {"k_split.worth_trying": _empty},
+        "list scheduling": {"search.list_schedule.scheduled_plan": _none},
+        "walk to neighbours": {"search.objectives._walked": _same},
+        "fewer PEs": {"search.objectives._faster_on_fewer": _same},
+        "draft and rank": {"search.wide_frame.WideFrame": NoDrafts},
+        "stream weights": {"search.objectives._from_dram": _none},
+        "fuse depth-first": {"batch.channel_bands.bands_for": _empty},
+        "in-place outputs": {"tensors.graph.aliases": _empty},
+    },
+    "throughput": {
+        "replicate": {
+            "batch_search.throughput._Batches": NoDrafts,
+            "batch_search.data_parallel.replicated_plan": _none,
+            "batch_search.low_memory.low_memory_plan": _none,
+        },
+        "interleave": {"batch_search.throughput.INTERLEAVED": (1,)},
+        "micro-batch": {
+            "batch_search.throughput.MICRO_BATCHES": (),
+            "batch_search.group_trials.MOST_MICRO_BATCHES": 1,
+        },
+        "stream weights": {"batch.weight_streaming._heaviest": lambda *_: []},
+        "weight tiles of several sizes": {"batch_search.data_parallel.OTHER_WAYS": OTHER_WAYS[:0]},
+        "fuse depth-first": {"batch.channel_bands.bands_for": _empty},
+        "low memory": {"batch_search.low_memory.low_memory_plan": _none},
+    },
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("objective", choices=WITHOUT)
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--board", default="pe-mesh")
+    parser.add_argument("--pes", type=int)
+    parser.add_argument("--strategies", nargs="*")
+    parser.add_argument("--preprocess", action="append", default=[])
+    given = parser.parse_args()
+    board = load_board(given.board)
+    options = Options(objective=given.objective, preprocess=tuple(given.preprocess), io="int8", pes=given.pes)
+    nets = [prepare(model, board, options, Silent()) for model in given.models]
+    with mock.patch.object(tries, "in_order", map):
+        usual = planned(nets, board, options)
+        print("| without | " + " | ".join(model.stem for model in given.models) + " | seconds |")
+        print("|---|" + "--:|" * (len(nets) + 1))
+        for name in given.strategies or WITHOUT[given.objective]:
+            with ExitStack() as patches:
+                for where, value in WITHOUT[given.objective][name].items():
+                    patches.enter_context(constant(f"plan.{where}", value))
+                found = planned(nets, board, options)
+            print(f"| {name} | {compared(usual, found)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
