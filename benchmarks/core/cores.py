@@ -1,11 +1,12 @@
-"""The MLPerf Tiny networks on one core of each kind, beside TensorFlow Lite Micro's instructions on the same core.
+"""Digits and the MLPerf Tiny networks on one core of each kind, beside TensorFlow Lite Micro's instructions on it.
 
     python benchmarks/core/cores.py FOLDER_OF_MODELS [--cores cortex-m0plus rv32imc] [--networks kws ic] [--save STEM]
 
 FOLDER_OF_MODELS holds NAME.tflite and NAME.npz (`in0`, and `out0_tflm`, TensorFlow Lite Micro's outputs). Instructions
 are those of one frame under QEMU -icount, in firmware that GCC made for the core's stock board; code for a Cortex-M0+
-runs on the AN385, whose Cortex-M3 takes it, as no machine of QEMU's with such a core has room. `--save` keeps the table
-as STEM.md and STEM.json.
+runs on the AN385, whose Cortex-M3 takes it, as no machine of QEMU's with such a core has room. The same firmware is
+validated on the built-in emulator. `--save` keeps the table as STEM.md and STEM.json, with the rows of a table there
+that are not measured again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +27,14 @@ from npukit import __version__, api
 from npukit.board.board import load_board
 from npukit.project.toolchain import find_toolchain
 
-CASES = 3
+CASES, NOT_EMULATED = 3, "cortex-m55"
 MODELS = {"kws": "kws_ref_model", "ic": "pretrainedResnet_quant", "vww": "vww_96_int8", "ad": "ad01_int8"}
-HEAD = ("| core | network | TFLM | npukit | ratio | goal | outputs |", "|---|---|--:|--:|--:|--:|---|")
+DIGITS = "digits"
+NETWORKS = (*MODELS, DIGITS)
+HEAD = (
+    "| core | network | TFLM | npukit | ratio | goal | equal on QEMU | on the built-in emulator | at |",
+    "|---|---|--:|--:|--:|--:|---|---|---|",
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,9 @@ class Peer:
     """
 
     board: str
-    goal: float
-    instructions: Mapping[str, int]
+    goal: float | None = None
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    """None of what was not counted."""
 
 
 def _peer(board: str, goal: float, *instructions: int) -> Peer:
@@ -53,11 +61,13 @@ PEERS = {
     "cortex-m0plus": _peer(
         str(Path(__file__).with_name("an385-m0plus.toml")), 0.6, 29_014_880, 97_554_920, 86_889_400, 1_762_800
     ),
+    "cortex-m3": Peer("mps2-an385"),
     "cortex-m4f": _peer("mps2-an386", 0.5, 7_701_400, 29_862_000, 24_101_960, 582_920),
     "cortex-m7": _peer("mps2-an500", 0.3, 7_647_240, 30_017_640, 24_025_600, 583_240),
     "cortex-m33": _peer("mps2-an505", 0.3, 7_683_700, 29_961_150, 24_046_800, 583_350),
     "cortex-m55": _peer("mps3-an547", 0.8, 1_818_031, 4_914_188, 6_558_781, 285_562),
     "rv32imc": _peer("riscv-virt", 0.5, 45_574_514, 126_908_441, 114_004_838, 2_509_940),
+    "rv32imafc": Peer("riscv-virt-f"),
 }
 
 
@@ -66,17 +76,18 @@ class Row:
     core: str
     network: str
     instructions: int
-    cases_equal: int
-
-    @property
-    def peer(self) -> int:
-        return PEERS[self.core].instructions[self.network]
+    qemu: int
+    """Cases that were equal."""
+    emulator: int | None
+    commit: str
 
     def __str__(self) -> str:
-        title = load_board(PEERS[self.core].board).core.type.title
-        cells = [title, self.network, f"{self.peer:,}", f"{self.instructions:,}"]
-        cells += [f"{self.instructions / self.peer:.3f}", str(PEERS[self.core].goal)]
-        return f"| {' | '.join(cells)} | {self.cases_equal} of {CASES} equal |"
+        title, goal = load_board(PEERS[self.core].board).core.type.title, PEERS[self.core].goal
+        peer = PEERS[self.core].instructions.get(self.network)
+        ratio = f"{self.instructions / peer:.3f}" if peer else ""
+        cells = [title, self.network, f"{peer:,}" if peer else "", f"{self.instructions:,}", ratio]
+        equal = [f"{cases} of {CASES}" if cases is not None else "" for cases in (self.qemu, self.emulator)]
+        return f"| {' | '.join([*cells, str(goal) if ratio else '', *equal, self.commit])} |"
 
 
 def main() -> None:
@@ -86,19 +97,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("--cores", nargs="+", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--networks", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
-    rows = []
+    found = _saved(given.save)
     print(*HEAD, sep="\n")
-    for row in _rows(given.models, given.cores, given.networks):
+    for row in _rows(given.models, given.cores, given.networks, commit()):
         print(row, flush=True)
-        rows.append(row)
+        found[row.core, row.network] = row
+        if given.save:
+            _save(given.save, [found[key] for key in product(PEERS, NETWORKS) if key in found])
+
+
+def _saved(stem: Path | None) -> dict[tuple[str, str], Row]:
+    """The rows of a table that was saved, by core and network."""
+    if stem is None or not stem.with_suffix(".json").exists():
+        return {}
+    rows = (Row(**row) for row in json.loads(stem.with_suffix(".json").read_text())["rows"])
+    return {(row.core, row.network): row for row in rows}
+
+
+def _save(stem: Path, rows: Sequence[Row]) -> None:
     tools = {"npukit": __version__, "Python": platform.python_version(), "gcc": find_toolchain("gcc").version}
-    found = {"commit": commit(), "tools": tools, "rows": [asdict(row) for row in rows]}
-    if given.save:
-        given.save.with_suffix(".md").write_text(page(found))
-        given.save.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
+    found = {"tools": tools, "rows": [asdict(row) for row in rows]}
+    stem.with_suffix(".md").write_text(page(found))
+    stem.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 def page(found: Mapping[str, Any]) -> str:
@@ -107,27 +130,33 @@ def page(found: Mapping[str, Any]) -> str:
     said = [
         "Made by `python benchmarks/core/cores.py FOLDER_OF_MODELS --save benchmarks/core/cores`. Instructions of one"
         " inference: TensorFlow Lite Micro's with CMSIS-NN on Arm's cores and with its reference kernels on RISC-V,"
-        " and those of a frame of npukit's firmware; `benchmarks/core/cores.py` says how each was counted.",
-        f"Measured at {found['commit']} by `python benchmarks/core/cores.py`, with {tools}.",
+        " and those of a frame of npukit's firmware; `benchmarks/core/cores.py` says how each was counted. *Equal*:"
+        " cases of which all outputs are TensorFlow Lite Micro's (of digits, those of the integer reference). Nothing"
+        " stands where nothing was run, or counted; Helium is more than the built-in emulator has.",
+        f"Measured at the commit of each row by `python benchmarks/core/cores.py`, with {tools}.",
     ]
     before, behind = (textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) for text in said)
     lines = [*HEAD, *(str(Row(**row)) for row in found["rows"])]
-    return "\n".join(["# The MLPerf Tiny networks on each core", "", before, "", *lines, "", behind, ""])
+    return "\n".join(["# Digits and the MLPerf Tiny networks on each core", "", before, "", *lines, "", behind, ""])
 
 
-def _rows(models: Path, cores: Sequence[str], networks: Sequence[str]) -> Iterator[Row]:
-    for core in cores:
-        for network in networks:
-            yield _measured(models / f"{MODELS[network]}.tflite", core, network)
+def _rows(models: Path, cores: Sequence[str], networks: Sequence[str], commit: str) -> Iterator[Row]:
+    digits = Path(__file__).parents[2] / "examples/digits/digits_int8.tflite"
+    for core, network in product(cores, networks):
+        model = digits if network == DIGITS else models / f"{MODELS[network]}.tflite"
+        with tempfile.TemporaryDirectory() as scratch:
+            options = api.Options(engine="cpu", toolchain="gcc")
+            built = api.build(model, board=PEERS[core].board, output=Path(scratch) / "out", options=options)
+            instructions = api.bench(built.folder, on="qemu", frames=1).instructions or 0
+            emulated = None if core == NOT_EMULATED else _equal(built, model, network, "emulator")
+            yield Row(core, network, instructions, _equal(built, model, network, "qemu"), emulated, commit)
 
 
-def _measured(model: Path, core: str, network: str) -> Row:
-    with tempfile.TemporaryDirectory() as scratch:
-        options = api.Options(engine="cpu", toolchain="gcc")
-        built = api.build(model, board=PEERS[core].board, output=Path(scratch) / "out", options=options)
-        found = api.validate(built.folder, inputs=model.with_suffix(".npz"), expect="out0_tflm", cases=CASES, on="qemu")
-        instructions = api.bench(built.folder, on="qemu", frames=1).instructions
-    return Row(core, network, instructions or 0, found.cases if found.passed else 0)
+def _equal(built: api.Build, model: Path, network: str, on: str) -> int:
+    """The cases whose outputs are those expected, of all; none if one differs."""
+    given = {} if network == DIGITS else {"inputs": model.with_suffix(".npz"), "expect": "out0_tflm"}
+    found = api.validate(built.folder, cases=CASES, on=on, **given)
+    return found.cases if found.passed else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ high multiply and once in the right shift. That double rounding is the contract 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import floor, frexp, ldexp
 
 import numpy as np
@@ -119,10 +120,17 @@ def quantization(net: Net, name: str) -> Quantization:
 def requantization(net: Net, op: Op) -> Requantization:
     """Multipliers and shifts of a convolution of any kind or a dense op, one for each output channel."""
     channels = net.tensor(op.output).shape[-1]
-    reals = effective_scales(net, op)
+    return _requantization(tuple(effective_scales(net, op)), channels)
+
+
+@lru_cache(maxsize=256)
+def _requantization(reals: tuple[float, ...], channels: int) -> Requantization:
+    """Cached, as planners ask for each tile."""
     pairs = [quantize_multiplier(min(SATURATES, real)) for real in reals] * (channels if len(reals) == 1 else 1)
-    multipliers, shifts = np.array(pairs, np.int32).T
-    return Requantization(np.ascontiguousarray(multipliers), np.ascontiguousarray(shifts))
+    multipliers, shifts = np.array(pairs, np.int32).T.copy()
+    for values in (multipliers, shifts):
+        values.flags.writeable = False
+    return Requantization(multipliers, shifts)
 
 
 def effective_scales(net: Net, op: Op) -> list[float]:

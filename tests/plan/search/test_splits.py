@@ -35,7 +35,8 @@ def test_what_a_tile_holds_and_costs_is_that_of_the_worst_of_its_tiles() -> None
             assert splits.cost(index, split).cycles == max(cost.cycles for cost in costs)
             assert splits.cost(index, split).constant_bytes == max(cost.constant_bytes for cost in costs)
             most = sum(int(volumes(boxes).max()) for _, boxes in ((op.output, tiles), *splits.needs(index, split)))
-            assert splits.held_bytes(index, split) == most + splits.weight_tile_bytes(index, split)
+            beside = max(cost.scratch_bytes for cost in costs) + splits.weight_tile_bytes(index, split)
+            assert splits.held_bytes(index, split) == most + beside
 
 
 def test_ops_of_one_form_share_what_is_known_of_them() -> None:

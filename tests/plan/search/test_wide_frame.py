@@ -9,7 +9,7 @@ import pytest
 from helpers import first_of
 from npukit.board.board import load_board
 from npukit.board.noc import DRAM
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Send
 from npukit.plan.ir.text import print_plan
@@ -19,7 +19,7 @@ from npukit.plan.search import wide_frame
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.objectives import PRICES
 from npukit.plan.search.tries import planned
-from npukit.plan.search.wide_frame import WideFrame, lacking_bytes, root_lacks_room
+from npukit.plan.search.wide_frame import ORDERS, WideFrame, lacking_bytes, root_lacks_room
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
@@ -69,6 +69,21 @@ def test_drafts_come_with_the_most_promising_first_and_are_near_what_is_simulate
     assert best
     assert [draft.cycles for draft in drafts] == sorted(draft.cycles for draft in drafts)
     assert drafts[0].cycles == pytest.approx(best.predicted.latency_cycles, rel=0.25)
+
+
+def test_what_a_pe_is_expected_to_hold_has_scratch_memory_and_what_code_its_core_has() -> None:
+    board, b = wide_board(), Builder("large image, then the core")
+    x = b.conv(b.input(1, 208, 208, 3), 32, 4, 4)
+    net = b.net(b.dense(b.flatten(b.mean(b.depthwise(x))), 16))
+    net = net.with_ops(tuple(replace(op, engine=CORE) if op.kind == "depthwise_conv2d" else op for op in net.ops))
+    search = WideFrame(Problem(Graph(net), board, engines(board)))
+    draft = search.drafts()[0]
+    plan = search._emitted(draft)
+    assert plan
+    assert any(step.scratch for pe in plan.pes for step in pe.computes())
+    for pe in plan.pes[len(search._prefetchers) :]:
+        expected = draft.held.program(pe.pe) + draft.held.tensors_and_weight_tiles(draft.streamed)
+        assert pe.memory.code + pe.memory.stack + pe.memory.activations <= expected + ORDERS
 
 
 def test_a_long_network_has_fewer_drafts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ class Occupied:
         self._beside = lru_cache(maxsize=None)(self._bytes_beside)
 
     def bytes(self, index: int, layout: Layout, split: Split) -> int:
-        """Bytes of the PE that holds most: its tiles, parts of others' tiles, what it makes, and a weight tile."""
+        """Bytes of the PE that holds most: its tiles, parts of others', what it makes, scratch, a weight tile."""
         spread, op = dict(layout), self._graph.ops[index]
         held = self._own(op.output, split).copy()
         lain_on = next((name for name in self._aliases[op.name] if spread[name] == split), None)
@@ -74,7 +74,8 @@ class Occupied:
             held += self._own(name, each) * (name != lain_on)
         for place, (name, _) in enumerate(self._splits.needs(index, split)):
             held += self._beside(name, spread[name], index, split, place)
-        return int(held.max()) + self._splits.weight_tile_bytes(index, split)
+        scratch = self._splits.cost(index, split).scratch_bytes
+        return int(held.max()) + scratch + self._splits.weight_tile_bytes(index, split)
 
     def _own_bytes(self, name: str, split: Split) -> np.ndarray:
         tiles = self._splits.tiles(name, split)

@@ -109,8 +109,8 @@ class Splits:
         return self._known_weight_tiles(self._first_alike[index], split)
 
     def held_bytes(self, index: int, split: Split) -> int:
-        """The bytes of inputs and output of the largest tile, and of its constants the weight tiles that are to have
-        room."""
+        """The bytes of inputs, output and scratch memory of the largest tile, and of the weight tiles of its constants
+        that are to have room."""
         return self._known_held(self._first_alike[index], split)
 
     def whole(self, tensor: str) -> Split:
@@ -246,7 +246,7 @@ class Splits:
         elements = [prod(self._largest(index, split)), *self._most_needed(index, split)]
         names = [op.output, *self._graph.sources(op)]
         held = sum(size * self.element_bytes(name, split) for name, size in zip(names, elements, strict=True))
-        return int(held) + self.weight_tile_bytes(index, split)
+        return int(held) + self.cost(index, split).scratch_bytes + self.weight_tile_bytes(index, split)
 
     def element_bytes(self, tensor: str, split: Split) -> float:
         """Average bytes of an element of an op's input or output: fewer where only a band of its channels is there."""

@@ -28,7 +28,15 @@ from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Assignment, Tile, useful
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, memory_use, missing_bytes, shortfall
+from npukit.plan.predict.memory import (
+    CODE_BYTES,
+    STACK_BYTES,
+    WORKER_BYTES,
+    WORKER_STACK_BYTES,
+    memory_use,
+    missing_bytes,
+    shortfall,
+)
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
 from npukit.plan.search.tries import tried
@@ -136,9 +144,10 @@ class WideFrame:
     def _draft(self, assignment: Assignment, cycles: int) -> FrameDraft:
         """A draft with as few constants streamed as are expected to be enough."""
         held, streamed = _Held(self._problem, assignment, cycles), frozenset[str]()
-        room = self._memory - WORKER_BYTES - WORKER_STACK_BYTES - ORDERS
+        room = self._memory - ORDERS
         for _ in range(REPAIRS):
-            left = dict.fromkeys(held.resident(()), room - held.tensors_and_weight_tiles(streamed))
+            beside = held.tensors_and_weight_tiles(streamed)
+            left = {pe: room - held.program(pe) - beside for pe in held.resident(())}
             streamed = held.with_more_streamed(streamed, left)
         return FrameDraft(assignment, streamed, cycles + held.delay(streamed), held)
 
@@ -196,15 +205,18 @@ class _Held:
         tiles = {op.name: [(tile, problem.cost(op, tile.box)) for tile in self._assignment[op.name]] for op in ops}
         self._bytes = {name: {tile.pe: cost.constant_bytes for tile, cost in own} for name, own in tiles.items()}
         self._constants = {op.name: [self._held_once(op, *each) for each in tiles[op.name]] for op in ops}
+        self._scratch = [max((cost.scratch_bytes for _, cost in tiles[op.name]), default=0) for op in ops]
+        self._cores = {tile.pe for op in ops if op.engine == CORE for tile in self._assignment[op.name]}
         computing = [max((cost.cycles for _, cost in tiles[op.name]), default=0) for op in ops]
         self._starts = [cycles * done // max(sum(computing), 1) for done in accumulate(computing, initial=0)]
 
     @cached_property
     def _tensors(self) -> list[int]:
-        """Bytes of tensors, for each op, on the PE that holds most."""
+        """Bytes of tensors and scratch memory, for each op, on the PE that holds most."""
         graph = self._problem.graph
         regions = regions_of(graph, self._assignment, ends_of(self._problem, fetched=True), 0)
-        return most_held(graph, [regions], aliases(graph, self._problem.engines), late=False)
+        held = most_held(graph, [regions], aliases(graph, self._problem.engines), late=False)
+        return [tensors + scratch for tensors, scratch in zip(held, self._scratch, strict=True)]
 
     @cached_property
     def _streamable(self) -> dict[str, int]:
@@ -213,6 +225,10 @@ class _Held:
         worth = {name for name, sizes in self._bytes.items() if max(sizes.values(), default=0) > SMALLEST}
         names = [op.name for op in self._problem.graph.ops if op.engine != CORE and op.name in worth]
         return {name: sum({key: size for _, key, size, _ in self._constants[name]}.values()) for name in names}
+
+    def program(self, pe: int) -> int:
+        """Bytes of code and stack of a PE: more where its core computes."""
+        return CODE_BYTES + STACK_BYTES if pe in self._cores else WORKER_BYTES + WORKER_STACK_BYTES
 
     def tensors_and_weight_tiles(self, streamed: Collection[str]) -> int:
         """Bytes on the PE that holds most at once."""
