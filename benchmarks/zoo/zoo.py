@@ -46,6 +46,8 @@ from npukit.options import Options
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/compatibility.md"
+RESULTS = HERE / "results.json"
+"""What the page is made of: by origin and name of a model and by target, what differs from `Found()`."""
 DIGITS = HERE.parents[1] / "examples/digits/digits_int8.tflite"
 SECONDS = 900
 """The limit of a model on a target, refusals included."""
@@ -145,6 +147,8 @@ def _generated(folder: Path, kind: str, python: str) -> Iterator[Model]:
 
 Results = Mapping[str, dict[str, Any]]
 """What became of a model, by target."""
+Pairs = Sequence[tuple[Model, Results]]
+"""Models with what became of them."""
 
 
 def kept_result(folder: Path, model: Model, target: str) -> Path:
@@ -156,6 +160,41 @@ def results_of(folder: Path, model: Model) -> Results:
     """The results that are there."""
     paths = {target: kept_result(folder, model, target) for target in (REFERENCE, *TARGETS)}
     return {target: json.loads(path.read_text("utf-8")) for target, path in paths.items() if path.is_file()}
+
+
+def known() -> Pairs:
+    """All models of which there are results in the repository, with these."""
+    origins = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return [
+        (Model(origin, name, Path(name)), {target: asdict(Found()) | each for target, each in found.items()})
+        for origin, models in origins.items()
+        for name, found in models.items()
+    ]
+
+
+def merged(older: Pairs, newer: Pairs) -> Pairs:
+    """All results, the newer ones in place of older ones of the same model on the same target."""
+    found = {(model.origin, model.name): (model, results) for model, results in older}
+    for model, results in newer:
+        plain = {target: {**each, "why": _plain(each["why"], model)} for target, each in results.items()}
+        key = (model.origin, model.name)
+        first, earlier = found.get(key, (model, {}))
+        found[key] = first, {**earlier, **plain}
+    return list(found.values())
+
+
+def keep(pairs: Pairs) -> None:
+    """Write all results, a model a line."""
+    origins: dict[str, list[str]] = {}
+    usual = asdict(Found())
+    for model, results in pairs:
+        differing = {
+            target: {name: value for name, value in each.items() if name == "at" or value != usual[name]}
+            for target, each in results.items()
+        }
+        origins.setdefault(model.origin, []).append(f"  {json.dumps(model.name)}: {json.dumps(differing)}")
+    parts = (json.dumps(origin) + ": {\n" + ",\n".join(lines) + "\n}" for origin, lines in origins.items())
+    RESULTS.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def result(folder: Path, model: Model, tflm: str | None, target: str) -> dict[str, Any]:
@@ -217,22 +256,21 @@ def refusals(model: Model, found: Results) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for target, each in found.items():
         if not (each["built"] or (target == REFERENCE and each["read"])):
-            reasons.setdefault(_plain(each["why"], model), []).append(target)
+            reasons.setdefault(each["why"], []).append(target)
     for why, targets in reasons.items():
         yield f"| {_short(model)} | {', '.join(targets)} | {why} |"
 
 
 def _plain(why: str, model: Model) -> str:
-    """A reason without the name of the file."""
+    """A reason without the name of the file, as a cell of a table."""
     return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
-def page(models: Sequence[Model], found: Sequence[Results]) -> str:
-    """The whole of docs/compatibility.md, of the models of which there are results."""
-    pairs = list(zip(models, found, strict=True))
-    introduction = INTRODUCTION.replace("\n", " ").format(**_commits(found))
-    parts = ["# Compatibility", fill(introduction, WIDTH, break_on_hyphens=False), totals(models, found)]
-    for origin in dict.fromkeys(model.origin for model in models):
+def page(pairs: Pairs) -> str:
+    """The whole of docs/compatibility.md."""
+    introduction = INTRODUCTION.replace("\n", " ").format(**_commits([found for _, found in pairs]))
+    parts = ["# Compatibility", fill(introduction, WIDTH, break_on_hyphens=False), totals(pairs)]
+    for origin in dict.fromkeys(model.origin for model, _ in pairs):
         lines = [row(model, each) for model, each in pairs if model.origin == origin]
         parts.append("\n".join((f"## {origin}\n", *HEAD, *lines)))
     refused = [line for model, each in pairs for line in refusals(model, each)]
@@ -242,21 +280,25 @@ def page(models: Sequence[Model], found: Sequence[Results]) -> str:
 
 def _commits(found: Sequence[Results]) -> dict[str, str]:
     """The commits that models were read at, and built at."""
-    pairs = [(target == REFERENCE, each["at"]) for results in found for target, each in results.items()]
+    pairs = [
+        (target == REFERENCE, at)
+        for results in found
+        for target, each in results.items()
+        for at in each["at"].split(", ")
+    ]
     read, built = (", ".join(sorted({at for which, at in pairs if which == kind})) for kind in (True, False))
     return {"read": read, "built": built}
 
 
-def totals(models: Sequence[Model], found: Sequence[Results]) -> str:
+def totals(pairs: Pairs) -> str:
     """How many models of each part, and of each format, were read, built and right."""
     head = ("", "models", "read, right", "to be built", "built, right", *TARGETS)
     lines = [_cells(head), _cells(("---", *["--:"] * (len(head) - 1)))]
-    pairs = list(zip(models, found, strict=True))
     parts = {
         what: [results for model, results in pairs if model.held_out == held]
         for what, held in (("looked at while working", False), ("held out", True))
     }
-    formats = sorted({model.file.suffix for model in models})
+    formats = sorted({model.file.suffix for model, _ in pairs})
     parts |= {kind: [results for model, results in pairs if model.file.suffix == kind] for kind in formats}
     lines += [_cells((what, *map(str, _counts(part)))) for what, part in parts.items()]
     return "\n".join(lines)
@@ -306,11 +348,12 @@ def main() -> None:
     models = [each for each in collected(given.folder, makers) if given.only in f"{each.origin} {each.name}"]
     if not given.write:
         _run_all(models, given)
-    done = [(model, results) for model in models if (results := results_of(given.folder, model))]
-    models, found = [model for model, _ in done], [results for _, results in done]
-    print(totals(models, found))
+    done: Pairs = [(model, results) for model in models if (results := results_of(given.folder, model))]
     if given.write:
-        PAGE.write_text(page(models, found), encoding="utf-8")
+        done = merged(known(), done)
+        keep(done)
+        PAGE.write_text(page(done), encoding="utf-8")
+    print(totals(done))
 
 
 def _run_all(models: Sequence[Model], given: argparse.Namespace) -> None:

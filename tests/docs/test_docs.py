@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 
@@ -108,6 +109,19 @@ def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
     single = Path(cortex_m4.__file__)
     found = json.loads(single.with_suffix(".json").read_text())
     assert single.with_suffix(".md").read_text() == cortex_m4.page(found), "made by benchmarks/core/cortex_m4.py"
+
+
+def test_the_page_of_the_zoo_is_made_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newer results take the place of older ones of the same model and target, and nothing else is lost."""
+    monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks/zoo"))
+    zoo = import_module("zoo")
+    known = zoo.known()
+    assert zoo.PAGE.read_text() == zoo.page(known), "made by benchmarks/zoo/zoo.py --write"
+    model, results = known[0]
+    newer = {"16-PEs": {**results["16-PEs"], "cycles": 7, "why": "a | b"}}
+    merged = zoo.merged(known, [(model, newer)])
+    assert merged[1:] == known[1:]
+    assert merged[0] == (model, {**results, "16-PEs": {**newer["16-PEs"], "why": "a / b"}})
 
 
 def _lines(lines: Iterable[str]) -> str:

@@ -72,6 +72,31 @@ class Pooled(nn.Module):
         return pooled.amax(2) - pooled.amin((2,)) + pooled.amax()
 
 
+class Plain(nn.Module):
+    """Without anything that says how it is quantised."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3)
+        self.last = nn.Linear(8, CLASSES)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.second(torch.relu(self.first(image))))
+        return self.last(nn.functional.max_pool2d(image, 6).flatten(1))
+
+
+def by_torchao(module: nn.Module, *shape: int) -> nn.Module:
+    """The module as torchao's PT2E quantises it for x86: uint8 activations, weights by channel, float at the ends."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    prepared = prepare_pt2e(exported(module, *shape).module(), quantizer)
+    for _ in range(16):
+        prepared(torch.randn(shape))
+    return convert_pt2e(prepared)
+
+
 def both(real: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
     """Quantised and dequantised."""
     ends = (scale, zero, -128, 127, torch.int8)

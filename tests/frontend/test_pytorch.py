@@ -84,6 +84,21 @@ def test_a_quantised_program_is_taken_as_it_is(tmp_path: Path) -> None:
     assert np.abs(expected - reals(net, images)).max() <= 0.04 * 1.01, "one step of the output's scale"
 
 
+def test_what_torchao_quantises_is_taken_as_it_is(tmp_path: Path) -> None:
+    """The layer that takes integers and gives integers is in integers; the others give floats, as the program says."""
+    pytest.importorskip("torchao", reason="torchao is not here")
+    module, images = models.by_torchao(models.Plain(), *IMAGE), noise(8, *IMAGE)
+    path = tmp_path / "model.pt2"
+    torch.export.save(torch.export.export(module, (torch.from_numpy(images[0]),)), path)
+    net = load_model(path, in_file_types=True).net
+    assert [op.kind for op in net.ops].count("conv2d") == 1
+    assert "tvm_code" in [op.kind for op in net.ops]
+    for image in images:
+        (got,) = run_reference(net, [image])
+        wanted = module(torch.from_numpy(image)).detach().numpy()
+        assert np.abs(got - wanted).max() <= 0.02 * np.abs(wanted).max()
+
+
 def test_pools_and_extremes_along_axes(tmp_path: Path) -> None:
     module, sound = models.Pooled(), noise(2, 3, 8)
     net = load_net_from_model(models.saved(module, tmp_path, 2, 3, 8))

@@ -21,6 +21,7 @@ from npukit.net.ops import (
     Pair,
     Reshape,
     Softmax,
+    Transpose,
 )
 from npukit.net.tensor import Quantization, Tensor
 
@@ -92,6 +93,11 @@ class Builder:
     def softmax(self, source: str) -> str:
         return self._op(Softmax(), (source,), self.tensors[source].shape, "cpu", scale=1 / 256, zero=-128)
 
+    def pixels(self, source: str) -> str:
+        """An image that is given in planes."""
+        batch, channels, height, width = self.tensors[source].shape
+        return self._op(Transpose((0, 2, 3, 1)), (source,), (batch, height, width, channels), "cpu")
+
     def net(self, *outputs: str) -> Net:
         return Net(self.name, tuple(self.inputs), outputs, tuple(self.ops), self.tensors, self.constants)
 
@@ -105,7 +111,7 @@ class Builder:
         zero: int = 3,
     ) -> str:
         name = f"{attributes.kind}{len(self.ops)}"
-        same = attributes.kind in ("average_pool", "max_pool", "reshape")
+        same = attributes.kind in ("average_pool", "max_pool", "reshape", "transpose")
         output = self._tensor(f"{name}_out", shape, scale, zero)
         if same:
             self.tensors[output] = Tensor(output, shape, "int8", self.tensors[inputs[0]].quantization)

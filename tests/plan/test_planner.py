@@ -236,6 +236,16 @@ def test_of_many_ops_that_read_a_tensor_some_are_named() -> None:
         one_pe(Net("read often", ("x",), ends, tuple(reads), tensors, {}))
 
 
+def test_whether_more_pes_help_is_told_without_the_whole_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All PEs together cannot hold the constants here: one plan with as many streamed as can be is what is told."""
+    monkeypatch.setattr("npukit.plan.search.objectives.fastest_plan", lambda _: pytest.fail("searched"))
+    b = Builder("streamed")
+    x = b.conv(b.conv(b.input(1, 128, 128, 4), 16, 3, stride=2), 32, 3)
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(b.net(b.dense(b.dense(b.flatten(b.global_pool(x)), 1024), 2048)))
+    assert re.match("more PEs: --pes 16: fits, [1-9][0-9,]* cycles a frame", refused.value.tries[0])
+
+
 def test_more_pes_that_have_too_few_flags_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.plan.does_not_fit.more_pes", no_flags)
     with pytest.raises(DoesNotFit) as refused:

@@ -63,6 +63,15 @@ def test_what_cannot_hold_is_named_with_the_shortfall() -> None:
     assert error.exit_status == 3
 
 
+def test_an_image_in_planes_is_better_given_as_it_is_computed() -> None:
+    b = Builder("planes")
+    net = b.net(b.conv(b.pixels(b.input(1, 4, 16, 16)), 16, 3))
+    plan = planned(net, BOARD, 1)
+    (spent,) = [step.predicted_cycles for step in plan.pes[0].computes() if step.op == "transpose0"]
+    error = refused(net, BOARD, plan, 2 * BOARD.core.clock_hz / plan.predicted.interval_cycles)
+    assert f"--preprocess 'layout=NHWC input=input0' saves {spent:,} cycles a frame of transpose0" in error.tries
+
+
 def test_a_dram_that_cannot_stream_fast_enough_is_named() -> None:
     net, board = heavy(), narrow(dram_bytes_per_cycle=1)
     plan = planned(net, board, 1)

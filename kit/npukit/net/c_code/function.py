@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 from npukit.errors import NpukitError
@@ -116,8 +117,14 @@ def mean_lengths(net: Net, op: Op) -> dict[str, float]:
 def cycles(code: str, lengths: Mapping[str, float] = MappingProxyType({})) -> int:
     """Roughly what running the code takes on the core. `lengths`: how often a loop turns on the average whose end is an
     element of a parameter."""
+    return _cycles(code, tuple(lengths.items()))
+
+
+@cache
+def _cycles(code: str, lengths: tuple[tuple[str, float], ...]) -> int:
+    """The same, once for each code: a search asks for every tile, and steps of a recurrent layer have one code."""
     wide = {"uint64_t", *(name for declared in _WIDE.findall(code) for name in _DECLARED.findall(declared))}
-    lines = ((times, line, not wide.isdisjoint(_WORD.findall(line))) for times, line in _lines(code, lengths))
+    lines = ((times, line, not wide.isdisjoint(_WORD.findall(line))) for times, line in _lines(code, dict(lengths)))
     return round(sum(times * _cost(line) * (1 + twice) for times, line, twice in lines))
 
 

@@ -124,9 +124,10 @@ def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
     """The batch with all constants streamed that can be, whether it fits or not; None if none can."""
     streamed = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     try:
-        return emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed))) if streamed else None
+        plan = emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed))) if streamed else None
     except DoesNotFit:
         return None
+    return plan and with_predictions(problem.net, problem.board, plan)
 
 
 def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:

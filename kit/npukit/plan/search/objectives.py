@@ -14,11 +14,12 @@ from math import inf
 from npukit.dump import lost
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.plan.batch.weight_streaming import frames_with_streams
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.weight_streaming import frames_with_streams, most_streamed
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch, effort_on
+from npukit.plan.search.layout_search import SMALL_MESH, Effort, LatencySearch, effort_on
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
@@ -37,6 +38,9 @@ FRUGAL = 4
 ALIKE = 0.98
 """Plans of which one is predicted to take no less than this part of the other's time are alike: the one that the
 search over layouts found is taken, which has been compared with its neighbours."""
+
+HASTY = Effort(2, 6)
+"""The effort of a search that tells whether more PEs help."""
 
 IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
@@ -170,21 +174,30 @@ def smallest_plan(problem: Problem) -> Plan:
 
 
 def more_pes(problem: Problem, above: int) -> Plan:
-    """The plan on the fewest PEs, but more than `above` of these, that hold the net; if none do, what comes closest.
+    """A plan on twice as many PEs as `above`, or four times and so on up to all, that fits, or what comes closest.
 
-    Streams, which take minutes to search on a large mesh, are tried on a small one.
+    It tells in seconds whether more PEs help: each number of them is searched once, for few bytes, and what is
+    emitted are the fewest that seem to do and all, with their constants or with all of these streamed.
     """
+    doubled = (above << times for times in range(1, len(problem.order).bit_length()))
+    counts = [*(count for count in doubled if problem.fewest <= count < len(problem.order)), len(problem.order)]
 
     @cache
-    def resident(count: int) -> Plan:
-        return _resident(problem, LatencySearch(problem.on(problem.order[:count]), QUICK))
+    def frugal(count: int) -> Assignment:
+        return LatencySearch(problem.on(problem.order[:count]), HASTY).best(PRICES[-1])
 
-    counts = range(max(above + 1, problem.fewest), len(problem.order) + 1)
-    if missing_bytes(problem.board, resident(counts[-1])):
-        return fastest_plan(problem) if len(problem.order) <= SMALL_MESH else resident(counts[-1])
-    return resident(
-        counts[bisect_left(counts, True, key=lambda count: not missing_bytes(problem.board, resident(count)))]
-    )
+    def seems_to_fit(count: int) -> bool:
+        return not lacking_bytes(problem, frugal(count))
+
+    def plans() -> Iterator[Plan | None]:
+        if seems_to_fit(counts[-1]):
+            yield planned(problem, frugal(counts[bisect_left(counts, True, key=seems_to_fit)]))
+        yield most_streamed(problem, Batch((frugal(counts[-1]),)))
+        yield planned(problem, frugal(counts[-1]))
+
+    plan = _first_that_fits(problem, plans())
+    assert plan is not None
+    return plan
 
 
 def resident_plan(problem: Problem) -> Plan:
@@ -260,7 +273,7 @@ def _counts(problem: Problem, most: int) -> list[int]:
     return [*(count for count in counts if count >= least), most]
 
 
-def _first_that_fits(problem: Problem, plans: Iterator[Plan]) -> Plan | None:
+def _first_that_fits(problem: Problem, plans: Iterator[Plan | None]) -> Plan | None:
     """The first of these plans that fits, else the one that lacks least; None if there are none."""
     closest: Plan | None = None
     for plan in tried(problem, plans):
