@@ -286,17 +286,22 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
         progress.stage(f"plan for {board.name}: {text}{work.left}")
 
     problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, work=work, max_pes=options.pes)
+    several = len(problem.order) > board.mesh.pes.count
+    if several and (in_sums := _in_sums(prepared, options, problem)):
+        return in_sums
     planned = plan_with_kernels(problem, options.objective, advised)
-    return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference), problem)
+    whole = Compiled(prepared, board, planned, options, preference=advised.preference)
+    in_sums = None if several else _in_sums(prepared, options, problem)
+    return better(whole, in_sums, "sums whole or in parts") if in_sums else whole
 
 
-def _or_in_sums(compiled: Compiled, whole: Problem) -> Compiled:
-    """The better of this plan and one with partial sums, where there are ops for which they may be worth it."""
-    prepared, options, board = compiled.prepared, compiled.options, compiled.board
-    pes = whole.equipped.order
+def _in_sums(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
+    """The plan with partial sums, where there are ops for which they may be worth it. On several chips, which take
+    longest to plan, it is not compared with the plan without."""
+    board, pes = whole.board, whole.equipped.order
     wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
     if not wanted:
-        return compiled
+        return None
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
     problem = Problem(Graph(cut.net), board, cut.engines, tell=whole.tell, work=whole.work, max_pes=len(pes))
     try:
@@ -305,8 +310,8 @@ def _or_in_sums(compiled: Compiled, whole: Problem) -> Compiled:
         else:
             planned = plan_around(problem, spread(cut.net, wanted, pes))
     except DoesNotFit:
-        return compiled
-    return better(compiled, Compiled(cut, board, planned, options), "sums whole or in parts")
+        return None
+    return Compiled(cut, board, planned, options)
 
 
 def _if_sequential(net: Net, options: Options) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, pairwise
 
 import numpy as np
 from jinja2 import Environment
@@ -237,14 +238,18 @@ def _array(member: Array) -> _Member:
 
 
 def _numbers(values: np.ndarray) -> str:
-    floating = values.dtype.kind == "f"
-    numbers = (c_float(float(v)) if floating else str(int(v)) for v in values.ravel())
-    return "{\n" + _lines(numbers) + "\n}"
+    numbers = (values.astype(np.uint8) if values.dtype == bool else values).ravel().tolist()
+    return "{\n" + _lines(map(c_float, numbers) if values.dtype.kind == "f" else numbers) + "\n}"
 
 
 def _lines(numbers: Iterable[object]) -> str:
-    text = ", ".join(map(str, numbers))
-    return textwrap.fill(text, LINE, initial_indent="    ", subsequent_indent="    ") + ","
+    """Indented lines of as many numbers as they have room for: there are megabytes of weights."""
+    words, indent = [f"{number}," for number in numbers], "   "
+    ends = list(accumulate((len(word) + 1 for word in words), initial=0))
+    breaks = [0]
+    while breaks[-1] < len(words):
+        breaks.append(max(bisect_right(ends, ends[breaks[-1]] + LINE - len(indent)) - 1, breaks[-1] + 1))
+    return "\n".join(" ".join([indent, *words[first:last]]) for first, last in pairwise(breaks))
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,8 @@ def bench(
     busy = _npu_busy(measured.tiles, timeline)
     pes = _pes(slowest, busy, _ports(target.board, net, plan)) if target.counts_cycles else ()
     seen = [op for op in net.ops if any(tile.step.op == op.name for tile in first)]
-    layers = [replace(_layer(target, op, first, timeline), title=net.tensor(op.output).title) for op in seen]
+    spent = timeline.layer_cycles() if timeline else None
+    layers = [replace(_layer(target, op, first, spent), title=net.tensor(op.output).title) for op in seen]
     return Bench(
         engine=target.name,
         instructions=instructions,
@@ -264,8 +265,9 @@ def _pe_cost(pe: int, run: _Run, npu_busy: int, send: int) -> PeCost:
     return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
 
 
-def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], timeline: Timeline | None) -> LayerCost:
-    """A layer's cycles on the PE that takes longest, and its instructions on all."""
+def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> LayerCost:
+    """A layer's cycles on the PE that takes longest, those `spent` on it in a frame if that is known, and its
+    instructions on all."""
     by_pe: dict[int, list[RecordedTile]] = {}
     for tile in tiles:
         if tile.step.op == op.name:
@@ -274,7 +276,7 @@ def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], timeline: Time
     return LayerCost(
         name=op.name,
         engine=op.engine,
-        cycles=_cycles(target, op, slowest, timeline),
+        cycles=_cycles(target, op, slowest, spent),
         npu_cycles=sum(tile.npu_cycles for tile in slowest),
         instructions=sum(tile.record.instructions for own in by_pe.values() for tile in own),
         predicted_cycles=max(sum(tile.step.predicted_cycles for tile in own) for own in by_pe.values()),
@@ -288,7 +290,7 @@ def _with_messages(layers: Sequence[LayerCost], timeline: Timeline | None) -> tu
     return tuple(replace(each, wait=waited.get(each.name, 0), send=sent.get(each.name, 0)) for each in layers)
 
 
-def _cycles(target: Target, op: Op, tiles: Sequence[RecordedTile], timeline: Timeline | None) -> int | None:
-    if timeline is not None:
-        return timeline.layer_cycles().get(op.name, 0)
+def _cycles(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> int | None:
+    if spent is not None:
+        return spent.get(op.name, 0)
     return sum(tile.record.cycles for tile in tiles) if target.counts_cycles else None

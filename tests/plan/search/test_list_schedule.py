@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,7 +13,8 @@ import pytest
 from npukit.accel.core_kernels import CoreKernels
 from npukit.accel.cpu import Cpu
 from npukit.board.board import Board, Grid, load_board
-from npukit.net.net import CORE, Net, State
+from npukit.net.net import CORE, Net, Op, State
+from npukit.net.receptive import cuttable_axes
 from npukit.plan.ir.assignment import Assignment, fault_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
@@ -83,6 +85,29 @@ def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int
     order = [{tile.pe // PES for tile in tiles} for tiles in assignment.values()]
     assert set().union(*order) == chips
     assert sum(before != after for before, after in pairwise(order)) <= 2
+
+
+@pytest.mark.parametrize(("room", "more"), [(1 << 17, False), (9 << 10, True)])
+def test_splits_of_blocks_that_are_alike_are_searched_for_once(
+    monkeypatch: pytest.MonkeyPatch, room: int, more: bool
+) -> None:
+    """And again where the split has no room: each block has 16 KB of weights."""
+    b = Builder("blocks")
+    x = b.input(1, 64)
+    for _ in range(4):
+        x = b.dense(b.dense(x, 128), 64)
+    problem, searched = problem_of(b.net(x), two_chips()), list[str]()
+
+    def axes(net: Net, op: Op) -> Collection[int]:
+        searched.append(op.name)
+        return cuttable_axes(net, op)
+
+    monkeypatch.setattr("npukit.plan.search.list_schedule.cuttable_axes", axes)
+    assignment, names = assigned(problem, room), [op.name for op in problem.graph.ops]
+    assert searched[:2] == names[:2]
+    assert bool(searched[2:]) == more
+    counts = [len(assignment[name]) for name in names]
+    assert more or counts == counts[:2] * 4
 
 
 def test_what_has_no_room_is_not_placed() -> None:

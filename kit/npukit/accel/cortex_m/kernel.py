@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 
 import numpy as np
@@ -105,6 +105,7 @@ class Refusal:
     reason: str
 
 
+@lru_cache(maxsize=1 << 12)
 def routine(body: Assembly) -> SharedRoutine:
     """A body as a routine named after its contents."""
     text = body.text()

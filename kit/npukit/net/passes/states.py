@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -100,15 +100,19 @@ def _follows_all_reads(net: Net, home: str, state: str) -> bool:
     """True if an op makes the tensor, and no op reads the state then or later; or that op alone, which leaves most of
     it as it is."""
     maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
-    seen = set(_shown(net, state))
+    seen = _shown(net, state)
     read = [place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)]
     kept = maker in read and isinstance(net.ops[maker].attributes, Select) and net.ops[maker].inputs[2] == state
     return maker > max(read[:-1] if kept else read, default=-1)
 
 
-def _shown(net: Net, state: str) -> Iterator[str]:
+def _shown(net: Net, state: str) -> set[str]:
     """The state, and its reshapes."""
-    return (name for name in net.tensors if name not in net.constants and _home(net, name) == state)
+    shown = {state}
+    for op in net.ops:
+        if isinstance(op.attributes, Reshape) and op.inputs[0] in shown:
+            shown.add(op.output)
+    return shown
 
 
 def _home(net: Net, name: str) -> str:

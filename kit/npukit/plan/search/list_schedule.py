@@ -9,7 +9,7 @@ first ones are full, and nothing crosses the border of a chip that need not. It 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -101,6 +101,8 @@ class ListSchedule:
         self._costs: dict[Hashable, Cost] = {}
         self._found: dict[str, tuple[Tile, ...]] = {}
         self._waiting: dict[str, Op] = {}
+        self._like = _earlier_likes(problem.graph)
+        self._split_of: dict[str, Split] = {}
 
     def assignment(self) -> Assignment | None:
         """The tiles of every op; None if the PEs have no room for them."""
@@ -118,9 +120,11 @@ class ListSchedule:
 
     def _placed(self, op: Op) -> bool:
         """Takes the best choice for an op, if there is one. What it reads that waits for a place comes to it."""
-        best = min(self._choices(op), key=lambda choice: choice.merit, default=None)
+        known = self._split_of.get(self._like.get(op.name, ""))
+        best = (self._best(op, [known]) if known else None) or self._best(op, self._splits(op))
         if best is None:
             return False
+        self._split_of[op.name] = best.split
         self._take(op, best)
         for home in dict.fromkeys(self._graph.sources(op)):
             if home in self._waiting:
@@ -151,8 +155,11 @@ class ListSchedule:
         kept = op.output in self._graph.kept.values()
         return cost.constant_bytes + kept * int(volumes(boxes).max()) * self._graph.element_bytes(op.output)
 
-    def _choices(self, op: Op) -> Iterator[_Choice]:
-        for split in self._splits(op):
+    def _best(self, op: Op, splits: Iterable[Split]) -> _Choice | None:
+        return min(self._choices(op, splits), key=lambda choice: choice.merit, default=None)
+
+    def _choices(self, op: Op, splits: Iterable[Split]) -> Iterator[_Choice]:
+        for split in splits:
             boxes, cost = self._tiles(op, split), self._cost(op, split)
             needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._made]
             size = self._bytes(op, boxes, cost)
@@ -304,6 +311,18 @@ class _Way:
     @staticmethod
     def _distance(axis: np.ndarray, to: np.ndarray, source: np.ndarray) -> np.ndarray:
         return abs(axis[to][:, None] - axis[source][None])
+
+
+def _earlier_likes(graph: Graph) -> dict[str, str]:
+    """The op of the block before that an op is like, by name, in a network of blocks that are alike: there most ops are
+    like those so many places before."""
+    named = [(op.name, graph.form(op)) for op in graph.ops]
+    for period in range(1, len(named) // 2 + 1):
+        pairs = zip(named, named[period:], strict=False)
+        alike = {name: earlier for (earlier, form), (name, same) in pairs if form == same}
+        if 2 * len(alike) > len(named):
+            return alike
+    return {}
 
 
 def states_early(graph: Graph) -> Graph:

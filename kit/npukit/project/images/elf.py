@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from struct import iter_unpack
+from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
@@ -45,6 +46,16 @@ class ElfFunction:
     end: int
 
 
+class Symbol(NamedTuple):
+    """A name for a place. A function that is not in this file is none; `section` is the number of the place's."""
+
+    name: str
+    value: int
+    size: int
+    is_function: bool
+    section: int
+
+
 class Elf:
     """A linked image."""
 
@@ -65,12 +76,12 @@ class Elf:
     @cached_property
     def symbols(self) -> dict[str, int]:
         """Every name and its value; functions carry the Thumb bit."""
-        return {s.name: s["st_value"] for s in self._symbols if s.name}
+        return {symbol.name: symbol.value for symbol in self._symbols if symbol.name}
 
     @cached_property
     def functions(self) -> dict[int, ElfFunction]:
         """The functions by address. Assembly without sizes reaches to the next function."""
-        named = sorted((s["st_value"] & ~THUMB, -s["st_size"], s.name) for s in self._symbols if _is_function(s))
+        named = sorted((s.value & ~THUMB, -s.size, s.name) for s in self._symbols if s.is_function)
         starts = sorted({address for address, _, _ in named})
         found: dict[int, ElfFunction] = {}
         for address, negative_size, name in named:
@@ -81,14 +92,14 @@ class Elf:
     @cached_property
     def function_names(self) -> set[str]:
         """The names of functions that it has; those of an object file have no addresses yet."""
-        return {symbol.name for symbol in self._symbols if _is_function(symbol)}
+        return {symbol.name for symbol in self._symbols if symbol.is_function}
 
     @cached_property
     def data_in_code(self) -> list[tuple[int, int]]:
         """Stretches of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
         text, index = self.sections[".text"], self._file.get_section_index(".text")
-        named = (s for s in self._symbols if s.name[:2] in ("$d", "$t", "$x") and s["st_shndx"] == index)
-        marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in named)
+        named = (s for s in self._symbols if s.name[:2] in ("$d", "$t", "$x") and s.section == index)
+        marks = sorted((s.value & ~THUMB, s.name[:2]) for s in named)
         ends = [*(address for address, _ in marks[1:]), text.end]
         pairs = zip(marks, ends, strict=False)
         return [(address, end) for (address, kind), end in pairs if kind == "$d" and text.holds(address)]
@@ -144,8 +155,8 @@ class Elf:
         """The addresses of every function, by name."""
         found: dict[str, set[int]] = {}
         for symbol in self._symbols:
-            if _is_function(symbol):
-                found.setdefault(symbol.name, set()).add(symbol["st_value"] & ~THUMB)
+            if symbol.is_function:
+                found.setdefault(symbol.name, set()).add(symbol.value & ~THUMB)
         return found
 
     @cached_property
@@ -157,9 +168,9 @@ class Elf:
         return self._dwarf.get_aranges()
 
     @cached_property
-    def _symbols(self) -> list[Any]:
+    def _symbols(self) -> list[Symbol]:
         table = self._file.get_section_by_name(".symtab")
-        return list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
+        return _symbols_in(table) if isinstance(table, SymbolTableSection) else []
 
     def _next(self, starts: list[int], address: int) -> int:
         index = bisect.bisect_right(starts, address)
@@ -187,13 +198,13 @@ def _pointed_at(file: ELFFile) -> Iterator[str]:
             continue
         symbols = file.get_section(table["sh_link"])
         assert isinstance(symbols, SymbolTableSection)
-        for entry in table.iter_relocations():
-            symbol = symbols.get_symbol(entry["r_info_sym"])
-            if entry["r_info_type"] in kinds:
-                yield symbol.name
+        names = [symbol.name for symbol in _symbols_in(symbols)]
+        for _, info, *_ in iter_unpack("<IIi" if table.is_RELA() else "<II", table.data()):
+            if info & 0xFF in kinds:
+                yield names[info >> 8]
 
 
-_SHF_ALLOC = 2
+_SHF_ALLOC, _STT_FUNC = 2, 2
 _OF_ADDRESSES = {"EM_ARM": (2, 47), "EM_RISCV": (1, 20, 23, 26)}
 """Relocations by which code or data gets an address, other than calls: R_ARM_ABS32, R_ARM_THM_MOVW_ABS_NC; R_RISCV_32,
 R_RISCV_GOT_HI20, R_RISCV_PCREL_HI20, R_RISCV_HI20."""
@@ -204,5 +215,14 @@ def _section(section) -> Section:
     return Section(section.name, section["sh_addr"], section["sh_size"], data)
 
 
-def _is_function(symbol) -> bool:
-    return symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF"
+def _symbols_in(table: SymbolTableSection) -> list[Symbol]:
+    """The symbols of a 32-bit file, read at once: images have thousands."""
+    names = table.stringtable.data()
+    return [
+        Symbol(_text_at(names, name), value, size, info & 0xF == _STT_FUNC and section != 0, section)
+        for name, value, size, info, _, section in iter_unpack("<IIIBBH", table.data())
+    ]
+
+
+def _text_at(names: bytes, place: int) -> str:
+    return names[place : names.index(b"\0", place)].decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 
 from npukit.accel.cortex_m.code.assembly import Assembly
@@ -14,6 +15,7 @@ _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
 """Numbers of a word, and the registers for as many words as are loaded at once."""
 
 
+@lru_cache(maxsize=1 << 12)
 def norm(rows: int, part: RowPart, strides: Strides, attributes: Norm, zero: int) -> Assembly:
     """r0 input, r1 output, r12 a multiplier and an offset for each number that is made of a row; `zero` is the
     input's."""
@@ -34,6 +36,7 @@ def norm(rows: int, part: RowPart, strides: Strides, attributes: Norm, zero: int
     return asm
 
 
+@lru_cache(maxsize=1 << 12)
 def squares(count: int, piece: int, zero: int) -> Assembly:
     """r0 pieces of the input side by side, r1 the sum of the squares of each."""
     asm = Assembly()
@@ -47,6 +50,7 @@ def squares(count: int, piece: int, zero: int) -> Assembly:
     return asm
 
 
+@lru_cache(maxsize=1 << 12)
 def norm_by_squares(count: int, length: int, pieces: int, attributes: NormBySquares, zero: int) -> Assembly:
     """r0 as many numbers of a row of `length` as are made, r1 the output, r2 the squares of its pieces, r12 a
     multiplier and an offset for each of the numbers; `zero` is the input's zero point."""

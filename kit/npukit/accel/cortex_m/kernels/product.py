@@ -7,6 +7,7 @@ a step of the right shift in it, less one for negative products, as halves go aw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
@@ -31,6 +32,7 @@ class AroundLine:
     strides: tuple[int, int, int]
 
 
+@lru_cache(maxsize=1 << 12)
 def product(length: int, around: tuple[AroundLine, ...], second_zero: int, shift: int) -> Assembly:
     """r0 and r1 the operands, r2 the output, r12 twice the first one's zero point, multiplier, addend."""
     assert len(around) <= MOST_AXES

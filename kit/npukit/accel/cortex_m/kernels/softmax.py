@@ -6,7 +6,7 @@ The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_row, from_first, unrolled
@@ -21,6 +21,7 @@ _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
+@lru_cache(maxsize=1 << 12)
 def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
     """r0 input, r1 output, r12 the table, from the least difference on; within a row r3 its entry for the value 0."""
     asm, length = Assembly(), part.length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 
@@ -30,6 +31,7 @@ class WrittenLines:
     around: tuple[tuple[int, int, int], ...] = ()
 
 
+@lru_cache(maxsize=1 << 12)
 def written(lines: WrittenLines) -> Assembly:
     """r0 the conditions, r1 what is written, r2 what it is written over."""
     assert len(lines.around) <= MOST_AXES
