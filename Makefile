@@ -21,6 +21,9 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
+# One process more than cores: some tests wait for a line or a clock.
+JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -34,10 +37,10 @@ demo: $(VENV)/installed
 	@echo "The report: $(BUILD)/report.html"
 
 test: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not exhaustive" --durations=20 --durations-min=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not exhaustive" --durations=20 --durations-min=10
 
 test-all: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 --durations-min=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=20 --durations-min=10
 
 onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py

@@ -42,6 +42,7 @@ def test_flash_with_waits_is_as_slow_as_predicted(board: str, tmp_path: Path) ->
     assert _measured(built) == pytest.approx(predicted, rel=0.02 if board == "nucleo-l4r5zi" else 0.2)
 
 
+@pytest.mark.exhaustive
 def test_waits_are_what_two_boards_differ_by(tmp_path: Path) -> None:
     model = DIGITS / "digits_int8.tflite"
     (tmp_path / "no-waits.toml").write_text(WITHOUT)

@@ -95,6 +95,7 @@ def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None
     assert computing == {pe.pe for pe in built.plan().pes if any(pe.computes())}
 
 
+@pytest.mark.exhaustive
 def test_long_programs_start_and_end_with_the_words_of_the_chips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

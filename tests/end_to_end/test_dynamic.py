@@ -52,7 +52,7 @@ def test_a_model_of_quantize_dynamic(tmp_path: Path) -> None:
     quantize_dynamic(tmp_path / "float.onnx", tmp_path / "model.onnx", weight_type=QuantType.QUInt8)
     kinds = {node.op_type for node in onnx.load(tmp_path / "model.onnx").graph.node}
     assert {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"} <= kinds
-    built = build(tmp_path / "model.onnx", tmp_path / "out")
+    built = build(tmp_path / "model.onnx", tmp_path / "out", pes=4)
     assert sum(op["macs"] for op in built.manifest.summary["ops"]) == 25 * 8 * 27 + 8 * FEATURES + FEATURES * 5
     assert api.validate(tmp_path / "out").passed
     images = np.random.default_rng(8).normal(size=(CASES, 1, 3, 9, 9)).astype(np.float32)

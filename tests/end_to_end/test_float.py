@@ -61,7 +61,7 @@ def proved(folder: Path) -> None:
 def test_a_float_network(board: str, tmp_path: Path) -> None:
     if board == "mps2-an386" and not shutil.which("qemu-system-arm"):
         pytest.skip("qemu-system-arm is not here")
-    build(DIGITS / "digits_float.onnx", tmp_path / "out", board, in_float=True)
+    build(DIGITS / "digits_float.onnx", tmp_path / "out", board, in_float=True, pes=4)
     proved(tmp_path / "out")
     digits = np.load(DIGITS / "digits.npz")["float0"][:5].astype(np.float32)
     np.savez(tmp_path / "inputs.npz", in0=digits)

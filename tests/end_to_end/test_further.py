@@ -22,7 +22,7 @@ def test_moves_and_c_of_tvm(tmp_path: Path) -> None:
 def test_an_lstm_in_float(tmp_path: Path) -> None:
     path = tmp_path / "lstm.tflite"
     path.write_bytes(lstm_model(clip=0.3)[0].bytes(["y"]))
-    build(path, tmp_path / "out", in_float=True)
+    build(path, tmp_path / "out", in_float=True, pes=2)
     assert api.validate(tmp_path / "out").passed
 
 
