@@ -19,19 +19,17 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
-from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 from benchmarks.language_model import board_of
 from benchmarks.state import commit
-from onnx import TensorProto, helper, numpy_helper
+from benchmarks.written_onnx import Written, floats
 
 from npukit import api
 from npukit.board.board import load_board
@@ -125,23 +123,11 @@ def samples(package: Package, given: list[str], tokens: int) -> list[np.ndarray]
 
 
 @dataclass
-class Network:
-    """Nodes as they come; each method gives the name of its result."""
+class Network(Written):
+    """MiniLM, layer by layer."""
 
     weights: dict[str, np.ndarray]
     tokens: int
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    constants: list[onnx.TensorProto] = field(default_factory=list)
-
-    def constant(self, value: Any, dtype: str = "float32") -> str:
-        name = f"constant{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
-        return name
-
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{kind}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
 
     def dense(self, x: str, name: str) -> str:
         weights, bias = (self.constant(self.weights[f"{name}.{end}"].T) for end in ("weight", "bias"))
@@ -181,10 +167,7 @@ def save_model(path: Path, weights: dict[str, np.ndarray], tokens: int) -> None:
         x = net.block(x, f"encoder.layer.{number}")
     mean = net.node("MatMul", "share", x)
     shapes = {"embedded": [1, tokens, WIDTH], "mask": [1, 1, 1, tokens], "share": [1, 1, tokens]}
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    outputs = [helper.make_tensor_value_info(mean, TensorProto.FLOAT, [1, 1, WIDTH])]
-    graph = helper.make_graph(net.nodes, "minilm", inputs, outputs, net.constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    net.save(path, floats(shapes), floats({mean: [1, 1, WIDTH]}))
 
 
 def in_float(model: Path, given: list[np.ndarray]) -> np.ndarray:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnx
 from benchmarks.smollm2.package import Model
-from onnx import TensorProto, helper, numpy_helper
+from benchmarks.written_onnx import Written, floats
+from onnx import TensorProto, helper
 
 UNSEEN = -16.0
 """What the mask adds to the score of a token that is not there."""
@@ -45,25 +44,13 @@ def shape_of(model: Model, tokens: int, blocks: int | None = None) -> Shape:
 
 
 @dataclass
-class Network:
-    """Nodes as they come; each method gives the name of its result."""
+class Network(Written):
+    """SmolLM2, layer by layer."""
 
     weights: Mapping[str, np.ndarray]
     shape: Shape
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    constants: list[onnx.TensorProto] = field(default_factory=list)
     states: dict[str, str] = field(default_factory=dict)
     """What each becomes."""
-
-    def constant(self, value: Any, dtype: str = "float32") -> str:
-        name = f"constant{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
-        return name
-
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{kind}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
 
     def dense(self, x: str, name: str) -> str:
         return self.node("MatMul", x, self.constant(self.weights[f"{name}.weight"].T))
@@ -137,14 +124,8 @@ def save_model(path: Path, model: Model, shape: Shape, *, head: bool = True) -> 
     slot = helper.make_tensor_value_info("slot", TensorProto.BOOL, [1, 1, shape.tokens, 1])
     results = {x: [1, 1, len(model.weights["token_embd.weight"]) if head else shape.width]}
     results |= dict.fromkeys(net.states.values(), kept)
-    inputs = [*values(sizes), slot, *values(dict.fromkeys(net.states, kept))]
-    graph = helper.make_graph(net.nodes, "smollm2", inputs, values(results), net.constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    net.save(path, [*floats(sizes), slot, *floats(dict.fromkeys(net.states, kept))], floats(results))
     return net.states
-
-
-def values(sizes: Mapping[str, Sequence[int]]) -> list[onnx.ValueInfoProto]:
-    return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()]
 
 
 def frames(model: Model, shape: Shape, tokens: Sequence[int]) -> Inputs:

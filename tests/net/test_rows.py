@@ -167,6 +167,37 @@ def test_what_has_no_bounds(text: str) -> None:
     assert bounds(text, {"a": number(1, 1)} if text != "7 / a" else {"a": number(0, 1)}, 1) is None
 
 
+ALIKE = "    int32_t cse_v1 = (y * 4);\n" + columns("output[(cse_v1 + x)] = p0[((y * 4) + x)] + p1[(x / 2)];")
+
+
+def made_of(body: str, first: int, begins: dict[str, int]) -> str:
+    code = net_of(body).ops[0].attributes.code  # pyright: ignore[reportAttributeAccessIssue]
+    known = Rows(1, ROWS, {}, {}, {"output": COLUMNS, "p0": COLUMNS}, "y")
+    return part_of(code, known, first, first + 2, begins)
+
+
+def test_parts_that_do_the_same_a_row_on_are_one_code() -> None:
+    first, second = (made_of(ALIKE, row, {"output": row, "p0": row}) for row in (0, 3))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("body", "begins"),
+    [
+        (ALIKE, {"output": 3, "p0": 2}),
+        (ALIKE.replace("p1[(x / 2)]", "p1[y]"), {"output": 3, "p0": 3}),
+        (ALIKE.replace("p1[(x / 2)]", "p1[(y / 2)]"), {"output": 3, "p0": 3}),
+        (ALIKE.replace("p1[(x / 2)]", "(float)y"), {"output": 3, "p0": 3}),
+        (ALIKE.replace("p1[(x / 2)]", "p1[(int32_t)p0[y]]"), {"output": 3, "p0": 3}),
+        ("    if (y < 2) {\n      output[(y * 4)] = 0.0f;\n    }\n", {"output": 3}),
+        (columns("output[((y * 4) + x)] = p0[((y % 3) * 4) + x];"), {"output": 3}),
+    ],
+    ids=["rows around", "a constant by rows", "a row for two", "a number", "a table", "a choice", "rows in turn"],
+)
+def test_parts_that_depend_on_their_place_say_it(body: str, begins: dict[str, int]) -> None:
+    assert "int32_t y = 3; y < 5" in made_of(body, 3, begins)
+
+
 COLUMNS_FIRST = """  float s[1];
   for (int32_t x = 0; x < 4; ++x) {
     for (int32_t y = 0; y < 6; ++y) {

@@ -14,7 +14,8 @@ from npukit.codegen.frame import FrameStep
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
-from npukit.codegen.tir.kernels import ANYWHERE
+from npukit.codegen.tir.kernels import ANYWHERE, given_c
+from npukit.net.ops import TvmCode
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
 ALIGNMENT = 16
@@ -136,7 +137,9 @@ def _code(program: Program) -> object:
 
 
 def _kernel(part: Part) -> object:
-    """All that a kernel made from TIR depends on."""
+    """All that a kernel made from TIR depends on, or its C."""
+    if isinstance(part.tile.op.attributes, TvmCode):
+        return part.tile.op.name, given_c(part.tile)
     operands, anywhere = (part.tile.output, *part.tile.inputs), part.tile.op.kind in ANYWHERE
     places = tuple((each.box.shape if anywhere else each.box, each.row_stride, each.pixel_stride) for each in operands)
     constants = tuple((array.symbol, str(array.values.dtype), array.values.size) for array in part.lowered.constants)

@@ -129,16 +129,17 @@ def _body_of_tvm(kernel: TirKernel) -> str:
     code = kernel.tile.op.attributes
     assert isinstance(code, TvmCode)
     names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
-    text = _rows_of_tile(kernel.tile, code.code)
+    text = given_c(kernel.tile)
     if code.given:
         return wrapped(indent(_unread(names, text, "") + text, "    "))
     return tidied_body(_unread(names, text, "  ") + text)
 
 
-def _rows_of_tile(tile: Tile, code: str) -> str:
-    """The part of C that makes a tile: its rows, of arrays that begin with the first rows that are there."""
+def given_c(tile: Tile) -> str:
+    """The part of an op's C that makes a tile: its rows, of arrays that begin with the first rows that are there."""
     net, op, box = tile.net, tile.op, tile.output.box
-    rows = rows_of(net, op)
+    assert isinstance(op.attributes, TvmCode)
+    code, rows = op.attributes.code, rows_of(net, op)
     if rows is None:
         return code
     begins = {WHOLE_OUTPUT: box.start[rows.axis]}

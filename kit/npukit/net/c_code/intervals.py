@@ -15,6 +15,7 @@ _BEYOND = re.compile(r"[?&|!<=\[\"']|>(?!>)|\((?:u?int\d+_t|float|bool)\)")
 _LIMIT = re.compile(r"\(([^?:]+)\) ([<>]) \(([^?:]+)\) \? \(\1\) : \(\3\)")
 """The less or the larger of two, as TVM prints it."""
 _LIMITS = {"<": "least", ">": "largest"}
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _WORD = 1 << 31
 
 
@@ -49,6 +50,34 @@ def bounds(text: str, known: Known, steps: int) -> Interval | None:
         return _bounds(ast.parse(plain, mode="eval").body, known, steps)
     except (SyntaxError, KeyError, TypeError):
         return None
+
+
+def slope(text: str, slopes: Mapping[str, int]) -> int | None:
+    """The slope of an expression: how far it moves where each name moves so far; None if that is not one number."""
+    plain = _CAST.sub("", text).strip()
+    if not slopes.keys() & set(_NAME.findall(plain)):
+        return 0
+    try:
+        return None if _BEYOND.search(plain) else _slope(ast.parse(plain, mode="eval").body, slopes)
+    except (SyntaxError, TypeError):
+        return None
+
+
+def _slope(node: ast.expr, slopes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Name(id=name):
+            return slopes.get(name, 0)
+        case ast.Constant():
+            return 0
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _slope(left, slopes) + _slope(right, slopes)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return _slope(left, slopes) - _slope(right, slopes)
+        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Constant(value=int(times))):
+            return _slope(left, slopes) * times
+        case ast.BinOp(left=left, right=right) if not _slope(left, slopes) and not _slope(right, slopes):
+            return 0
+    raise TypeError
 
 
 def _bounds(node: ast.expr, known: Known, steps: int) -> Interval:

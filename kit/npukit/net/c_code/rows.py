@@ -16,7 +16,7 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.c_code.function import pointers
-from npukit.net.c_code.intervals import Interval, any_word, bounds, number
+from npukit.net.c_code.intervals import Interval, any_word, bounds, number, slope
 from npukit.net.net import Net, Op
 from npukit.net.ops import Pair, TvmCode
 
@@ -129,11 +129,36 @@ def _rows_of_loop(loop: _Loop, shapes: tuple[tuple[str, Shape], ...], axis: int)
 
 
 def part_of(code: str, rows: Rows, first: int, stop: int, begins: Mapping[str, int]) -> str:
-    """The code of the steps from `first` to before `stop`, where arrays begin with the rows `begins`."""
+    """The code of the steps from `first` to before `stop`, where arrays begin with the rows `begins`.
+
+    It counts from 0 where each step does what the one before does a row on: parts of one size are one code.
+    """
     loop = next(each for each in _LOOP.finditer(code) if re.fullmatch(rows.loop, each[2]))
-    header = f"for ({loop[1]} {loop[2]} = {first}; {loop[2]} < {stop}; ++{loop[2]}) {{"
     offsets = {name: row * rows.sizes[name] for name, row in begins.items() if row}
-    return f"{code[: loop.start()]}{header}{_moved(code[loop.end() :], offsets)}"
+    body = code[loop.end() :]
+    if _moves_alike(body, loop[2], first, offsets):
+        first, stop = 0, stop - first
+    else:
+        body = _moved(body, offsets)
+    return f"{code[: loop.start()]}for ({loop[1]} {loop[2]} = {first}; {loop[2]} < {stop}; ++{loop[2]}) {{{body}"
+
+
+def _moves_alike(body: str, name: str, first: int, offsets: Mapping[str, int]) -> bool:
+    """True if the loop's `name` says in subscripts alone where it is, `first` steps on as far as arrays begin later."""
+    slopes: dict[str, int] = {name: 1}
+    for line in map(str.strip, body.splitlines()):
+        value, rest, done = _VALUE.fullmatch(line), "", 0
+        if value and (moved := slope(value[3], slopes)) is not None:
+            slopes[value[2]] = moved
+            continue
+        for array, begin, end in _subscripts(line):
+            moved = slope(line[begin:end], slopes)
+            if moved is None or moved * first != offsets.get(array, 0):
+                return False
+            rest, done = rest + line[done:begin], end
+        if any(slopes.get(word) for word, _ in _USED.findall(rest + line[done:])):
+            return False
+    return True
 
 
 def _moved(text: str, offsets: Mapping[str, int]) -> str:
