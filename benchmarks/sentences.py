@@ -49,10 +49,12 @@ STREAMS = {
     "float": (
         "embedded",
         *(f"norm_{n}" for n in range(2 * BLOCKS + 1)),
-        *(f"add_{n}" for n in range(3 * BLOCKS) if n % 3),
+        *(f"add_{n}" for n in range(4 * BLOCKS) if n % 4),
     ),
 }
-"""What stays in float: of three sums in a block the first is that with the mask."""
+"""What stays in float: of four sums in a block the first is that with the mask."""
+USUAL = 2
+"""What nearly all numbers of a wide layer are less than; few are up to twelve times that."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +156,17 @@ class Network(Written):
         joined = self.node("Reshape", self.node("Transpose", mixed, perm=[0, 2, 1, 3]), flat)
         return self.dense(joined, f"{name}.output.dense")
 
+    def split(self, x: str, name: str) -> str:
+        """A dense layer as two, of the usual part of each number and of what is beyond: each has its own range."""
+        usual, beyond = self.node("Min", x, self.constant(USUAL)), self.node("Sub", x, self.constant(USUAL))
+        weights = self.constant(self.weights[f"{name}.weight"].T)
+        rest = self.node("MatMul", self.node("Max", beyond, self.constant(0)), weights)
+        return self.node("Add", self.dense(usual, name), rest)
+
     def block(self, x: str, name: str) -> str:
         x = self.norm(self.node("Add", x, self.attention(x, f"{name}.attention")), f"{name}.attention.output")
         wide = self.gelu(self.dense(x, f"{name}.intermediate.dense"))
-        return self.norm(self.node("Add", x, self.dense(wide, f"{name}.output.dense")), f"{name}.output")
+        return self.norm(self.node("Add", x, self.split(wide, f"{name}.output.dense")), f"{name}.output")
 
 
 def save_model(path: Path, weights: dict[str, np.ndarray], tokens: int) -> None:
