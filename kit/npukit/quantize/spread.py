@@ -21,8 +21,9 @@ from npukit.quantize.points import Points
 LEAST = 2.0**-8
 """The least factor of a channel, of the largest one's."""
 
-FEW, TAIL = 1024, 6
-"""The least range of a channel, in root mean squares, that has had fewer numbers: their largest says little of others.
+FEW, TAIL = 1024, 3
+"""The least range of a channel that has had fewer numbers, as their largest says little of others: so many times the
+root of the mean of their squares, weighted by their squares, which is large for a channel of few large numbers.
 """
 
 Factors = Mapping[Any, np.ndarray]
@@ -87,18 +88,21 @@ def channel_peaks(
 
 @dataclass
 class _Channels:
-    """Channels on the last axis: how many numbers of each there were, the largest, and the sum of squares."""
+    """Channels on the last axis: how many numbers of each there were, the largest, sums of squares and of theirs."""
 
     count: int = 0
     peaks: Any = 0.0
     squares: Any = 0.0
+    fourths: Any = 0.0
 
     def add(self, values: np.ndarray) -> None:
-        rows = np.abs(values.reshape(-1, values.shape[-1]).astype(np.float64))
-        self.count += len(rows)
-        self.peaks = np.maximum(self.peaks, rows.max(axis=0))
-        self.squares = self.squares + np.square(rows).sum(axis=0)
+        squares = np.square(values.reshape(-1, values.shape[-1]).astype(np.float64))
+        self.count += len(squares)
+        self.peaks = np.maximum(self.peaks, np.sqrt(squares.max(axis=0)))
+        self.squares = self.squares + squares.sum(axis=0)
+        self.fourths = self.fourths + np.square(squares).sum(axis=0)
 
     @property
     def ends(self) -> np.ndarray:
-        return np.maximum(self.peaks, (TAIL if self.count < FEW else 0) * np.sqrt(self.squares / self.count))
+        usual = np.sqrt(self.fourths / np.maximum(self.squares, np.finfo(float).tiny))
+        return np.maximum(self.peaks, (TAIL if self.count < FEW else 0) * usual)
