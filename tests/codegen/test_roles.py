@@ -9,6 +9,7 @@ import numpy as np
 
 from helpers import shallow
 from net.small_nets import op_net, quantized
+from net.test_rows import with_code
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
@@ -34,6 +35,12 @@ BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)
 ROOM = 100_000
 CORE_ALONE = {CORE: ENGINES[CORE]}
+
+
+ROW_BY_ROW = """  for (int32_t y = 0; y < 6; ++y) {
+    output[(y * 4)] = p0[(y * 4)];
+  }
+"""
 
 
 def net() -> Net:
@@ -90,6 +97,17 @@ def test_pes_that_compute_like_boxes_elsewhere_in_a_tensor_share_a_kernel() -> N
     tiles = [part for program in others for part in program.parts]
     (function,) = kernels_as_c([kernel(part.tile, part.lowered.constants) for part in tiles])[0]
     assert "+" in function.body
+
+
+def test_pes_that_make_other_rows_by_c_share_it() -> None:
+    """The C counts from the first row of each."""
+    made = with_code(ROW_BY_ROW)
+    graph = Graph(made)
+    (op,) = graph.ops
+    boxes = to_boxes(grid(graph.shape(op.output), (1, 3, 1, 1), (1, 1, 1, 1)))
+    plan = plan_with_pins(Problem(graph, BOARD, CORE_ALONE), {op.name: tuple(map(Tile, range(3), boxes))})
+    (role,) = roles_of([gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]], lambda _: ROOM)
+    assert len(role.pes) == 2
 
 
 def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:
