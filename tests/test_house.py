@@ -1,11 +1,11 @@
-"""How far a parameter is passed on, as benchmarks/house.py counts it."""
+"""How far a parameter is passed on, as benchmarks/house/house.py counts it."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-from benchmarks.house_walks import Walks
+from benchmarks.house.house_walks import Walks
 
 PACKAGE = Path("kit/npukit")
 FIRST = """

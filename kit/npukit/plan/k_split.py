@@ -22,7 +22,7 @@ from npukit.plan.tensors.boxes import WIDE_GRAIN, grid, to_boxes
 
 PRODUCTS = 512
 """The least products of one sum in each part: with 640 the wide layer of a language model has three parts and not four.
-`benchmarks/language_model.py --blocks 1 --chips 1 --link 2.5 --plan-only`."""
+`benchmarks/transformers/language_model.py --blocks 1 --chips 1 --link 2.5 --plan-only`."""
 
 WEIGHS = 1 / 20
 """The part of what a frame's products take on a large mesh, shared by all PEs, that those of a layer must take on its

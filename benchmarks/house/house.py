@@ -1,6 +1,6 @@
 """The structure of the package, of this tree or another: rooms, floors, arrows, lines, lengths of functions, walks.
 
-python benchmarks/house.py [TREE ...]
+python benchmarks/house/house.py [TREE ...]
 
 A room is a folder of modules. An arrow is an import of one module by another; a floor is a step on the longest way
 along the arrows. A walk is how far a parameter is passed on (`house_walks.py`): that of the planner's objective, and of
@@ -34,7 +34,7 @@ RUN = 6
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trees", nargs="*", type=Path, default=[Path(__file__).resolve().parents[1]])
+    parser.add_argument("trees", nargs="*", type=Path, default=[Path(__file__).resolve().parents[2]])
     trees = parser.parse_args().trees
     columns = [dict(facts(tree)) for tree in trees]
     for name in columns[0]:

@@ -1,6 +1,7 @@
 """A token of a language model of seeded weights, resident on chips of 152 PEs: cycles, every tile exact.
 
-    PYTHONPATH=kit:tests:. python benchmarks/language_model.py --blocks 1 --chips 1 [--width 512] [--tokens 128]
+    PYTHONPATH=kit:tests:. python benchmarks/transformers/language_model.py --blocks 1 --chips 1
+        [--width 512] [--tokens 128]
 
 The blocks are LLaMA's: RMS norms, rotary embeddings, a gate of SiLU, keys and values of the last tokens kept on the
 PEs; the first frame, which sets these to zero, is not counted. The sizes are those of TinyLlama-42M as Bochem et al.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from benchmarks.smollm2.network import Shape
-from benchmarks.smollm2.package import Model
+from benchmarks.transformers.network import Shape
+from benchmarks.transformers.package import Model
 
 
 def scores_of(model: Model, shape: Shape, tokens: list[int]) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Vision transformers of seeded weights: cycles of a frame on some PEs, predicted and emulated, every tile exact.
 
-    PYTHONPATH=kit:tests:. python benchmarks/transformer.py [--only NAME] [--board NAME] [--pes 1 16] [--plan-only]
+    PYTHONPATH=kit:tests:. python benchmarks/transformers/transformer.py [--only NAME] [--board NAME]
+        [--pes 1 16] [--plan-only]
 
 Each is made as PyTorch exports it to ONNX, quantised with seeded images, validated and benched on the emulator, or only
 planned. The last columns are those of the ops that take longest, and what dense layers and the array's products of two

