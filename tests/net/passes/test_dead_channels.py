@@ -59,14 +59,6 @@ def test_channels_nobody_looks_at_go() -> None:
     check(net, {"conv2d0": (1, 6), "average_pool1": (1, 6)})
 
 
-def test_a_dead_channel_of_many_stays() -> None:
-    b = Builder("few dead")
-    net = b.net(b.conv(b.depthwise(b.conv(b.input(1, 6, 5, 3), 32)), 4))
-    one, two = ((1, LOW),), ((1, LOW), (6, HIGH))
-    check(with_bias(net, 1, *one), {})
-    check(with_bias(net, 1, *two), {"conv2d0": (2, 32), "depthwise_conv2d1": (2, 32)})
-
-
 def test_under_padding_only_the_zero_point_goes() -> None:
     """The tensors' zero point is 3: a constant of -128 is not what padding brings in."""
     b = Builder("padded")

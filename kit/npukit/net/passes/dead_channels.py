@@ -16,11 +16,6 @@ from npukit.net.ops import Dense, Reshape
 from npukit.net.tensor import Tensor
 from npukit.net.value_ranges import LayerWeights, Range, filter_of, is_renamed, passes_on, value_ranges
 
-FEW = 16
-"""The number of channels of which fewer than one dead one may stay: engines take channels by sixteens, and pixels that
-begin at whole words. Without the last of 512 channels a layer of MobileNetV1 took 125,604 cycles on `spinnaker2`, its
-like with it 25,417."""
-
 _Kept = Mapping[str, np.ndarray]
 """The channels of each tensor that stay; of all where it has no entry."""
 
@@ -71,7 +66,6 @@ def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, 
         if op.name in layers:
             needed = _read(net, op.output, layers, kept, ranges)
             needed[0] |= not needed.any()
-            needed |= np.count_nonzero(~needed) * FEW < len(needed)
             kept[op.output] = needed
     for op in net.ops:
         if op.name in layers and not layers[op.name].mixes:
