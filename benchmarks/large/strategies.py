@@ -24,6 +24,7 @@ from npukit.options import Options
 from npukit.pipeline import prepare
 from npukit.plan.batch_search.data_parallel import OTHER_WAYS
 from npukit.plan.search import tries
+from npukit.plan.tensors.graph import Aliases, Graph
 from npukit.progress import Silent
 
 
@@ -39,8 +40,12 @@ def _same(given: Any) -> Any:
     return given
 
 
-class NoDrafts:
-    """The search of drafts, which finds none."""
+def _no_aliases(graph: Graph, *_: Any) -> Aliases:
+    return {op.name: () for op in graph.ops}
+
+
+class NoPlans:
+    """A search that finds no plan."""
 
     def __init__(self, _: Any) -> None:
         self.best = _none
@@ -52,14 +57,14 @@ WITHOUT: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "list scheduling": {"search.list_schedule.scheduled_plan": _none},
         "walk to neighbours": {"search.objectives._walked": _same},
         "fewer PEs": {"search.objectives._faster_on_fewer": _same},
-        "draft and rank": {"search.wide_frame.WideFrame": NoDrafts},
+        "draft and rank": {"search.wide_frame.WideFrame": NoPlans},
         "stream weights": {"search.objectives._from_dram": _none},
         "fuse depth-first": {"batch.channel_bands.bands_for": _empty},
-        "in-place outputs": {"tensors.graph.aliases": _empty},
+        "in-place outputs": {"tensors.graph.aliases": _no_aliases},
     },
     "throughput": {
         "replicate": {
-            "batch_search.throughput._Batches": NoDrafts,
+            "batch_search.throughput._Batches": NoPlans,
             "batch_search.data_parallel.replicated_plan": _none,
             "batch_search.low_memory.low_memory_plan": _none,
         },
