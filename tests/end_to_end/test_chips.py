@@ -84,6 +84,7 @@ def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
     assert {op.name for op in built.net().ops if op.engine == "mac_array"} <= names
 
 
+@pytest.mark.exhaustive
 def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None:
     """The root's round begins with its word to the other chips, and ends with theirs."""
     built = on_small_chips(tmp_path, trace=True)

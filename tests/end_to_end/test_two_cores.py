@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, build, shared_build
-from helpers import first_of, models
+from helpers import models
 from npukit import api
 from npukit.errors import DoesNotFit
 from npukit.link.programmer import tool_command
@@ -24,7 +24,8 @@ def cycles_between_frames(model: Path, board: str, folder: Path, objective: str)
     return interval
 
 
-@pytest.mark.parametrize("one", first_of(["pico2", "pico2-rv", "pico"]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("one", ["pico2", "pico2-rv", "pico"])
 def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path: Path) -> None:
     alone = cycles_between_frames(MODEL, one, tmp_path, "latency")
     both = cycles_between_frames(MODEL, f"{one}-dual", tmp_path, "throughput")

@@ -40,7 +40,7 @@ def test_a_low_rate_is_for_one_pe_at_the_low_voltage_and_no_rate_for_many() -> N
     least = min(slow.energy, key=lambda each: each["microjoules"])
     assert (slow.pes_used, least["volts"]) == (1, 0.5)
     assert fast.pes_used == 4
-    assert sum("1 PEs" in trial for trial in slow.energy_trials) == 2
+    assert sum("1 PE " in trial for trial in slow.energy_trials) == 2
 
 
 def test_a_rate_that_no_plan_reaches_is_refused_by_how_much_is_missing() -> None:
