@@ -174,19 +174,29 @@ def constant(name: str, value: Any) -> Iterator[None]:
             patch.stop()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("search", choices=SEARCHES)
+def with_models(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments, with the models and what they are planned for."""
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board")
     parser.add_argument("--pes", type=int)
-    parser.add_argument("--constants", nargs="*")
     parser.add_argument("--preprocess", action="append", default=[])
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def prepared(given: argparse.Namespace, objective: str, board: str) -> tuple[Board, Options, list[Prepared]]:
+    """The board that was asked for or this one, the options, and each model as the planner takes it."""
+    found = load_board(given.board or board)
+    options = Options(objective=objective, preprocess=tuple(given.preprocess), io="int8", pes=given.pes)
+    return found, options, [prepare(model, found, options, Silent()) for model in given.models]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("search", choices=SEARCHES)
+    parser.add_argument("--constants", nargs="*")
+    given = with_models(parser)
     search = SEARCHES[given.search]
-    board = load_board(given.board or search.board)
-    options = Options(objective=search.objective, preprocess=tuple(given.preprocess), io="int8", pes=given.pes)
-    nets = [prepare(model, board, options, Silent()) for model in given.models]
+    board, options, nets = prepared(given, search.objective, search.board)
     with mock.patch.object(tries, "in_order", map):
         usual = planned(nets, board, options)
         print("| constant | value | " + " | ".join(model.stem for model in given.models) + " | seconds |")

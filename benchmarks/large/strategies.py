@@ -4,8 +4,8 @@
         [--preprocess layout=NHWC]
 
 OBJECTIVE is `latency` or `throughput`. A line says by how much the predicted cycles are more without the strategy,
-model by model, and how many times as many seconds of the processor the planner took for all of them. The names are
-those of the table in `docs/planner.md`.
+model by model, and how many times as many seconds of the processor the planner took for all of them. What each
+is stands in `docs/planner.md`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from planner_constants import compared, constant, planned
+from planner_constants import compared, constant, planned, prepared, with_models
 
-from npukit.board.board import load_board
-from npukit.options import Options
-from npukit.pipeline import prepare
 from npukit.plan.batch_search.data_parallel import OTHER_WAYS
 from npukit.plan.search import tries
 from npukit.plan.tensors.graph import Aliases, Graph
-from npukit.progress import Silent
 
 
 def _none(*_: Any) -> None:
@@ -84,15 +79,9 @@ WITHOUT: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("objective", choices=WITHOUT)
-    parser.add_argument("models", type=Path, nargs="+")
-    parser.add_argument("--board", default="pe-mesh")
-    parser.add_argument("--pes", type=int)
     parser.add_argument("--strategies", nargs="*")
-    parser.add_argument("--preprocess", action="append", default=[])
-    given = parser.parse_args()
-    board = load_board(given.board)
-    options = Options(objective=given.objective, preprocess=tuple(given.preprocess), io="int8", pes=given.pes)
-    nets = [prepare(model, board, options, Silent()) for model in given.models]
+    given = with_models(parser)
+    board, options, nets = prepared(given, given.objective, "pe-mesh")
     with mock.patch.object(tries, "in_order", map):
         usual = planned(nets, board, options)
         print("| without | " + " | ".join(model.stem for model in given.models) + " | seconds |")
