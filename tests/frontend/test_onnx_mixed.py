@@ -104,3 +104,23 @@ def test_slices_backwards(steps: list[int], tmp_path: Path) -> None:
     graph.quantized("r", 0.04, 9, "y")
     net = compared(saved(graph.model({"x": SHAPE}, "y"), tmp_path), within=0, x=int8(8, *SHAPE))
     assert {op.kind for op in net.ops} == {"slice", "reshape", "resize_nearest"}
+
+
+def test_a_layer_whose_result_stays_float_sums_up_in_integers(tmp_path: Path) -> None:
+    """One of integers that no quantise follows: its float is the exact sum times both scales, groups included."""
+    random, graph = np.random.default_rng(6), Graph()
+    scales = random.uniform(0.001, 0.02, 40).astype(np.float32)
+    graph.constant("w", int8(7, 40, 1, 3, 3))
+    for name, value in {"w_scale": scales, "w_zero": np.zeros(40, np.int8)}.items():
+        graph.constant(name, value)
+    graph.node("DequantizeLinear", ["w", "w_scale", "w_zero"], "v", axis=0)
+    graph.node("Conv", [graph.dequantized("x", 0.04, 9), "v"], "y", group=20, pads=[1, 1, 1, 1])
+    path, image = saved(graph.model({"x": (1, 20, 6, 5)}, "y", result_dtype="float32"), tmp_path), int8(8, 1, 20, 6, 5)
+    net = compared(path, within=1e-3, x=image)
+    assert [op.kind for op in net.ops].count("sums") == 1
+    (got,) = run_reference(net, [image])
+    around = np.pad(image.astype(np.int64) - 9, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    taps = np.lib.stride_tricks.sliding_window_view(around, (3, 3), (2, 3))[0].repeat(2, axis=0)
+    sums = np.einsum("cyxij,cij->cyx", taps, int8(7, 40, 3, 3).astype(np.int64))
+    factors = (np.float64(np.float32(0.04)) * scales.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(got[0], sums.astype(np.float32) * factors[:, None, None])

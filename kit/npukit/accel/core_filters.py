@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from npukit.accel.cortex_m.code.requantize import FastRequantization, exponents, fast_requantization, smallest_exponents
+from npukit.accel.groups import groups_of
 from npukit.board.cores import CoreType
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
@@ -56,7 +57,7 @@ def in_lanes(net: Net, op: Op, weights: np.ndarray, core: CoreType) -> np.ndarra
 
     With groups each channel has inputs of its own, and so is alone.
     """
-    if isinstance(op.attributes, Conv2d) and weights.shape[-1] != net.tensor(op.inputs[0]).shape[-1]:
+    if groups_of(net, op) > 1:
         return weights
     lanes, of_channels = PRODUCTS_LANES if core.products else LANES, weights.reshape(len(weights), -1)
     whole = len(weights) - len(weights) % lanes

@@ -53,7 +53,7 @@ class Dense(Attributes):
 
 @dataclass(frozen=True)
 class Sums(Attributes):
-    """inputs: activation, weights as a conv2d's of one group or as a dense layer's, of its channels from `first` on.
+    """inputs: activation, weights as a conv2d's or as a dense layer's, of its channels from `first` on.
 
     What those channels add to each output, int32, inputs without their zero point: no bias, nothing requantised.
     """
@@ -63,6 +63,7 @@ class Sums(Attributes):
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
+    groups: int = 1
 
 
 @dataclass(frozen=True)

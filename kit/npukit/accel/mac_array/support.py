@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from npukit.accel.geometry import window_of
+from npukit.accel.groups import groups_of
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
 from npukit.accel.mac_array.in_parts import parts_for
@@ -56,7 +57,7 @@ def _constant_weights(net: Net, op: Op, _: Figures) -> str | None:
 
 
 def _one_group(net: Net, op: Op, _: Figures) -> str | None:
-    groups = net.tensor(op.inputs[0]).shape[-1] // net.tensor(op.inputs[1]).shape[-1]
+    groups = groups_of(net, op)
     return f"{groups} groups: the MAC array takes one" if groups != 1 else None
 
 
@@ -143,5 +144,5 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
     Mean: (_over_pixels, _small_window),
-    Sums: (_constant_weights, _small_window, _bounded),
+    Sums: (_constant_weights, _one_group, _small_window, _bounded),
 }

@@ -31,6 +31,7 @@ from npukit.net.importer.expressions import (
     shape_of,
 )
 from npukit.net.importer.given import is_given, operands_of
+from npukit.net.importer.linear import SUMMED, in_sums
 from npukit.net.importer.lowering import ISLAND, code_of
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.net.ops import Reshape, TvmCode
@@ -75,6 +76,8 @@ class Islands:
     module: Any
     reads: Counter[Any]
     _tensors: dict[Any, AxesView] = field(default_factory=dict)
+    _sums: dict[Any, tuple[AxesView, Quantization] | None] = field(default_factory=dict)
+    """The integer sums of each layer that was asked for them."""
     _begun: dict[Any, _Island] = field(default_factory=dict)
     """Islands that wait for their operands, by the variable that they compute."""
 
@@ -178,6 +181,15 @@ class Islands:
             expression = self.walk.definitions[expression]
         return expression
 
+    def sums(self, value: Any) -> tuple[AxesView, Quantization] | None:
+        """The sums of a layer of integers, computed in integers, and what they stand for; None of anything else."""
+        if callee(value) in SUMMED and value not in self._sums:
+            try:
+                self._sums[value] = in_sums(self.walk, value)
+            except NpukitError:
+                self._sums[value] = None
+        return self._sums.get(value)
+
     def belongs(self, reader: Any, read: Any, *, free: bool) -> bool:
         """True if the expression that is read can be computed inside its reader. `free`: nothing costly is in yet."""
         read = self.variable(read)
@@ -186,8 +198,8 @@ class Islands:
             return False
         if not all(isinstance(each.ty, tensor_type) for each in (reader, value)):
             return False
-        same = _elements(reader) == _elements(value)
-        return same and callee(reader) in SIMPLE and (free or callee(value) in SIMPLE)
+        same, simple = _elements(reader) == _elements(value), callee(value) in SIMPLE or self.sums(value)
+        return same and callee(reader) in SIMPLE and bool(free or simple)
 
 
 def _elements(expression: Any) -> int:
@@ -228,6 +240,10 @@ class _Island:
         return self._part(value) if isinstance(value, relax.TupleGetItem) else self._call(value)
 
     def _call(self, call: Any) -> Any:
+        sums = self.islands.sums(call)
+        if sums:
+            view, quantization = sums
+            return self._real(self._activation(view, shape_of(call), "int32"), quantization, "int32")
         self.names.append(self._name(call))
         self.macs += macs_of(call)
         self._free = self._free and callee(call) in SIMPLE

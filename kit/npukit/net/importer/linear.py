@@ -12,10 +12,21 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer import elementwise
 from npukit.net.importer.assembly import AxesView, Order, layout_order, straight
-from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
+from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.importer.wide_weights import Depthwise, LayerOperands, in_int8, symmetric
-from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Matmul, Padding, Pair, Reshape, TransposeConv2d
+from npukit.net.ops import (
+    Attributes,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    Matmul,
+    Padding,
+    Pair,
+    Reshape,
+    Sums,
+    TransposeConv2d,
+)
 from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
@@ -105,6 +116,44 @@ def _as_images(walk: Walk, names: list[str]) -> list[str]:
 
 LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}
 """The ops that take a bias."""
+
+
+def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
+    """The int32 sums of a layer whose result stays float, and what they stand for; None if its operands are floats."""
+    integers, weights = walk.operand(call.args[0]), walk.constant(call.args[1])
+    if integers is None or weights is None or weights.value.ndim != SUMMED[callee(call)]:
+        return None
+    weights, shape = symmetric(weights), shape_of(call)
+    if callee(call) == "matmul":
+        order, kind = straight(len(shape)), Sums()
+        data, weights = walk.assembly.arranged(integers, order), _ordered(weights, "IO", "OI")
+    else:
+        told, layout = call.attrs, str(call.attrs.data_layout)
+        order, data = layout_order(layout), walk.assembly.image(integers, layout)
+        weights = _filters(weights, str(told.kernel_layout))
+        kind = Sums(0, pair(told.strides), padding(told.padding), pair(told.dilation))
+    source = walk.assembly.quantization(integers.name)
+    assert source is not None
+    scales = tuple(source.scale * scale for scale in weights.quantization.scales)
+    meaning = Quantization(scales, (0,) * len(scales), order[-1] if len(scales) > 1 else None)
+    images, *rest = ordered = tuple(shape[axis] for axis in order)
+    if callee(call) != "nn.conv1d":
+        return AxesView(_sums(walk, kind, data, weights, ordered), order), meaning
+    line = _sums(walk, kind, data, weights, (images, 1, *rest))
+    return AxesView(walk.assembly.derive(Reshape(), line, ordered), order), meaning
+
+
+SUMMED = {"matmul": 2, "nn.conv1d": 3, "nn.conv2d": 4}
+"""The layers whose sums float may read, and the axes of their weights."""
+
+
+def _sums(walk: Walk, kind: Sums, data: str, weights: IntegerConstant, shape: tuple[int, ...]) -> str:
+    groups = walk.assembly.tensors[data].shape[-1] // weights.value.shape[-1]
+    data, weights = in_int8(walk, data, weights)
+    held = IntegerConstant(weights.value, Quantization((1.0,), (0,)))
+    name = walk.assembly.new_name(Sums.kind)
+    inputs = LayerOperands(data, held, None).inputs(walk, name)
+    return walk.assembly.op(name, replace(kind, groups=groups), inputs, Tensor(name, shape, "int32"))
 
 
 def _linear(

@@ -38,6 +38,16 @@ def name_of_part(name: str, number: int) -> str:
     return f"{name}_sums_{number}"
 
 
+def of_all_channels(weights: np.ndarray, groups: int) -> np.ndarray:
+    """The weights, OHWI, of a convolution in groups as those of one of all channels, with zeros between groups."""
+    outputs, height, width, depth = weights.shape
+    made = np.zeros((outputs, height, width, depth * groups), weights.dtype)
+    for group, part in enumerate(np.split(weights, groups)):
+        each = outputs // groups
+        made[group * each : (group + 1) * each, ..., group * depth : (group + 1) * depth] = part
+    return made
+
+
 def _refusal(net: Net, op: Op, parts: int) -> str | None:
     if op.parts != (op,):
         return f"it is one with what follows ({op.title})"

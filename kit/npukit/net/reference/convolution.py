@@ -98,7 +98,7 @@ def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     attributes, weights = op.attributes, operands[1]
     assert isinstance(attributes, Sums)
     zero = quantization(net, op.inputs[0]).zero_point
-    data = operands[0][..., attributes.first : attributes.first + weights.shape[-1]]
+    data = operands[0][..., attributes.first : attributes.first + weights.shape[-1] * attributes.groups]
     if weights.ndim == 2:
         return ((data.astype(np.float64) - zero) @ weights.T.astype(np.float64)).astype(np.int32)
     shape = net.tensor(op.output).shape

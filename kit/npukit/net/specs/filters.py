@@ -61,7 +61,8 @@ def _sums(net: Net, op: Op) -> Shape:
     """The shape of partial sums: that of a convolution or a dense layer of the channels that the weights have."""
     attributes, shape, weights = op.attributes, net.tensor(op.inputs[0]).shape, net.tensor(op.inputs[1]).shape
     assert isinstance(attributes, Sums)
-    if not shape or not 0 <= attributes.first <= shape[-1] - weights[-1] or len(weights) not in (2, len(shape)):
+    read = weights[-1] * attributes.groups
+    if not shape or not 0 <= attributes.first <= shape[-1] - read or len(weights) not in (2, len(shape)):
         raise NpukitError(f"weights {list(weights)} from channel {attributes.first} on do not suit {list(shape)}")
     if len(weights) == 2:
         return *shape[:-1], weights[0]
@@ -140,7 +141,7 @@ def _field_of_depthwise(net: Net, op: Op) -> list[InputRule]:
 def _field_of_sums(net: Net, op: Op) -> list[InputRule]:
     assert isinstance(op.attributes, Sums)
     first, weights = op.attributes.first, net.tensor(op.inputs[1]).shape
-    summed = AxisRule(only=(first, first + weights[-1]))
+    summed = AxisRule(only=(first, first + weights[-1] * op.attributes.groups))
     if len(weights) == 4:
         return [(AxisRule(0), *_window(net, op), summed)]
     return [(*same_axes(len(net.tensor(op.output).shape) - 1), summed)]

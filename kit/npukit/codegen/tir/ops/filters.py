@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from npukit.accel.core_filters import LANES, PRODUCTS_LANES, zero_is_in_bias
+from npukit.accel.groups import groups_of
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, do, let, loop, quotient, select
 from npukit.codegen.tir.ops.finish import Finish, Kept, Sink, wide
@@ -12,7 +13,7 @@ from npukit.codegen.tir.ops.fixed_point import clamp, requantize, scale_down
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.pixels import each_pixel
 from npukit.codegen.tir.ops.window import Sweep, Taps, inside, sweeps_of
-from npukit.net.ops import Sums, Total
+from npukit.net.ops import Total
 from npukit.net.requantize import quantization
 
 PIXELS = 2
@@ -173,7 +174,7 @@ def _zero(tile: Tile) -> int:
 
 def _lanes(tile: Tile, weights: Pointed) -> int:
     """Output channels at a time: with groups each has inputs of its own."""
-    if len(tile.net.tensor(tile.op.inputs[1]).shape) == 4 and _groups(tile) > 1:
+    if groups_of(tile.net, tile.op) > 1:
         return 1
     return PRODUCTS_LANES if weights.dtype == "uint8" else LANES
 
@@ -211,16 +212,10 @@ def _blocks(channels: int, lanes: int) -> Iterator[list[Expr]]:
                 yield [start + block * size + lane for lane in range(size)]
 
 
-def _groups(tile: Tile) -> int:
-    if isinstance(tile.op.attributes, Sums):
-        return 1
-    return tile.net.tensor(tile.op.inputs[0]).shape[3] // tile.net.tensor(tile.op.inputs[1]).shape[3]
-
-
 def _first_channel(tile: Tile, channel: Expr) -> Expr:
     """The first input channel of an output channel's group."""
     outputs, *_, depth = tile.net.tensor(tile.op.inputs[1]).shape
-    groups = _groups(tile)
+    groups = groups_of(tile.net, tile.op)
     if groups == 1:
         return 0
     group = quotient(channel + tile.output.box.start[3], outputs // groups)
