@@ -3,42 +3,45 @@
 #ifndef MATH_H
 #define MATH_H
 
-float acosf(float x);
-float acoshf(float x);
-float asinf(float x);
-float asinhf(float x);
-float atan2f(float y, float x);
-float atanf(float x);
-float atanhf(float x);
-float ceilf(float x);
-float copysignf(float x, float y);
-float cosf(float x);
-float coshf(float x);
-float erff(float x);
-float exp10f(float x);
-float exp2f(float x);
-float expf(float x);
-float expm1f(float x);
-float fabsf(float x);
-float floorf(float x);
-float fmodf(float x, float y);
-float hypotf(float x, float y);
-float ldexpf(float x, int n);
-float log10f(float x);
-float log1pf(float x);
-float log2f(float x);
-float logf(float x);
+/* Nothing but the arguments says what comes out: a compiler need not call twice, nor in each turn of a loop. */
+#define OF_ARGUMENTS __attribute__((const))
+
+OF_ARGUMENTS float acosf(float x);
+OF_ARGUMENTS float acoshf(float x);
+OF_ARGUMENTS float asinf(float x);
+OF_ARGUMENTS float asinhf(float x);
+OF_ARGUMENTS float atan2f(float y, float x);
+OF_ARGUMENTS float atanf(float x);
+OF_ARGUMENTS float atanhf(float x);
+OF_ARGUMENTS float ceilf(float x);
+OF_ARGUMENTS float copysignf(float x, float y);
+OF_ARGUMENTS float cosf(float x);
+OF_ARGUMENTS float coshf(float x);
+OF_ARGUMENTS float erff(float x);
+OF_ARGUMENTS float exp10f(float x);
+OF_ARGUMENTS float exp2f(float x);
+OF_ARGUMENTS float expf(float x);
+OF_ARGUMENTS float expm1f(float x);
+OF_ARGUMENTS float fabsf(float x);
+OF_ARGUMENTS float floorf(float x);
+OF_ARGUMENTS float fmodf(float x, float y);
+OF_ARGUMENTS float hypotf(float x, float y);
+OF_ARGUMENTS float ldexpf(float x, int n);
+OF_ARGUMENTS float log10f(float x);
+OF_ARGUMENTS float log1pf(float x);
+OF_ARGUMENTS float log2f(float x);
+OF_ARGUMENTS float logf(float x);
 float nanf(const char *tag);
-float nearbyintf(float x);
-float powf(float x, float y);
-float rintf(float x);
-float roundf(float x);
-float scalbnf(float x, int n);
-float sinf(float x);
-float sinhf(float x);
-float sqrtf(float x);
-float tanf(float x);
-float tanhf(float x);
-float truncf(float x);
+OF_ARGUMENTS float nearbyintf(float x);
+OF_ARGUMENTS float powf(float x, float y);
+OF_ARGUMENTS float rintf(float x);
+OF_ARGUMENTS float roundf(float x);
+OF_ARGUMENTS float scalbnf(float x, int n);
+OF_ARGUMENTS float sinf(float x);
+OF_ARGUMENTS float sinhf(float x);
+OF_ARGUMENTS float sqrtf(float x);
+OF_ARGUMENTS float tanf(float x);
+OF_ARGUMENTS float tanhf(float x);
+OF_ARGUMENTS float truncf(float x);
 
 #endif

@@ -10,9 +10,9 @@ enum { MLA_WIDTH = 16, MLA_LANES = 4 };
 
 /* The way in which the array computes a layer. `weights`, and what `scratch` has room for, each part in whole 16 bytes:
  *
- * lines: products of the input's lines, a line of the kernel at a time. [channels / 16][y][x][input channel][16]. A line
- * of the kernel, twice the sums of a run of pixels, in as many planes of `columns` as the kernel has lines; with padding at
- * the sides as many lines of the input, padded.
+ * lines: products of the input's lines, `part` bytes of a line of the kernel at a time, as many as the array's sums have
+ * bits for. [channels / 16][y][x][input channel][16]. A line of the kernel, twice the sums of a run of pixels, in as many
+ * planes of `columns` as the kernel has such parts; with padding at the sides as many lines of the input, padded.
  * windows: products of gathered windows. [channels / 16][y][x][input channel, all together padded to 16][16]. Twice
  * `pixels` windows and their sums.
  * shifted: the same where the array's own output stage does: `slots` bytes behind each window, the last of them 1 and the
@@ -38,12 +38,13 @@ struct mla_command {
     int32_t input_zero, output_zero, clamp_min, clamp_max;
     int32_t pixels;  /* at a time; planes: rows of the output for which there are planes */
     int32_t columns; /* of the sums of a run at a time, a multiple of 16 */
+    int32_t part;
     int32_t slots, right;
     int32_t plain;   /* all channels are shifted to the right, and limits are those of an int8 */
 };
 
 #if UINTPTR_MAX == UINT32_MAX
-_Static_assert(sizeof(struct mla_command) == 140, "a command is 35 words");
+_Static_assert(sizeof(struct mla_command) == 144, "a command is 36 words");
 #endif
 
 /* The words of `channels`, for each output channel. */

@@ -1,5 +1,5 @@
-/* Products of the input's lines, a line of the kernel at a time, whose sums the core adds. A line is where it lies, or
- * with what pads it a copy.
+/* Products of the input's lines, a part of a line of the kernel at a time, whose sums the core adds. A line is where it
+ * lies, or with what pads it a copy.
  *
  * While the array works on a run of pixels the core finishes the run before, some channels with each product. */
 #include "mla_driver.h"
@@ -17,7 +17,7 @@ struct lines {
     int8_t *copies; /* of the last lines of the input, one for each line of the kernel's reach */
     int32_t next;   /* the line that is to be copied next */
     int32_t *sums[2];
-    int32_t half, planes;
+    int32_t half, planes, most_planes;
     struct mla_results before; /* the run before, as far as it is not finished */
     int32_t share;
     int32_t error;
@@ -77,24 +77,32 @@ static void copy_lines(struct lines *all, int32_t y)
     }
 }
 
+static int32_t line_of(const struct mla_command *tile)
+{
+    return tile->kernel_width * tile->input_channels;
+}
+
 static void multiply(struct lines *all, const struct run *run, const int8_t *a, int32_t stride, int32_t ky)
 {
     const struct mla_command *tile = all->tile;
-    const int32_t line = tile->kernel_width * tile->input_channels;
-    const struct mla_product product = {
-        .a = a,
-        .b = tile->weights + (run->column / MLA_WIDTH * tile->kernel_height + ky) * line * MLA_WIDTH,
-        .target = all->sums[all->half] + all->planes * run->pixels * run->columns,
-        .rows = run->pixels,
-        .depth = line,
-        .columns = run->columns,
-        .a_stride = stride,
-    };
-    const int32_t error = mla_finish();
-    all->error = all->error != 0 ? all->error : error;
-    mla_execute_mm(&product);
-    all->planes++;
-    finish(all, all->share);
+    const int32_t line = line_of(tile);
+    const int8_t *b = tile->weights + (run->column / MLA_WIDTH * tile->kernel_height + ky) * line * MLA_WIDTH;
+    for (int32_t at = 0; at < line; at += tile->part) {
+        const struct mla_product product = {
+            .a = a + at,
+            .b = b + at * MLA_WIDTH,
+            .target = all->sums[all->half] + all->planes * run->pixels * run->columns,
+            .rows = run->pixels,
+            .depth = mla_smaller(tile->part, line - at),
+            .columns = run->columns,
+            .a_stride = stride,
+        };
+        const int32_t error = mla_finish();
+        all->error = all->error != 0 ? all->error : error;
+        mla_execute_mm(&product);
+        all->planes++;
+        finish(all, all->share);
+    }
 }
 
 /* A line of the kernel. What lies outside of the input adds nothing where its zero point is 0. */
@@ -119,7 +127,7 @@ static void compute(struct lines *all, const struct run *run)
     for (int32_t ky = 0; ky < tile->kernel_height; ky++) {
         multiply_line(all, run, ky);
     }
-    for (; all->planes < tile->kernel_height; all->planes++) {
+    for (; all->planes < all->most_planes; all->planes++) {
         memset(all->sums[all->half] + all->planes * words, 0, sizeof(int32_t) * (size_t)words);
     }
     finish(all, all->before.count);
@@ -135,7 +143,7 @@ static void compute(struct lines *all, const struct run *run)
         .plane = words,
         .to = tile->output + run->y * tile->output_row_stride + run->x * tile->output_pixel_stride + run->column,
     };
-    all->share = (all->before.count + tile->kernel_height - 1) / tile->kernel_height;
+    all->share = (all->before.count + all->most_planes - 1) / all->most_planes;
     all->half = 1 - all->half;
 }
 
@@ -153,15 +161,25 @@ static void compute_row(struct lines *all, int32_t y)
     }
 }
 
+/* True if a line of the kernel may lie outside of the input. */
+static int32_t sees_border(const struct mla_command *tile)
+{
+    const int32_t last = (tile->output_height - 1) * tile->stride_y - tile->pad_top + reach(tile);
+    return tile->pad_top > 0 || last > tile->input_height;
+}
+
 static void share_out(struct lines *all)
 {
     const struct mla_command *tile = all->tile;
-    const int32_t line = tile->kernel_width * tile->input_channels, copied = reach(tile) * copied_bytes(tile);
+    const int32_t line = line_of(tile), copied = reach(tile) * copied_bytes(tile);
     int8_t *scratch = tile->scratch;
+    all->most_planes = tile->kernel_height * ((line + tile->part - 1) / tile->part);
     all->zeros = mla_room(&scratch, line);
-    memset(all->zeros, tile->input_zero, (size_t)line);
+    if (tile->input_zero != 0 && sees_border(tile)) {
+        memset(all->zeros, tile->input_zero, (size_t)line);
+    }
     for (int32_t half = 0; half < 2; half++) {
-        all->sums[half] = (int32_t *)(void *)mla_room(&scratch, 4 * tile->kernel_height * tile->pixels * tile->columns);
+        all->sums[half] = (int32_t *)(void *)mla_room(&scratch, 4 * all->most_planes * tile->pixels * tile->columns);
     }
     if (tile->pad_left != 0 || tile->pad_right != 0) {
         all->copies = mla_room(&scratch, copied);
@@ -169,8 +187,42 @@ static void share_out(struct lines *all)
     }
 }
 
+/* A single pixel of one line that lies in the input and is summed up at once, as a dense layer's. */
+static int32_t is_pixel(const struct mla_command *tile)
+{
+    const int32_t pads = tile->pad_top | tile->pad_left | tile->pad_right;
+    return tile->output_height == 1 && tile->output_width == 1 && tile->kernel_height == 1 && pads == 0 &&
+           tile->part >= line_of(tile);
+}
+
+/* `columns` at a time: the core finishes some while the array works on the next. */
+static int32_t compute_pixel(const struct mla_command *tile)
+{
+    int32_t *sums = tile->scratch, error = 0;
+    struct mla_product product = {.a = tile->input, .b = tile->weights, .rows = 1, .depth = line_of(tile)};
+    struct mla_results before = {.channels = tile->channels, .tile = tile, .turn = 1, .pixels = 1, .planes = 1, .to = tile->output};
+    for (int32_t column = 0; column < tile->output_channels && error == 0; column += tile->columns) {
+        const int32_t count = mla_smaller(tile->columns, tile->output_channels - column);
+        product.columns = count;
+        product.target = sums + (column / tile->columns & 1) * tile->columns;
+        mla_execute_mm(&product);
+        product.b += tile->columns * product.depth;
+        mla_requantise(&before);
+        before.channels += CHANNEL_WORDS * before.count;
+        before.to += before.count;
+        before.sums = product.target;
+        before.count = count;
+        error = mla_finish();
+    }
+    mla_requantise(&before);
+    return error;
+}
+
 int32_t mla_lines(const struct mla_command *tile)
 {
+    if (is_pixel(tile)) {
+        return compute_pixel(tile);
+    }
     struct lines all = {.tile = tile};
     share_out(&all);
     for (int32_t y = 0; y < tile->output_height && all.error == 0; y++) {

@@ -29,26 +29,65 @@ static void plain_channel(const struct mla_results *all, const int32_t *sums, co
                      : "cc", "memory");
 }
 
-/* The same of three planes, as the kernels of most layers have three lines; in words of 16 channels. */
-static void plain_channel_of_three(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+/* The same of two or three planes, in words of 16 channels. */
+#define PLAIN_CHANNEL_OF(PLANES)                                                                                          \
+    do {                                                                                                                  \
+        const int32_t right = -channel[SHIFT];                                                                            \
+        const int32_t half = (1 << right >> 1) + (all->tile->output_zero << right);                                       \
+        int32_t value, more, pixels = all->pixels;                                                                        \
+        __asm__ volatile("1: ldr %[more], [%[sums], %[plane]]\n" PLANES                                                   \
+                         "ldr %[value], [%[sums]], #64\n"                                                                 \
+                         "add %[value], %[value], %[more]\n" REQUANTISED                                                  \
+                         : [value] "=&r"(value), [more] "=&r"(more), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(pixels) \
+                         : [plane] "r"(4 * all->plane), [stride] "r"(all->tile->output_pixel_stride),                      \
+                           [bias] "r"(2 * channel[BIAS]), [factor] "r"(channel[MULTIPLIER]), [half] "r"(half),             \
+                           [right] "r"(right)                                                                             \
+                         : "cc", "memory");                                                                               \
+    } while (0)
+
+static void plain_channel_of_more(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
 {
-    const int32_t right = -channel[SHIFT];
-    const int32_t half = (1 << right >> 1) + (all->tile->output_zero << right);
-    int32_t value, more, pixels = all->pixels;
-    __asm__ volatile("1: ldr %[more], [%[sums], %[plane]]\n"
-                     "ldr %[value], [%[sums], %[plane], lsl #1]\n"
-                     "add %[value], %[value], %[more]\n"
-                     "ldr %[more], [%[sums]], #64\n"
-                     "add %[value], %[value], %[more]\n" REQUANTISED
-                     : [value] "=&r"(value), [more] "=&r"(more), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(pixels)
-                     : [plane] "r"(4 * all->plane), [stride] "r"(all->tile->output_pixel_stride),
-                       [bias] "r"(2 * channel[BIAS]), [factor] "r"(channel[MULTIPLIER]), [half] "r"(half), [right] "r"(right)
-                     : "cc", "memory");
+    if (all->planes == 2) {
+        PLAIN_CHANNEL_OF("");
+    } else {
+        PLAIN_CHANNEL_OF("ldr %[value], [%[sums], %[plane], lsl #1]\n"
+                         "add %[more], %[more], %[value]\n");
+    }
+}
+
+/* The channels of a single pixel, from the first on. */
+static void plain_pixel(const struct mla_results *all)
+{
+    const int32_t *sums = all->sums, *channel = all->channels;
+    int8_t *to = all->to;
+    int32_t value, count = all->count;
+    __asm__ volatile("1: ldmia %[channel]!, {r4, r5, r6}\n"
+                     "ldr %[value], [%[sums]], #4\n"
+                     "rsb r6, r6, #0\n"
+                     "add %[value], %[value], r4\n"
+                     "lsl r4, %[zeros], r6\n"
+                     "lsl %[value], %[value], #1\n"
+                     "smmulr %[value], %[value], r5\n"
+                     "add %[value], %[value], %[value], asr #31\n"
+                     "add %[value], %[value], r4, asr #1\n"
+                     "asr %[value], %[value], r6\n"
+                     "ssat %[value], #8, %[value]\n"
+                     "strb %[value], [%[to]], #1\n"
+                     "subs %[count], %[count], #1\n"
+                     "bne 1b\n"
+                     : [value] "=&r"(value), [sums] "+r"(sums), [channel] "+r"(channel), [to] "+r"(to), [count] "+r"(count)
+                     : [zeros] "r"(2 * all->tile->output_zero + 1)
+                     : "r4", "r5", "r6", "cc", "memory");
 }
 
 static int32_t is_short(const struct mla_results *all)
 {
-    return all->tile->plain && (all->planes == 1 || (all->planes == 3 && all->step == MLA_WIDTH));
+    return all->tile->plain && (all->planes == 1 || (all->planes <= 3 && all->step == MLA_WIDTH));
+}
+
+static int32_t is_plain_pixel(const struct mla_results *all)
+{
+    return all->tile->plain && all->pixels == 1 && all->planes == 1 && all->turn == 1 && all->count > 0;
 }
 
 static void short_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
@@ -56,11 +95,22 @@ static void short_channel(const struct mla_results *all, const int32_t *sums, co
     if (all->planes == 1) {
         plain_channel(all, sums, channel, to);
     } else {
-        plain_channel_of_three(all, sums, channel, to);
+        plain_channel_of_more(all, sums, channel, to);
     }
 }
 
 #else
+
+static int32_t is_plain_pixel(const struct mla_results *all)
+{
+    (void)all;
+    return 0;
+}
+
+static void plain_pixel(const struct mla_results *all)
+{
+    (void)all;
+}
 
 static int32_t is_short(const struct mla_results *all)
 {
@@ -98,6 +148,10 @@ void mla_requantise(const struct mla_results *all)
 {
     const int32_t *sums = all->sums, *channel = all->channels;
     const int32_t quick = is_short(all);
+    if (is_plain_pixel(all)) {
+        plain_pixel(all);
+        return;
+    }
     for (int32_t c = 0; c < all->count; c++, sums += all->turn, channel += CHANNEL_WORDS) {
         if (quick) {
             short_channel(all, sums, channel, all->to + c);

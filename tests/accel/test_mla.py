@@ -15,7 +15,6 @@ from end_to_end.builds import DIGITS, build
 from helpers import CHECKOUT, first_of, models
 from net.small_nets import quantized
 from npukit import api
-from npukit.accel.mla.driver_shape import DriverShape
 from npukit.accel.mla.plugin import Mla, power_of_two
 from npukit.accel.mla.shifted import Shift
 from npukit.accel.subgraphs.tflite_file import subgraph_tflite
@@ -48,14 +47,14 @@ def convolution(kernel: int, stride: int, channels: int = 16, weight: int = 3) -
     return Net("n", ("x",), ("y",), (op,), {each.name: each for each in tensors}, constants), op
 
 
-def lines_net(kernel: int, stride: int, zero: int) -> Net:
-    side, random = 36, np.random.default_rng(5)
+def lines_net(kernel: int, stride: int, zero: int, side: int, channels: int) -> Net:
+    random = np.random.default_rng(5)
     before = (kernel - stride + 1) // 2 if kernel > stride else 0
     after = kernel - stride - before if kernel > stride else 0
     op = Op("y", Conv2d((stride, stride), (before, before, after, after)), ("x", "w"), ("y",))
     tensors = (
-        quantized("x", (1, side, side, 32), 0.5, zero),
-        quantized("w", (20, kernel, kernel, 32), 0.1),
+        quantized("x", (1, side, side, channels), 0.5, zero),
+        quantized("w", (20, kernel, kernel, channels), 0.1),
         quantized("y", (1, side // stride, side // stride, 20), 20.0, -4),
     )
     constants = {"w": random.integers(-127, 128, tensors[1].shape).astype(np.int8)}
@@ -81,19 +80,21 @@ def test_a_convolution_of_stride_one_may_be_the_arrays_own() -> None:
     assert not plugin().choices(*convolution(1, 1))
 
 
-def test_sums_that_24_bits_may_not_hold_are_the_cores_unless_those_of_a_line_fit() -> None:
+def test_sums_that_24_bits_may_not_hold_are_made_of_parts_of_lines() -> None:
     net, op = convolution(3, 1, channels=64, weight=127)
     assert plugin().refusal(net, op) is None
     assert not plugin().choices(net, op)
     net, op = convolution(3, 1, channels=176, weight=127)
-    assert plugin().refusal(net, op) == "its sums may need 26 bits, the array has 24"
-    assert plugin(accumulator_bits=26).refusal(net, op) is None
+    whole = Box.whole((1, 8, 8, 8))
+    parts = [plugin(accumulator_bits=bits).shape(net, op, whole).part for bits in (26, 24, 18)]
+    assert parts == [528, 272, 0]
+    assert plugin(accumulator_bits=18).refusal(net, op) == "its sums may need 26 bits, the array has 18"
 
 
 def test_a_tile_has_the_way_that_takes_fewer_cycles_and_shares_its_constants_with_the_other() -> None:
     net, op = convolution(3, 1, channels=64)
     few, many = (Box((0, 0, 0, 0), (1, 1, 8, channels)) for channels in (4, 8))
-    shapes = [DriverShape.of(net, op, box) for box in (few, many)]
+    shapes = [plugin().shape(net, op, box) for box in (few, many)]
     assert all(shape.may_be_lines for shape in shapes)
     costs = [plugin().cost(net, op, box) for box in (few, many)]
     assert {cost.constants_key for cost in costs} == {"sixteens"}
@@ -102,10 +103,11 @@ def test_a_tile_has_the_way_that_takes_fewer_cycles_and_shares_its_constants_wit
         assert cost.cycles == min(ways)
 
 
-@pytest.mark.parametrize(("kernel", "stride", "zero"), [(3, 1, 0), (3, 2, 5), (1, 2, 0)])
-def test_lines_of_the_input_are_exact(kernel: int, stride: int, zero: int, tmp_path: Path) -> None:
-    """With padding at all sides, more pixels than a run has, columns that fill no block, and a zero point that pads."""
-    net = lines_net(kernel, stride, zero)
+@pytest.mark.parametrize("sizes", [(3, 1, 0, 36, 32), (3, 2, 5, 36, 32), (1, 2, 0, 6, 1152)])
+def test_lines_of_the_input_are_exact(sizes: tuple[int, int, int, int, int], tmp_path: Path) -> None:
+    """With padding at all sides, more pixels than a run has, columns that fill no block, a zero point that pads, and
+    lines that are summed up in two parts."""
+    net = lines_net(*sizes)
     model = tmp_path / "lines.tflite"
     model.write_bytes(subgraph_tflite(net, net.ops[0]))
     built = build(model, tmp_path / "out", "spinnaker2", pes=1, engine="mla")

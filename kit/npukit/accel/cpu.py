@@ -34,7 +34,7 @@ from npukit.board.board import Board
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
 from npukit.net.box import Box
-from npukit.net.c_code.function import cycles, mean_lengths
+from npukit.net.c_code.cycles import cycles_of
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import (
@@ -126,7 +126,7 @@ class Cpu:
         form = "whole" if isinstance(op.attributes, Lookup) else None
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
-            whole = cycles(op.attributes.code, mean_lengths(net, op))
+            whole = cycles_of(net, op)
             taken = round(self.core.c_factor(op.kind) * whole * share)
             return Cost(taken, constants, op.attributes.work_bytes, constants_key=_parts_taken(net, op, output))
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles

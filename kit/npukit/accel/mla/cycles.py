@@ -9,6 +9,8 @@ OUT_CYCLES = 16
 """The cycles in which the sums of a block leave, four a cycle."""
 START, CALL, ROW = 190, 245, 178
 """Cycles of the driver: of a tile, of each pass of windows, and of each row of planes."""
+PIXEL_START, PIXEL_PRODUCT, PIXEL_CHANNEL = 100, 130, 21
+"""Cycles of the driver for a single pixel: of the tile, of each of its products, of each channel that is plain."""
 RUN, PRODUCT = 60, 300
 """Cycles of the driver for each run of pixels of a line, and for each of its products, while the array stands still."""
 COPY, COPIED_BYTE, CLEARED_BYTE = 60, 0.85, 0.5
@@ -17,9 +19,9 @@ PIXEL, LINE, EDGE = 60, 75, 75
 """Cycles to gather a pixel's window: for the pixel, for each of its lines, for each place of one that is cut off."""
 WORD_S_BYTE, BYTE = 2.1, 4.1
 """Cycles to gather a byte of a line, where four are copied at once and where each is by itself."""
-PLAIN, OF_THREE, GENERAL = (33, 14), (44, 18), (67, 31)
+PLAIN, OF_TWO, OF_THREE, GENERAL = (33, 14), (44, 16), (44, 18), (67, 31)
 """Cycles to requantise: for each channel of a pass, and for each value; of layers that are plain (`mla.h`), of those
-whose sums are in three planes, and of others."""
+whose sums are in two and three planes, and of others."""
 NARROWED = 55, 4
 """Cycles to make int8 of what the array has shifted: for each pixel, and for each value."""
 PLANE = 6
@@ -53,7 +55,7 @@ class Figures:
 
 
 def requantised(passes: int, channels: int, values: int, *, plain: bool, planes: int = 1) -> int:
-    short = {1: PLAIN, 3: OF_THREE} if plain else {}
+    short = {1: PLAIN, 2: OF_TWO, 3: OF_THREE} if plain else {}
     general = GENERAL[0], GENERAL[1] + PLANE * (planes - 1)
     of_channel, of_value = short.get(planes, general)
     return passes * channels * of_channel + values * of_value

@@ -14,6 +14,9 @@ from npukit.accel.mla.cycles import (
     EDGE,
     LANES,
     NARROWED,
+    PIXEL_CHANNEL,
+    PIXEL_PRODUCT,
+    PIXEL_START,
     PLANE_BYTE,
     PLANE_PIXEL,
     PLANE_ROOM,
@@ -35,6 +38,8 @@ from npukit.net.net import Net, Op
 MOST_PIXELS, MOST_PIXELS_OF_A_LINE = 16, 32
 ROOM = 8192
 """Bytes for the rows of a pass's windows, and for the sums of a run of pixels of a line."""
+COLUMNS_OF_A_PIXEL = 64
+"""Columns of a single pixel at a time: the core requantises some while the array works on the next."""
 ROOM_OF_PLANES = 24576
 """Bytes for the planes of a convolution, if they hold what one row of its output needs."""
 
@@ -53,9 +58,11 @@ class DriverShape:
     """Columns of padding on the left and right."""
     lines_seen: int
     """Lines of the windows of all rows that lie inside of the input."""
+    part: int
+    """Bytes of a line of the kernel that are summed up at a time."""
 
     @classmethod
-    def of(cls, net: Net, op: Op, output: Box) -> DriverShape:
+    def of(cls, net: Net, op: Op, output: Box, part: int) -> DriverShape:
         window, shape, plane = window_of(net, op), net.tensor(op.inputs[0]).shape, Plane.of(output)
         cut, sides, seen = 0, (0, 0), plane.height * window.kernel[0]
         if len(shape) == 4:
@@ -63,7 +70,7 @@ class DriverShape:
             cut = top + bottom
             rows = range(output.start[1], output.stop[1])
             seen -= sum(_lacking(window, row, shape[1]) for row in _ends(rows, window))
-        return cls(plane, window, shape[-1], depth_of(net, op), cut, sides, seen)
+        return cls(plane, window, shape[-1], depth_of(net, op), cut, sides, seen, part)
 
     @property
     def at_once(self) -> int:
@@ -73,8 +80,9 @@ class DriverShape:
 
     @property
     def may_be_lines(self) -> bool:
-        """True if the pixels of a row can be rows of a product where they lie, a line of the kernel at a time."""
-        return self.channels % WIDTH == 0 and (self.window.dilation[1] == 1 or self.window.kernel[1] == 1)
+        """True if the pixels of a row can be rows of products where they lie, for parts of the kernel's lines."""
+        dense = self.window.dilation[1] == 1 or self.window.kernel[1] == 1
+        return self.part > 0 and self.channels % WIDTH == 0 and dense
 
     @property
     def run(self) -> int:
@@ -83,10 +91,27 @@ class DriverShape:
         return min(padded(blocks(width, blocks(width, MOST_PIXELS_OF_A_LINE)), LANES), width)
 
     @property
+    def line(self) -> int:
+        """The bytes of a line of the kernel."""
+        return self.window.kernel[1] * self.channels
+
+    @property
+    def planes(self) -> int:
+        """The sums that the core adds to one."""
+        return self.window.kernel[0] * blocks(self.line, self.part or self.line)
+
+    @property
+    def is_pixel(self) -> bool:
+        """True of a single pixel of one line that lies in the input and is summed up at once, as a dense layer's."""
+        return self.plane.pixels == self.planes == 1 and not (self.cut_lines or any(self.sides))
+
+    @property
     def columns(self) -> int:
-        """Columns of a run at a time: with several taps the weights of a line of the kernel lie apart."""
+        """Columns of a run at a time: with several planes the weights of one lie apart."""
         whole = padded(self.plane.channels, WIDTH)
-        return min(whole, max(ROOM // (4 * self.run) // WIDTH, 1) * WIDTH) if self.window.taps == 1 else WIDTH
+        if self.is_pixel:
+            return min(whole, COLUMNS_OF_A_PIXEL)
+        return min(whole, max(ROOM // (4 * self.run) // WIDTH, 1) * WIDTH) if self.planes == 1 else WIDTH
 
     @property
     def row_stride(self) -> int:
@@ -108,9 +133,8 @@ class DriverShape:
     @property
     def scratch_of_lines(self) -> int:
         """A line of the kernel, the sums of a run twice, and padded lines of the input."""
-        height, width = self.window.kernel
-        sums = 2 * padded(4 * height * self.run * self.columns, WIDTH)
-        return width * self.channels + sums + self.reach * self.padded_line * any(self.sides)
+        sums = 2 * padded(4 * self.planes * self.run * self.columns, WIDTH)
+        return self.line + sums + self.reach * self.padded_line * any(self.sides)
 
     @property
     def reach(self) -> int:
@@ -139,18 +163,30 @@ class DriverShape:
 
     def lines(self, figures: Figures, *, plain: bool, zero: int) -> int:
         """Cycles as products of lines."""
-        (height, width), plane = self.window.kernel, self.plane
+        if self.is_pixel:
+            return self._pixel(figures, plain=plain)
+        height, plane = self.window.kernel[0], self.plane
         times = blocks(plane.channels, self.columns)
         chunks, columns = blocks(plane.width, self.run), ceil(plane.channels / times)
         pixels = ceil(plane.width / chunks)
         lines = height if zero else max(self.lines_seen / plane.height, 1)
-        array = lines * figures.product(pixels, width * self.channels, columns)
-        finish = requantised(1, columns, columns * plane.width // chunks, plain=plain, planes=height)
-        runs = plane.height * chunks * times * (max(array, finish) + lines * PRODUCT + RUN)
+        products = lines * blocks(self.line, self.part)
+        array = products * figures.product(pixels, ceil(self.line / blocks(self.line, self.part)), columns)
+        finish = requantised(1, columns, columns * plane.width // chunks, plain=plain, planes=self.planes)
+        runs = plane.height * chunks * times * (max(array, finish) + products * PRODUCT + RUN)
         copied = ((plane.height - 1) * self.window.strides[0] + self.reach - self.cut_lines) * any(self.sides)
         copies = copied * (COPY + COPIED_BYTE * self.input_width * self.channels)
-        cleared = CLEARED_BYTE * (self.scratch_of_lines - 8 * height * self.run * self.columns)
+        borders = self.line * (zero != 0 and self.lines_seen < plane.height * height)
+        cleared = CLEARED_BYTE * (borders + self.reach * self.padded_line * any(self.sides))
         return round(START + cleared + copies + runs + finish)
+
+    def _pixel(self, figures: Figures, *, plain: bool) -> int:
+        """Cycles of a single pixel: some columns at a time."""
+        channels, times = self.plane.channels, blocks(self.plane.channels, self.columns)
+        array = figures.product(1, self.line, min(channels, self.columns))
+        finish = channels / times * PIXEL_CHANNEL if plain else requantised(1, channels, channels, plain=False) / times
+        between = (times - 1) * max(array, finish)
+        return round(PIXEL_START + times * PIXEL_PRODUCT + array + between + finish)
 
     def windows(self, figures: Figures, *, plain: bool) -> int:
         """Cycles as products of windows."""
@@ -172,7 +208,7 @@ class DriverShape:
         cut_off = self.plane.height * sum(each > 0 for each in padding[1::2]) * height * width
         return gathered(self.plane.pixels, height, width * self.channels, aligned) + cut_off * EDGE
 
-    def planes(self, figures: Figures, *, plain: bool) -> int:
+    def convolutions(self, figures: Figures, *, plain: bool) -> int:
         """Cycles as convolutions, row by row."""
         plane, times = self.plane, blocks(self.plane.height, self.rows_of_planes)
         array = figures.convolution(1, plane.width, plane.channels, self.depth)

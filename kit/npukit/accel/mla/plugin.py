@@ -1,7 +1,8 @@
 """The array's plug-in: what it takes, in which of its ways, what that costs, and the command that does it.
 
 What is public of the chip is in `boards/spinnaker2.toml`. Sums have 24 bits, so that an op is taken only in ways in
-which its weights prove that they suffice: where a line of the kernel is summed up at a time the core adds the lines.
+which its weights prove that they suffice: where a part of a line of the kernel is summed up at a time the core adds the
+parts.
 Results are rounded as TensorFlow Lite rounds them, so that the core requantises; where all factors are one power of two
 and nothing below 0 is kept, the array's shift does just that to sums with a bias that rounds (`shifted.py`).
 """
@@ -45,7 +46,7 @@ from npukit.net.tensor import Quantization, Tensor
 PRODUCTS, CONVOLUTION = "products", "convolution"
 LINES, WINDOWS, SHIFTED, PLANES = "LINES", "WINDOWS", "SHIFTED", "PLANES"
 """The ways of the driver: a tile's products are of lines or of windows, whichever take fewer cycles."""
-CHANNEL_BYTES, COMMAND_BYTES = 12, 140
+CHANNEL_BYTES, COMMAND_BYTES = 12, 144
 MOST_RIGHT = 20
 """Bits of a shift with which the zero point, shifted, keeps clear of the highest bit."""
 MOST_INPUT = 49152
@@ -72,8 +73,8 @@ class ProvenSums:
     bias: np.ndarray | None
     bits: int
     """Bits of a whole sum without its bias."""
-    line_bits: int
-    """The same of a line of the kernel."""
+    part: int
+    """Bytes of a line of the kernel whose sums the array has bits for; 0 if there are none."""
     plain: bool
     """True if every sum is shifted to the right, and kept as an int8 can be: the short way of the driver."""
     fit: bool
@@ -82,22 +83,33 @@ class ProvenSums:
     """The shift and the biases by which the array gives the results."""
 
     @classmethod
-    def of(cls, net: Net, op: Op) -> ProvenSums:
+    def of(cls, net: Net, op: Op, held: int) -> ProvenSums:
         assert isinstance(op.attributes, Conv2d | Dense)
         rows, biases = rows_and_biases(net, op)
         factors, lines = requantization(net, op), window_of(net, op).kernel[0]
-        of_lines = np.abs(rows.astype(np.int64)).reshape(len(rows), lines, -1).sum(2) * 128
-        most = of_lines.sum(1)
+        sizes = np.abs(rows.astype(np.int64)) * 128
+        most = sizes.sum(1)
         left = np.maximum(factors.shifts, 0).astype(np.int64)
         return cls(
             net.constants[op.inputs[1]],
             net.constant(op, 2),
             int(most.max()).bit_length() + 1,
-            int(of_lines.max()).bit_length() + 1,
+            _part(sizes.reshape(len(rows) * lines, -1), held),
             op.attributes.clamp == (-128, 127) and bool(np.all(factors.shifts < 0)),
             bool(np.all((most + np.abs(biases)) << left < 1 << 30) and np.all(factors.shifts >= -MOST_RIGHT)),
             shift_of(net, op, biases, most),
         )
+
+
+def _part(lines: np.ndarray, held: int) -> int:
+    """The most bytes of a line, halved as often as must be, whose products come to no more than so many bits."""
+    part = lines.shape[1]
+    while part % WIDTH == 0:
+        sums = np.add.reduceat(lines, np.arange(0, lines.shape[1], part), axis=1)
+        if int(sums.max()).bit_length() < held:
+            return part
+        part = padded(part // 2, WIDTH) if part > WIDTH else 1
+    return 0
 
 
 class Mla:
@@ -141,7 +153,7 @@ class Mla:
         sums = self._sums(net, op)
         if not sums.fit:
             return "its results are out of what the core requantises in 32 bits"
-        if not any(self._products(net, op, DriverShape.of(net, op, Box.whole(net.tensor(op.output).shape)))):
+        if not any(self._products(net, op, self.shape(net, op, Box.whole(net.tensor(op.output).shape)))):
             return f"its sums may need {sums.bits} bits, the array has {self.figures.accumulator_bits}"
         return None
 
@@ -149,12 +161,16 @@ class Mla:
         """Cached, as the planner asks often."""
         known, weights, bias = self._known.get(op.name), net.constants[op.inputs[1]], net.constant(op, 2)
         if known is None or known.weights is not weights or known.bias is not bias:
-            known = self._known[op.name] = ProvenSums.of(net, op)
+            known = self._known[op.name] = ProvenSums.of(net, op, self.figures.accumulator_bits)
         return known
+
+    def shape(self, net: Net, op: Op, output: Box) -> DriverShape:
+        """A box of the op's output as the driver sees it."""
+        return DriverShape.of(net, op, output, self._sums(net, op).part)
 
     def choices(self, net: Net, op: Op) -> list[Choice]:
         """Products of matrices, and where the array has it a convolution of its own."""
-        shape = DriverShape.of(net, op, Box.whole(net.tensor(op.output).shape))
+        shape = self.shape(net, op, Box.whole(net.tensor(op.output).shape))
         window, short = shape.window, self._sums(net, op).bits <= self.figures.accumulator_bits
         plain = window.taps > 1 and {*window.strides, *window.dilation} == {1} and short
         own = plain and net.tensor(op.inputs[0]).bytes <= MOST_INPUT
@@ -163,7 +179,7 @@ class Mla:
     def _products(self, net: Net, op: Op, shape: DriverShape) -> Iterator[tuple[int, str]]:
         """The cycles of the products of a tile, if they are of lines, and of windows, as far as they can be."""
         sums, held = self._sums(net, op), self.figures.accumulator_bits
-        if shape.may_be_lines and sums.line_bits <= held:
+        if shape.may_be_lines:
             zero = quantization(net, op.inputs[0]).zero_point
             yield shape.lines(self.figures, plain=sums.plain, zero=zero), LINES
         if sums.bits <= held:
@@ -174,11 +190,11 @@ class Mla:
     def _way(self, net: Net, op: Op, shape: DriverShape) -> tuple[int, str]:
         """The cycles of a tile, and the way in which it is computed."""
         if op.choice == CONVOLUTION:
-            return shape.planes(self.figures, plain=self._sums(net, op).plain), PLANES
+            return shape.convolutions(self.figures, plain=self._sums(net, op).plain), PLANES
         return min(self._products(net, op, shape))
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        shape = DriverShape.of(net, op, output)
+        shape = self.shape(net, op, output)
         (cycles, way), channels = self._way(net, op, shape), shape.plane.channels
         beside = CHANNEL_BYTES * channels + COMMAND_BYTES
         if way == PLANES:
@@ -198,7 +214,8 @@ class Mla:
     def lower(self, tile: Tile) -> Lowered:
         assert tile.scratch is not None
         rows, channels = tile_filter(tile)
-        _, way = self._way(tile.net, tile.op, DriverShape.of(tile.net, tile.op, tile.output.box))
+        shape = self.shape(tile.net, tile.op, tile.output.box)
+        _, way = self._way(tile.net, tile.op, shape)
         shift, box = self._sums(tile.net, tile.op).shift, tile.output.box
         slots = self._slots(tile.net, tile.op, way)
         if shift and slots:
@@ -219,7 +236,7 @@ class Mla:
             ("channels", Address(constants[1].symbol)),
             ("scratch", tile.scratch),
             ("output", tile.output.address),
-            *_sizes(tile, way),
+            *_sizes(tile, shape, way),
             ("slots", slots),
             ("right", shift.right if shift and slots else 0),
             ("plain", int(self._sums(tile.net, tile.op).plain)),
@@ -247,9 +264,9 @@ def _in_fours(weights: np.ndarray, tile: Tile) -> np.ndarray:
     return np.ascontiguousarray(room.reshape(-1, LANES, taps, channels).transpose(0, 3, 2, 1))
 
 
-def _sizes(tile: Tile, way: str) -> Iterator[tuple[str, int]]:
+def _sizes(tile: Tile, shape: DriverShape, way: str) -> Iterator[tuple[str, int]]:
     """The numbers of `struct mla_command`."""
-    shape, source, attributes = DriverShape.of(tile.net, tile.op, tile.output.box), tile.inputs[0], tile.op.attributes
+    source, attributes = tile.inputs[0], tile.op.attributes
     assert isinstance(attributes, Conv2d | Dense)
     for name, operand in (("input", source), ("output", tile.output)):
         plane = Plane.of(operand.box)
@@ -269,3 +286,4 @@ def _sizes(tile: Tile, way: str) -> Iterator[tuple[str, int]]:
     yield from (("clamp_min", attributes.clamp[0]), ("clamp_max", attributes.clamp[1]))
     yield "pixels", {LINES: shape.run, PLANES: shape.rows_of_planes}.get(way, shape.at_once)
     yield "columns", shape.columns
+    yield "part", shape.part

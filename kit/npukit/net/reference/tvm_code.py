@@ -13,7 +13,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from npukit.net.c_code.function import cycles, declaration, math_functions, pointers
+from npukit.net.c_code.cycles import cycles
+from npukit.net.c_code.function import declaration, math_functions, pointers
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.reference.sandbox import Sandbox
@@ -31,7 +32,7 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     activations = [value for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants]
     result = np.empty((len(activations[0]), *output.shape), output.dtype)
     blank, work = np.zeros(output.shape, output.dtype), np.zeros(attributes.work_bytes, np.uint8)
-    sources, steps = _sources(_Same(net)), STEPS + STEPS_A_CYCLE * _cycles(attributes.code)
+    sources, steps = _sources(_Same(net)), STEPS + STEPS_A_CYCLE * cycles(attributes.code)
     function = sources.index(_source(net, op))
     for case in range(len(result)):
         given = [
@@ -74,9 +75,6 @@ def _source(net: Net, op: Op) -> str:
     assert isinstance(attributes, TvmCode)
     parameters = (declaration(each.dtype, each.name, written=each.written) for each in pointers(net, op))
     return f"({', '.join(parameters)})\n{{\n{attributes.code}}}\n"
-
-
-_cycles = cache(cycles)
 
 
 @cache

@@ -1,0 +1,73 @@
+"""Cycles of the mathematical functions that C in float calls (`MATH` in `kit/npukit/net/c_code/function.py`).
+
+python benchmarks/core/c_functions.py [NAME ...] [--toolchain gcc]
+
+Each is an op of its own on one PE of `pe-mesh`: it is called for each of 256 numbers, from -8 to 8 as golden cases
+have them, or from a part of its domain. Printed is what a call takes beyond the loop around it, the call itself and
+what it loads and stores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+from benchmarks.core.core_predictions import measured
+
+from npukit.net.c_code.cycles import cycles
+from npukit.net.c_code.function import MATH
+from npukit.net.check import check_net
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
+from npukit.net.tensor import Tensor
+
+CALLS = 256
+DOMAINS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("acosf", "asinf", "atanhf"), (-0.95, 0.95)),
+    **dict.fromkeys(("log10f", "log1pf", "log2f", "logf", "powf", "sqrtf"), (0.05, 4)),
+    "acoshf": (1, 4),
+}
+SECOND = {"atan2f": "p2[i]", "copysignf": "p2[i]", "fmodf": "p2[i]", "hypotf": "p2[i]", "powf": "p2[i]", "ldexpf": "3"}
+
+
+def code_of(name: str) -> str:
+    given = ", ".join(("p1[i]", *([SECOND[name]] if name in SECOND else [])))
+    loop = f"  for (int32_t i = 0; i < {CALLS}; ++i) {{\n    output[i] = {name}({given});\n  }}\n"
+    return f"{loop}  output[0] = output[0] + p0[0];\n"
+
+
+def net_of(name: str) -> Net:
+    """A function's calls. Arguments are constants, as an activation's numbers may lie outside of its domain."""
+    random = np.random.default_rng(5)
+    low, high = DOMAINS.get(name, (-8, 8))
+    constants = {
+        "first": random.uniform(low, high, CALLS).astype(np.float32),
+        "second": random.uniform(0.5, 3, CALLS).astype(np.float32),
+    }
+    tensors = [Tensor("x", (1, 1), "float32"), Tensor("y", (1, CALLS), "float32")]
+    tensors += [Tensor(each, (CALLS,), "float32") for each in constants]
+    inputs = ("x", "first", *(["second"] if "p2" in code_of(name) else []))
+    op = Op("y", TvmCode(name, code_of(name)), inputs, ("y",))
+    kept = {each.name: each for each in tensors if each.name in (*inputs, "y")}
+    return check_net(Net(name, ("x",), ("y",), (op,), kept, {each: constants[each] for each in inputs[1:]}))
+
+
+def function_cycles(names: Iterable[str], toolchain: str) -> Iterator[tuple[str, float]]:
+    for name in names:
+        (found,) = measured(net_of(name), toolchain, plain=True)
+        types = [(each, "float32") for each in ("p0", "p1", "p2", "output")]
+        yield name, MATH[name] + (found.cycles - cycles(code_of(name), types=dict(types))) / CALLS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=sorted(MATH))
+    parser.add_argument("--toolchain", default="gcc")
+    given = parser.parse_args()
+    for name, taken in function_cycles(given.names, given.toolchain):
+        print(f"{name} {taken:.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
