@@ -43,10 +43,8 @@ def _sharing_images(kept: Path) -> Callable[[Any, tuple[Unit, PurePosixPath | No
 
     def compile_or_take(build: Any, job: tuple[Unit, PurePosixPath | None]) -> None:
         (unit, own), project = job, build.project.folder
-        includes = [*build.project.include_folders(), *([own] if own else [])]
-        command = build.toolchain.compile_command(
-            build._core, unit.source, unit.tuning, includes, project, Path("object.o")
-        )
+        includes = [*build.project.include_folders(unit.cpu), *([own] if own else [])]
+        command = build.command(unit, own, Path("object.o"))
         folders = [project / each for each in (unit.source.parent, *includes)]
         told = [build.toolchain.title, *_without(project, command)]
         _keep(

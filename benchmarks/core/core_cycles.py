@@ -1,6 +1,6 @@
 """What the core spends on calls, messages and waits: measured on the emulator, beside what the planner counts for them.
 
-python benchmarks/core/core_cycles.py FOLDER_OF_MODELS [NETWORK ...] [--pes 16]
+python benchmarks/core/core_cycles.py FOLDER_OF_MODELS [NETWORK ...] [--pes 16] [--board BOARD]
 
 The constants of `kit/npukit/plan/tensors/core_cycles.py` are about the medians that it prints. Frames are those of
 programs of calls, not of tables, whose rows cost more.
@@ -78,8 +78,8 @@ def _of_waits(call: TimeSlice, sleeps: Sequence[tuple[int, int]]) -> Iterator[Fo
     yield from (("LOOK_CYCLES", after[0] - before[1]) for before, after in pairwise(slept))
 
 
-def built(model: Path, pes: int, folder: Path) -> Build:
-    return api.build(model, output=folder, options=api.Options(pes=pes, toolchain="zig"))
+def built(model: Path, board: str, pes: int, folder: Path) -> Build:
+    return api.build(model, board=board, output=folder, options=api.Options(pes=pes, toolchain="zig"))
 
 
 def main() -> None:
@@ -87,11 +87,12 @@ def main() -> None:
     parser.add_argument("models", type=Path)
     parser.add_argument("networks", nargs="*", default=NETWORKS, metavar="NETWORK")
     parser.add_argument("--pes", type=int, default=16)
+    parser.add_argument("--board", default="pe-mesh")
     given = parser.parse_args()
     seen: dict[str, list[int]] = defaultdict(list)
     for name in given.networks:
         with tempfile.TemporaryDirectory() as scratch:
-            build = built(given.models / f"{name}.tflite", given.pes, Path(scratch) / "out")
+            build = built(given.models / f"{name}.tflite", given.board, given.pes, Path(scratch) / "out")
             cases = load_cases(given.models / f"{name}.npz", build.net(), None)
             for constant, cycles in found_in(timeline_of(build, cases, 1)):
                 seen[constant].append(cycles)

@@ -39,6 +39,29 @@ pes = [1, 3, 4, 6, 9, 11, 12, 14]
 memory_bytes = 0x1_0000
 """
 
+M0PLUS = """like = "pe-mesh"
+name = "m0plus"
+summary = "pe-mesh, but that all PEs beside the root have a Cortex-M0+"
+runs_on = ["emulator"]
+
+[[kind]]
+pes = [[1, 15]]
+cpu = "cortex-m0plus"
+"""
+
+BOTH = """like = "pe-mesh"
+name = "both"
+summary = "pe-mesh, but that every second PE has a RISC-V core"
+runs_on = ["emulator"]
+
+[events]
+base = 0xE600_0000
+
+[[kind]]
+pes = [1, 3, 4, 6, 9, 11, 12, 14]
+cpu = "rv32imafc"
+"""
+
 TWO = f"""like = "pe-mesh"
 name = "two"
 summary = "pe-mesh, its upper half with systolic arrays, its lower half with vector units"
@@ -77,6 +100,8 @@ BOARDS = {
     "half with array": (HALF, 16),
     "two accelerators": (TWO, 16),
     "half with 64 KB": (SMALL, 16),
+    "Cortex-M0+ beside M4F": (M0PLUS, 16),
+    "RISC-V beside M4F": (BOTH, 16),
     "spinnaker2, 16 PEs": ("spinnaker2", 16),
     "spinnaker2, all PEs": ("spinnaker2", 148),
 }

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from npukit_emulator.board import Accelerator, CannotStart, EmulatedBoard, Flash, NoSuchPe, Program
+from npukit_emulator.board import Accelerator, CannotStart, Core, EmulatedBoard, Flash, NoSuchPe, Program
 from npukit_emulator.compiler import CannotCompile
 
 Reply = tuple[dict[str, Any], bytes]
@@ -60,9 +60,8 @@ class Worker:
         if self._board is not None:
             self._board.close()
         accelerators = [Accelerator(**accelerator) for accelerator in request["accelerators"]]
-        self._board = EmulatedBoard(
-            request["figures"], request["cycles"], accelerators, request["memories"], request["rules"]
-        )
+        cores = [Core(**core) for core in request["cores"]]
+        self._board = EmulatedBoard(request["figures"], cores, accelerators, request["memories"], request["rules"])
         self._board.set_dead(request["dead_pes"], request["dead_links"])
         for pe, size in request["small_memories"].items():
             self._board.set_memory(int(pe), size)

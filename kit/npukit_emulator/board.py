@@ -67,6 +67,20 @@ class Accelerator:
 
 
 @dataclass(frozen=True)
+class Core:
+    """The core of some PEs: Unicorn's number of it, whether it is one of RISC-V, what a taken branch costs besides.
+
+    `cycles` are those of instructions, by name, that take other than their architecture's usual core.
+    """
+
+    pes: Sequence[int]
+    model: int
+    riscv: bool
+    refill_cycles: int
+    cycles: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Program:
     """The PEs that run it, and what is known of it: the end of its stack, where its code and its activations lie.
 
@@ -95,18 +109,15 @@ class EmulatedBoard:
     def __init__(
         self,
         figures: Mapping[str, int],
-        cycles: Mapping[str, int],
+        cores: Sequence[Core],
         accelerators: Sequence[Accelerator],
         memories: Sequence[Sequence[int]],
         rules: Sequence[tuple[str, int, int]] = (),
     ) -> None:
-        """`cycles` are those of instructions, by name, that take other than their architecture's usual core. `memories`
-        are base, size and waits of each, as in `Memory`, the one with the code first; `rules` what is said of
-        registers, each one of `RULES`, its address and a value."""
+        """`memories` are base, size and waits of each, as in `Memory`, the one with the code first; `rules` what is
+        said of registers, each one of `RULES`, its address and a value."""
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
-        costs = riscv.block_costs if figures["riscv"] else blocks.block_costs
-        self._decode = Decode(partial(_decode, partial(costs, others=cycles)))
         self._kept: list[Any] = []
         self._pe_count = _pe_count(figures)
         sizes = {
@@ -119,10 +130,12 @@ class EmulatedBoard:
         array = self._keep(figure_array({**figures, **sizes}))
         places = (Memory * len(memories))(*(Memory(*memory) for memory in memories))
         functions = ctypes.cast(self._unicorn, ctypes.c_void_p)
-        self._mesh = self._core.mesh_new(array, len(array), places, functions, self._decode)
+        self._mesh = self._core.mesh_new(array, len(array), places, functions)
         if not self._mesh:
             missing = self._core.mesh_missing_figure()
             raise CannotStart(f"the board has no figure {missing.decode()}" if missing else "out of memory")
+        for core in cores:
+            self._set_core(core)
         for accelerator in accelerators:
             self._attach(accelerator)
         for kind, address, value in rules:
@@ -270,6 +283,12 @@ class EmulatedBoard:
         if not 0 <= number < self._pe_count:
             raise NoSuchPe(f"the emulated board has {self._pe_count} PEs and no PE {number}")
         return number
+
+    def _set_core(self, core: Core) -> None:
+        costs = riscv.block_costs if core.riscv else blocks.block_costs
+        decode = self._keep(Decode(partial(_decode, partial(costs, others=core.cycles))))
+        for pe in map(self._pe, core.pes):
+            self._core.mesh_set_core(self._mesh, pe, core.model, core.riscv, core.refill_cycles, decode)
 
     def _attach(self, accelerator: Accelerator) -> None:
         library = _library(Path(accelerator.library)) if accelerator.library else self._core

@@ -121,7 +121,8 @@ _UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_protect", "mm
 _UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")
 
 _PROTOTYPES = {
-    "mesh_new": (c_void_p, (POINTER(Figure), c_uint32, POINTER(Memory), c_void_p, Decode)),
+    "mesh_new": (c_void_p, (POINTER(Figure), c_uint32, POINTER(Memory), c_void_p)),
+    "mesh_set_core": (None, (c_void_p, c_uint32, c_uint32, c_int, c_uint32, Decode)),
     "mesh_add_rule": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32)),
     "mesh_free": (None, (c_void_p,)),
     "mesh_missing_figure": (c_char_p, ()),

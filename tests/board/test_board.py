@@ -146,9 +146,26 @@ def test_kinds_of_pe_have_less_memory(tmp_path: Path) -> None:
     assert board.lacking == {}, "a kind that names no accelerators carries them all"
 
 
+OTHER = HALF.replace("accelerators = []", 'cpu = "rv32imc"')
+
+
+def test_kinds_of_pe_have_other_cores(tmp_path: Path) -> None:
+    events = "[events]\nbase = 0xE600_0000\n\n[core]"
+    text = PE_MESH.replace("[core]", OTHER + events).replace(', "renode"', "")
+    (tmp_path / "other.toml").write_text(text)
+    board = load_board(str(tmp_path / "other.toml"))
+    assert board.cpus == ("cortex-m4f", "rv32imc")
+    assert [board.cpu_of(pe) for pe in (0, 1, 2, 8)] == ["cortex-m4f", "rv32imc"] * 2
+    assert board.seen_by(1).core.type.title == "RV32IMC"
+    (tmp_path / "other.toml").write_text(text.replace("rv32imc", "z80"))
+    with pytest.raises(NpukitError, match=r"kind\.0\.cpu: .* the cores are cortex-m0, "):
+        load_board(str(tmp_path / "other.toml"))
+
+
 CONTRADICTIONS = {
     "a kind has 262,144 bytes of memory SRAM": ("[core]", SMALL.replace("0x1_0000", "0x4_0000") + "[core]"),
     "runs_on names renode, whose PEs": ("[core]", SMALL + "[core]"),
+    "runs_on names renode, whose PEs here have the same core": ("[core]", OTHER + "[core]"),
     "PE 16 is named as dead": ("dead_pes = []", "dead_pes = [16]"),
     "PEs 0 and 5 are named as a dead link": ("dead_links = []", "dead_links = [[0, 5]]"),
     "registers of timer at 0x1000 lie in memory SRAM": ("base = 0xE100_0000", "base = 0x1000"),

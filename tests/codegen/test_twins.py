@@ -34,7 +34,7 @@ def test_data_and_code_of_twins_are_what_they_would_be_alone(monkeypatch: pytest
 
 def test_tiles_of_twins_are_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = long_plan(monkeypatch)
-    programs = {program.pe: program for program in gather_all(rows_net(), plan, engines(BOARD))}
+    programs = {program.pe: program for program in gather_all(rows_net(), plan, BOARD, engines(BOARD))}
     for group in plan.alike[1:]:
         for first, twin in zip(plan.alike[0], group, strict=True):
             assert programs[twin].parts is programs[first].parts

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.mesh.kinds_of_pe import HALF, SMALL
+from benchmarks.mesh.kinds_of_pe import BOTH, HALF, M0PLUS, SMALL
 
 from emulator.programs import program
 from end_to_end.builds import DIGITS, build
 from helpers import models
 from npukit import api
-from npukit.board.board import load_board
+from npukit.board.board import Board, load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
 from npukit.errors import NpukitError
+from npukit.project.build_folder import load_build
+from npukit.project.images.elf_file import check_elf
 from npukit.project.images.image import Image
 
 PREDICTED = 0.05
@@ -33,14 +35,30 @@ def is_exact_and_as_predicted(model: Path, folder: Path, board: str) -> None:
     assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=PREDICTED)
 
 
-def test_a_network_on_half_of_the_pes_with_array(board: str, tmp_path: Path) -> None:
-    is_exact_and_as_predicted(DIGITS / "digits_int8.tflite", tmp_path / "build", board)
+OTHER = 'cpu = "rv32imafc"\n\n[events]\nbase = 0xE600_0000\n'
+
+
+def test_a_network_on_half_of_the_pes_with_array_and_another_core(tmp_path: Path) -> None:
+    (tmp_path / "half.toml").write_text(HALF + OTHER)
+    is_exact_and_as_predicted(DIGITS / "digits_int8.tflite", tmp_path / "build", str(tmp_path / "half.toml"))
+    build = load_build(tmp_path / "build")
+    root = next(image for image in build.images() if 0 in image.pes)
+    (fault,) = {_fault_of(root.elf, build.board, pe) for pe in (1, 3)}
+    assert fault.startswith(f"image {root.elf} cannot be read: it is not for a Cortex-M4F")
+
+
+def _fault_of(elf: Path, board: Board, pe: int) -> str:
+    with pytest.raises(NpukitError) as refused:
+        check_elf(elf, board, (pe,))
+    return str(refused.value)
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("text", [HALF, M0PLUS, BOTH])
 @pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8", "vww_96_int8", "pretrainedResnet_quant"])
-def test_the_networks_of_mlperf_tiny_on_half_of_the_pes_with_array(name: str, board: str, tmp_path: Path) -> None:
-    is_exact_and_as_predicted(models() / f"{name}.tflite", tmp_path / "build", board)
+def test_the_networks_of_mlperf_tiny_on_pes_that_are_not_alike(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(text)
+    is_exact_and_as_predicted(models() / f"{name}.tflite", tmp_path / "build", str(tmp_path / "mixed.toml"))
 
 
 @pytest.mark.parametrize(("pe", "faults"), [(0, True), (1, False)])

@@ -7,12 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from npukit.accel.engines import core_of
 from npukit.board.board import Board, PeKind, load_board
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.net.box import Box
 from npukit.net.net import CORE
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
+from npukit.plan.predict.simulate import simulate
+from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import spread_out
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -72,6 +76,39 @@ def test_kinds_of_which_none_carries_more_take_turns() -> None:
         }
     )
     assert [pe < 8 for pe in pes_to_use(both, 5, {"mac_array", "other"})[1:]] == [True, False, True, False]
+
+
+def mixed_cores() -> Board:
+    """A mesh of seven Cortex-M4F and nine Cortex-M0+."""
+    return load_board("pe-mesh").model_copy(update={"kind": (PeKind(pes=((1, 9),), cpu="cortex-m0plus"),)})
+
+
+def test_a_tile_costs_what_the_core_of_its_pe_needs() -> None:
+    mixed = mixed_cores()
+    problem = Problem(Graph(NET), mixed, {**ENGINES, CORE: core_of(mixed)}, max_pes=16)
+    op = next(op for op in NET.ops if op.engine == CORE and op.kind == "softmax")
+    whole = Box.whole(NET.tensor(op.output).shape)
+    fast, slow = (problem.cost(op, whole, pe).cycles for pe in (0, 1))
+    assert fast < slow
+    assert problem.cost(op, whole).cycles == fast, "the first PE's"
+    assert problem.unlike(7) == (0,), "those with the faster core come first"
+    assert problem.unlike(8) == (0, 1)
+    index = [each.name for each in problem.graph.ops].index(op.name)
+    assert Splits(problem, 16).cost(index, (1, 1)).cycles == fast
+
+
+def test_groups_of_a_batch_have_one_core() -> None:
+    mixed = mixed_cores()
+    plan = plan_network(NET, mixed, {**ENGINES, CORE: core_of(mixed)}, objective="throughput")
+    computing = {mixed.cpu_of(pe.pe) for pe in plan.pes if any(pe.computes())}
+    assert computing == {"cortex-m0plus"}, "of which there are more"
+
+
+def test_slower_cores_take_longer_for_messages_and_waits() -> None:
+    plan = plan_network(NET, load_board("pe-mesh"), ENGINES, max_pes=4)
+    cycles = [simulate(NET, board, plan).latency_cycles for board in (load_board("pe-mesh"), mixed_cores())]
+    assert plan.pes_used == 4
+    assert cycles[0] == plan.predicted.latency_cycles < cycles[1]
 
 
 def test_too_few_pes_to_have_an_array_are_refused() -> None:

@@ -6,10 +6,11 @@ This module says which constants a kernel gets and in which order its arguments 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -69,16 +70,36 @@ from npukit.net.specs.table import SPECS
 
 
 class Cpu:
-    """The core of a PE, of any board. Ops without a kernel in assembly get one made from TIR."""
+    """The core of a PE, of any board. Ops without a kernel in assembly get one made from TIR.
+
+    `others` are those of PEs that have another core, by its name.
+    """
 
     name = CORE
     commands: CommandFormat | None = None
     abilities = Abilities()
 
     def __init__(
-        self, kernels: CoreKernels = NO_KERNELS, core: CoreType = CORTEX_M4F, waits: CoreWaits = NO_WAITS
+        self,
+        kernels: CoreKernels = NO_KERNELS,
+        core: CoreType = CORTEX_M4F,
+        waits: CoreWaits = NO_WAITS,
+        others: Mapping[str, Cpu] = MappingProxyType({}),
     ) -> None:
-        self.kernels, self.core, self.waits = kernels, core, waits
+        self.kernels, self.core, self.waits, self.others = kernels, core, waits, others
+
+    def of(self, cpu: str) -> Cpu:
+        """The core of that name."""
+        return self.others.get(cpu, self)
+
+    def beside(self, others: Mapping[str, Cpu]) -> Cpu:
+        """The core on a board that has others."""
+        return Cpu(self.kernels, self.core, self.waits, others)
+
+    def with_kernels(self, chosen: Callable[[CoreType], CoreKernels]) -> Cpu:
+        """The core, and those beside it, each with the kernels that are chosen for it."""
+        others = {cpu: other.with_kernels(chosen) for cpu, other in self.others.items()}
+        return Cpu(chosen(self.core), self.core, self.waits, others)
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None

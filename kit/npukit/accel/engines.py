@@ -13,6 +13,7 @@ from npukit.accel.fusion import with_matches, with_patterns, with_subgraphs
 from npukit.accel.interface import Accelerator, Cost, Engines, Plugin
 from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
+from npukit.board.cores import CORES
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.check import check_net
@@ -37,7 +38,19 @@ def plugins_of(board: Board) -> dict[str, Plugin]:
 
 def with_core(plugins: Mapping[str, Plugin], board: Board | None = None) -> dict[str, Accelerator]:
     """The plug-ins, then the core, of the board or, without one, of the reference hardware."""
-    return {**plugins, CORE: Cpu(core=board.core.type, waits=core_waits(board)) if board else Cpu()}
+    return {**plugins, CORE: core_of(board) if board else Cpu()}
+
+
+def core_of(board: Board) -> Cpu:
+    """The core of the board's PEs, beside it those of kinds that have another."""
+    first, *others = ((cpu, Cpu(core=CORES[cpu], waits=core_waits(board))) for cpu in board.cpus)
+    return first[1].beside(dict(others))
+
+
+def engines_on(engines: Engines, cpu: str) -> Engines:
+    """The engines of a PE with that core."""
+    core = engines.get(CORE)
+    return {**engines, CORE: core.of(cpu)} if isinstance(core, Cpu) and core.others else engines
 
 
 def with_own_passes(net: Net, engines: Engines) -> Net:

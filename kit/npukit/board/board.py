@@ -8,7 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from npukit.board.contradictions import contradictions
@@ -48,22 +57,24 @@ _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
 """The path of a file that comes with a tool: it leads nowhere else."""
 
 
+def _known(cpu: str) -> str:
+    if cpu not in CORES:
+        raise ValueError(f"the cores are {', '.join(CORES)}")
+    return cpu
+
+
+CpuName = Annotated[str, AfterValidator(_known)]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Core(_Part):
-    """The processor of every PE."""
+    """The processor of every PE, but of kinds that have another."""
 
-    cpu: str
+    cpu: CpuName
     clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)
-
-    @field_validator("cpu")
-    @classmethod
-    def _known(cls, cpu: str) -> str:
-        if cpu not in CORES:
-            raise ValueError(f"the cores are {', '.join(CORES)}")
-        return cpu
 
     @property
     def type(self) -> CoreType:
@@ -253,14 +264,16 @@ class AcceleratorSlot(_Part):
 
 
 class PeKind(_Part):
-    """PEs that are not like those of no kind: `accelerators` are those they carry, `memory_bytes` is less memory."""
+    """PEs that are not like those of no kind: `accelerators` are those they carry, `memory_bytes` is less memory, `cpu`
+    another core at the same clock."""
 
     pes: tuple[int | tuple[int, int], ...]
     """Numbers, and first and last ones of ranges."""
+    cpu: CpuName | None = None
     accelerators: tuple[str, ...] | None = None
     memory_bytes: Positive | None = None
 
-    @property
+    @cached_property
     def numbers(self) -> frozenset[int]:
         spans = ((each, each) if isinstance(each, int) else each for each in self.pes)
         return frozenset(pe for first, last in spans for pe in range(first, last + 1))
@@ -373,14 +386,27 @@ class Board(_Part):
         return self.noc is None or self.noc.shared
 
     def seen_by(self, pe: int) -> Board:
-        """The board with the memories of one PE: its kind's; where PEs share one address space, its part of it."""
-        size = self.memory_bytes_of(pe)
+        """The board as one PE is: its kind's core and memory; where PEs share one address space, its part of it."""
+        core, size = self.core.model_copy(update={"cpu": self.cpu_of(pe)}), self.memory_bytes_of(pe)
+        parts = self.memory
         if size:
-            return self.model_copy(update={"memory": (self.memory[0].model_copy(update={"size": size}),)})
-        if not self.shares_memory or pe == 0:
-            return self
-        parts = (part.model_copy(update={"origin": part.origin + pe * part.size}) for part in self.memory)
-        return self.model_copy(update={"memory": tuple(parts)})
+            parts = (self.memory[0].model_copy(update={"size": size}),)
+        elif self.shares_memory:
+            parts = tuple(part.model_copy(update={"origin": part.origin + pe * part.size}) for part in self.memory)
+        return (
+            self
+            if parts == self.memory and core == self.core
+            else self.model_copy(update={"core": core, "memory": parts})
+        )
+
+    def cpu_of(self, pe: int) -> str:
+        """The name of a PE's core."""
+        return next((kind.cpu for kind in self.kind if kind.cpu and pe in kind.numbers), self.core.cpu)
+
+    @property
+    def cpus(self) -> tuple[str, ...]:
+        """The names of all PEs' cores, each once."""
+        return tuple(dict.fromkeys((self.core.cpu, *(kind.cpu for kind in self.kind if kind.cpu))))
 
     def memory_bytes_of(self, pe: int) -> int | None:
         """The memory of a PE of a kind that has less of it than others."""

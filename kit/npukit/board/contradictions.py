@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from npukit.board.cores import RISC_V
+from npukit.board.cores import CORES, RISC_V
 from npukit.board.lines import Where
 
 if TYPE_CHECKING:
@@ -33,15 +33,17 @@ def contradictions(board: Board) -> Iterator[Fault]:
     yield from _of_mesh(board)
     yield from _of_addresses(board)
     yield from _of_waits(board)
-    if board.events and board.core.type.architecture is not RISC_V:
-        yield ("events",), f"[events] is for RISC-V cores: a {board.core.type.title} has events of its own"
+    cores = [CORES[cpu] for cpu in board.cpus]
+    if board.events and all(core.architecture is not RISC_V for core in cores):
+        yield ("events",), f"[events] is for RISC-V cores: a {cores[0].title} has events of its own"
     if board.pe_count > 1 and board.noc is None:
         yield ("mesh",), f"{board.pe_count} PEs need a [noc]"
     if "emulator" in board.runs_on and not board.noc and not board.emulator:
         yield ("runs_on",), "runs_on names the emulator, which needs an [emulator] with the registers"
-    if "emulator" in board.runs_on and board.core.type.assembly == "helium":
-        told = f"runs_on names the emulator, which has none of a {board.core.type.title}'s vectors: QEMU has them"
-        yield ("runs_on",), told
+    for core in (each for each in cores if each.assembly == "helium" and "emulator" in board.runs_on):
+        yield ("runs_on",), f"runs_on names the emulator, which has none of a {core.title}'s vectors: QEMU has them"
+    if len(cores) > 1 and "renode" in board.runs_on:
+        yield ("runs_on",), "runs_on names renode, whose PEs here have the same core each"
     if "renode" in board.runs_on and board.mesh.chip_links != "grid":
         yield ("mesh", "chip_links"), "runs_on names renode, whose chips here are linked as a grid"
     if board.noc and board.mesh.chips.count > 1 and not _bytes_over_a_border(board):

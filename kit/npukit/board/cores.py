@@ -54,6 +54,7 @@ class CoreType:
     Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4, or, of
     RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides. Predictions of kernels in C are
     `c_cycles` times those for a Cortex-M4, of some kinds of op `c_kinds` times (`benchmarks/core/c_costs.py`).
+    Calls, messages and waits take `call_cycles` times what they take a Cortex-M4 (`benchmarks/core/core_cycles.py`).
     `products` says that C for convolutions and dense layers calls a loop in assembly, as compilers lack registers.
     """
 
@@ -68,6 +69,7 @@ class CoreType:
     refill_cycles: int = 1
     products: bool = False
     c_cycles: float = 1
+    call_cycles: float = 1
     c_kinds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -128,6 +130,7 @@ CORES: Mapping[str, CoreType] = {
         cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 4, "isb": 4, "mrs": 4, "msr": 4},
         refill_cycles=2,
         c_cycles=1.62,
+        call_cycles=1.4,
         c_kinds=_ARMV6_M_KINDS,
     ),
     "cortex-m0plus": CoreType(
@@ -142,6 +145,7 @@ CORES: Mapping[str, CoreType] = {
         cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 3, "isb": 3, "mrs": 3, "msr": 3},
         # As measured of the Cortex-M0: no board here has this core.
         c_cycles=1.62,
+        call_cycles=1.4,
         c_kinds=_ARMV6_M_KINDS,
     ),
     "cortex-m3": CoreType(

@@ -44,9 +44,9 @@ def generate(
     """
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
-    programs = gather_all(net, plan, accelerators)
-    ends = partial(_memory_end, board)
-    roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan), ends)
+    programs = gather_all(net, plan, board, accelerators)
+    kind = partial(_kind, board)
+    roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan), kind)
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
 
@@ -61,8 +61,9 @@ def _room(board: Board, plan: Plan, program: Program) -> int:
     return board.seen_by(program.pe).memory_for("activations").size - use.code - use.stack
 
 
-def _memory_end(board: Board, program: Program) -> int:
-    return board.seen_by(program.pe).memory_for("activations").end
+def _kind(board: Board, program: Program) -> tuple[str, int]:
+    """The core of a program's PE, and where its memory ends."""
+    return board.cpu_of(program.pe), board.seen_by(program.pe).memory_for("activations").end
 
 
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from npukit.accel.interface import Accelerator, Call, ConstantArray, Operand, Routine, Routines
+from npukit.accel.engines import engines_on
+from npukit.accel.interface import Accelerator, Call, ConstantArray, Engines, Operand, Routine, Routines
+from npukit.board.board import Board
 from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors
@@ -113,15 +115,16 @@ def gather(
     )
 
 
-def gather_all(net: Net, plan: Plan, engines: Mapping[str, Accelerator]) -> list[Program]:
+def gather_all(net: Net, plan: Plan, board: Board, engines: Engines) -> list[Program]:
     """The programs of all PEs. Of PEs of groups that are alike (`Plan.alike`) all but messages is made once."""
     firsts = {twin: first for group in plan.alike for twin, first in zip(group, plan.alike[0], strict=True)}
     purposes = Purposes(plan)
-    made = {pe.pe: gather(net, plan, pe, engines, purposes) for pe in plan.pes if firsts.get(pe.pe, pe.pe) == pe.pe}
-    return [
-        made.get(pe.pe) or _twin(net, plan, pe, made[firsts[pe.pe]]) or gather(net, plan, pe, engines, purposes)
-        for pe in plan.pes
-    ]
+
+    def gathered(pe: PePlan) -> Program:
+        return gather(net, plan, pe, engines_on(engines, board.cpu_of(pe.pe)), purposes)
+
+    made = {pe.pe: gathered(pe) for pe in plan.pes if firsts.get(pe.pe, pe.pe) == pe.pe}
+    return [made.get(pe.pe) or _twin(net, plan, pe, made[firsts[pe.pe]]) or gathered(pe) for pe in plan.pes]
 
 
 def _twin(net: Net, plan: Plan, pe: PePlan, first: Program) -> Program | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -105,17 +105,17 @@ class Role:
 def roles_of(
     programs: Sequence[Program],
     room: Callable[[Program], int],
-    memory_end: Callable[[Program], int] = lambda program: 0,
+    kind: Callable[[Program], Hashable] = lambda program: None,
 ) -> list[Role]:
     """The programs by their code, in the order of their first PEs; those with most in common stay together.
 
     `room`: bytes that constants and activations of a program's PE may take together. PEs of a role have their data at
-    the same addresses, so one's large activations and another's large constants may be too much for one role; and so
-    are memories that end elsewhere.
+    the same addresses, so one's large activations and another's large constants may be too much for one role. `kind`:
+    what the PEs of a role have alike whatever they compute, as their core.
     """
     alike: dict[object, list[Program]] = {}
     for program in programs:
-        alike.setdefault((memory_end(program), _code(program)), []).append(program)
+        alike.setdefault((kind(program), _code(program)), []).append(program)
     groups = [group for same in alike.values() for group in _groups_that_fit(same, room)]
     places = {id(program): place for place, program in enumerate(programs)}
     return [_role(group) for group in sorted(groups, key=lambda group: places[id(group[0])])]

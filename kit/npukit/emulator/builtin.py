@@ -6,14 +6,14 @@ The work is done by `npukit_emulator`, a process of its own under the GPL; this 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from npukit.board.board import AcceleratorSlot, Board, Flash, Memory, Noc
-from npukit.board.cores import RISC_V
+from npukit.board.cores import CORES, RISC_V
 from npukit.board.noc import DRAM
 from npukit.board.registers import UartRegisters
 from npukit.emulator.fault_plan import FaultPlan
@@ -181,7 +181,7 @@ class Emulator:
         if self._board.noc and not self._board.noc.shared:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
-        registers = [f"registers of PE {pe}: {in_words(self._names, self._registers(pe))}" for pe in ends]
+        registers = [f"registers of PE {pe}: {in_words(self._names(pe), self._registers(pe))}" for pe in ends]
         why = [] if self._outcome == "idle" else [self._patience.told(self._now)]
         return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
@@ -195,10 +195,9 @@ class Emulator:
     def _wait(self, pe: int) -> Waiting:
         return Waiting(**self._worker.ask("wait", pe=pe)[0])
 
-    @property
-    def _names(self) -> tuple[str, ...]:
-        """The names of the first registers."""
-        return self._board.core.type.architecture.registers
+    def _names(self, pe: int) -> tuple[str, ...]:
+        """The names of a PE's first registers."""
+        return CORES[self._board.cpu_of(pe)].architecture.registers
 
     def _registers(self, pe: int) -> list[int]:
         """Registers by `_names`, then fpscr and s0-s31 of a Cortex-M."""
@@ -216,7 +215,7 @@ class Emulator:
             memories=[_described(memory) for memory in _memories(self._board)],
             small_memories=_small_memories(self._board),
             rules=self._board.emulator.rules if self._board.emulator else (),
-            cycles=dict(self._board.core.type.cycles),
+            cores=list(_cores(self._board)),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
@@ -284,7 +283,7 @@ class Emulator:
         return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
-        return explain(fault, self._names, self._elf(fault["pe"]), self._worker.ask("notes")[0]["notes"])
+        return explain(fault, self._names(fault["pe"]), self._elf(fault["pe"]), self._worker.ask("notes")[0]["notes"])
 
     def _elf(self, pe: int) -> Path | None:
         return next((image.elf for image in self._images if pe in image.pes), None)
@@ -307,6 +306,17 @@ def _memories(board: Board) -> tuple[Memory, ...]:
     """The one with the code, and then the others."""
     code = board.memory_for("code")
     return (code, *(memory for memory in board.memory if memory != code))
+
+
+def _cores(board: Board) -> Iterator[dict[str, Any]]:
+    """Each core as the worker has it, and its PEs."""
+    pes: dict[str, list[int]] = {}
+    for pe in range(board.pe_count):
+        pes.setdefault(board.cpu_of(pe), []).append(pe)
+    for cpu, own in pes.items():
+        core = CORES[cpu]
+        facts = {"model": core.unicorn, "riscv": core.architecture is RISC_V, "refill_cycles": core.refill_cycles}
+        yield {"pes": own, **facts, "cycles": dict(core.cycles)}
 
 
 def _small_memories(board: Board) -> dict[int, int]:
@@ -377,13 +387,9 @@ def _figure_name(name: str) -> str:
 
 def _figures(board: Board) -> dict[str, int]:
     """The board's numbers, by the names that the worker's core knows."""
-    core = board.core.type
     return {
         **_noc_figures(board.noc),
         "clock_hz": board.core.clock_hz,
-        "core_model": core.unicorn,
-        "refill_cycles": core.refill_cycles,
-        "riscv": core.architecture is RISC_V,
         "start": board.boot_bytes,
         **_stock_figures(board),
         "receive_bytes": min(board.uart.receive_bytes, _MOST_RECEIVED),

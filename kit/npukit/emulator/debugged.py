@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npukit.board.board import Board
-from npukit.board.cores import CORTEX_M
+from npukit.board.cores import CORES, CORTEX_M
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import CoreFault
@@ -45,8 +45,9 @@ class DebuggedEmulator(Emulator):
         plan: FaultPlan | None = None,
         senders: Senders | None = None,
     ) -> None:
-        if board.core.type.architecture is not CORTEX_M:
-            raise NpukitError(f"the built-in emulator shows gdb no {board.core.type.title}", tries=["no --gdb"])
+        core = CORES[board.cpu_of(debugger.pe)]
+        if core.architecture is not CORTEX_M:
+            raise NpukitError(f"the built-in emulator shows gdb no {core.title}", tries=["no --gdb"])
         self._pe = debugger.pe
         self._breakpoints: set[int] = set()
         self._gdb = GdbServer(debugger.port, self)

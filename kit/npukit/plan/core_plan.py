@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose_core_kernels, core_kernels_alone
 from npukit.accel.core_waits import core_waits
 from npukit.accel.cpu import Cpu
+from npukit.accel.engines import core_of
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
 from npukit.dump import lost
@@ -102,8 +104,9 @@ def _alone(problem: Problem, objective: str, preference: CostPreference) -> Plan
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
     if (objective == "throughput" and problem.board.noc) or problem.fewest > 1:
         return None
-    for kernels in _choices(problem.net, problem.board, objective, preference):
-        known = _with_core(problem, kernels)
+    board = problem.board.seen_by(problem.order[0])
+    for kernels in _choices(problem.net, board, objective, preference):
+        known = _with_core(problem, Cpu(kernels, board.core.type, core_waits(board)))
         plan = _with_code(problem.board, _on_one_pe(known, objective), kernels.code_bytes)
         if plan:
             return _with_constants_near(known, Planned(plan, known.engines, kernels.notes), objective)
@@ -130,9 +133,8 @@ def _with_constants_near(problem: Problem, planned: Planned, objective: str) -> 
     return Planned(replace(plan, pes=(faster,)), engines, planned.kernels)
 
 
-def _with_core(problem: Problem, kernels: CoreKernels) -> Problem:
-    cpu = Cpu(kernels, problem.board.core.type, core_waits(problem.board))
-    return problem.with_engines({**problem.engines, Cpu.name: cpu})
+def _with_core(problem: Problem, core: Cpu) -> Problem:
+    return problem.with_engines({**problem.engines, Cpu.name: core})
 
 
 def _as_advised(problem: Problem, objective: str, advice: Advice) -> Plan | None:
@@ -162,15 +164,15 @@ def plan_around(problem: Problem, pins: Assignment) -> Planned:
 def _on_mesh(problem: Problem, planned: Callable[[Problem], Plan], preference: CostPreference = USUAL) -> Planned:
     """Ops that one PE computes whole, or that only move bytes, have kernels in assembly, if PEs have room for those."""
     net, board = problem.net, problem.board
-    alone = core_kernels_alone(net, preference, board.core.type)
-    with_kernels = _with_core(problem, alone)
+    core = core_of(board).with_kernels(partial(core_kernels_alone, net, preference))
+    with_kernels = _with_core(problem, core)
     plan = planned(with_kernels)
-    fuller = with_kernel_code(net, board, plan, alone)
+    fuller = with_kernel_code(net, board, plan, core)
     crowded = next((pe.pe for pe in fuller.pes if shortfall(board.seen_by(pe.pe), pe.memory)), None)
     if crowded is not None:
         plain = planned(problem)
-        return Planned(plain, problem.engines, dict(_notes(net, plain, alone, crowded)))
-    return Planned(fuller, with_kernels.engines, dict(_notes(net, fuller, alone)))
+        return Planned(plain, problem.engines, dict(_notes(with_kernels, plain, core, crowded)))
+    return Planned(fuller, with_kernels.engines, dict(_notes(with_kernels, fuller, core)))
 
 
 def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
@@ -180,12 +182,17 @@ def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
     return frozenset(name for name, box in tiles if shapes.get(name) == box)
 
 
-def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None) -> Iterator[tuple[str, str]]:
-    """The kernel of each op on the core, or why it has none; `crowded` is the PE that has no room for kernels."""
-    whole = _computed_whole(net, plan)
+def _notes(problem: Problem, plan: Plan, core: Cpu, crowded: int | None = None) -> Iterator[tuple[str, str]]:
+    """The kernel of each op on the core, or why it has none; `crowded` is the PE that has no room for kernels.
+
+    Of PEs with several cores the first that computes an op counts.
+    """
+    net, whole = problem.net, _computed_whole(problem.net, plan)
+    first = {step.op: pe.pe for pe in reversed(plan.pes) for step in pe.computes()}
     for op in net.ops:
         if op.engine != Cpu.name or isinstance(op.attributes, Reshape):
             continue
+        alone = core.of(problem.board.cpu_of(first.get(op.name, plan.pes[0].pe))).kernels
         if isinstance(op.attributes, TvmCode):
             yield op.name, _GIVEN if op.attributes.given else _MADE
         elif not alone.has(op.name) or (crowded is None and (op.name in whole or op.name in alone.moves)):

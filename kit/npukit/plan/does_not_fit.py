@@ -127,7 +127,7 @@ def _largest_constants(problem: Problem, pe: PePlan) -> str:
     ops = {op.name: op for op in problem.net.ops}
 
     def size(step: Compute) -> int:
-        return problem.cost(ops[step.op], step.output.box).constant_bytes
+        return problem.cost(ops[step.op], step.output.box, pe.pe).constant_bytes
 
     largest = max(pe.computes(), key=size, default=None)
     return f"{largest.op}, {size(largest):,}" if largest else "none"

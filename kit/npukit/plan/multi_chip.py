@@ -46,12 +46,12 @@ def chips_alike(board: Board) -> tuple[int, ...]:
     return (home, *sorted(ordered[1:best]))
 
 
-def _kinds_on(board: Board, chip: int) -> dict[str, frozenset[int]]:
-    """The places on the chip of the PEs that lack each accelerator."""
+def _kinds_on(board: Board, chip: int) -> list[tuple[object, ...]]:
+    """The core of each PE of the chip, its memory and the accelerators that it lacks."""
     count = board.mesh.pes.count
-    return {
-        name: frozenset(pe % count for pe in without if pe // count == chip) for name, without in board.lacking.items()
-    }
+    pes = range(chip * count, (chip + 1) * count)
+    lacking = [{name for name, without in board.lacking.items() if pe in without} for pe in pes]
+    return [(board.cpu_of(pe), board.memory_bytes_of(pe), lacks) for pe, lacks in zip(pes, lacking, strict=True)]
 
 
 def board_of_one(board: Board, chips: Sequence[int]) -> Board:

@@ -161,7 +161,7 @@ def load_build(folder: Path, *, modified: bool = False) -> Build:
         changed.append(name)
     build = _made_by_hand(folder, manifest, changed) if modified else Build(folder, manifest)
     for image in build.manifest.images:
-        check_elf(folder / image.elf, manifest.board)
+        check_elf(folder / image.elf, manifest.board, image.pes)
     return build
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board
-from npukit.board.cores import CoreType
+from npukit.board.cores import CORES
 from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
 from npukit.progress import Progress, Silent
@@ -73,9 +73,9 @@ def build_images(
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
         build, progress = _Build(project, toolchain, Path(scratch)), progress or Silent()
         build.compile(progress)
-        layouts = build.layouts()
+        layouts = {cpu: build.layouts(cpu) for cpu in project.cpus}
         roles = progress.track(project.roles, f"link{toolchain.before_linking}")
-        return [_built(build, role, layouts, images) for role in roles]
+        return [_built(build, role, layouts[role.cpu], images) for role in roles]
 
 
 def _built(build: _Build, role: ProjectRole, layouts: Layouts, images: Path) -> BuiltImage:
@@ -133,10 +133,13 @@ class _Build:
         self.project = replace(project, folder=project.folder.resolve())
         self.toolchain = toolchain
         self.scratch = scratch
+        self._toolchains = {cpu: toolchain.of(CORES[cpu]) for cpu in project.cpus}
 
     def compile(self, progress: Progress) -> None:
         """Every file of the project, each once; the first failure in the files' order is reported."""
-        jobs: list[tuple[Unit, PurePosixPath | None]] = [(unit, None) for unit in self.project.firmware_units()]
+        jobs: list[tuple[Unit, PurePosixPath | None]] = []
+        for cpu in self.project.cpus:
+            jobs += [(unit, None) for unit in self.project.firmware_units(cpu)]
         for role in self.project.roles:
             jobs += [(unit, role.net) for unit in self.project.net_units(role)]
         with ThreadPoolExecutor(WORKERS) as pool:
@@ -144,18 +147,15 @@ class _Build:
             for each in progress.track(running, f"compile with {self.toolchain.title}"):
                 each.result()
 
-    def layouts(self) -> Layouts:
-        """The compiler's layouts of the structs in the PEs' own data."""
+    def layouts(self, cpu: str) -> Layouts:
+        """The compiler's layouts of the structs in the PEs' own data, for one core."""
         asked = questions_about(role.own for role in self.project.roles)
         if not asked.members:
             return NOTHING
-        source = self.scratch / "layouts.c"
+        source = self.scratch / f"layouts-{cpu}.c"
         source.write_text(asked.as_c(), encoding="utf-8", newline="\n")
-        includes = self.project.include_folders()
         output = source.with_suffix(".o")
-        command = self.toolchain.compile_command(
-            self._core, PurePosixPath(source.as_posix()), "size", includes, self.project.folder, output
-        )
+        command = self.command(Unit(PurePosixPath(source.as_posix()), "size", cpu), None, output)
         self._run(command, "compile the questions about structs")
         return answers(asked, output)
 
@@ -166,25 +166,25 @@ class _Build:
         neighbours = neighbours_of(self.project, role)
         render_link_script(roomy.board, _layout(roomy.board, role, 0), neighbours, script)
         self.link(role, script, elf)
-        stack = stack_bound(elf, self._objects(role), {str(role.net): ()}, self._core)
+        stack = stack_bound(elf, self._objects(role), {str(role.net): ()}, CORES[role.cpu])
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
         return stack
 
     def link(self, role: ProjectRole, script: Path, elf: Path) -> None:
-        self._run(self.toolchain.link_command(self._core, self._objects(role), script, elf), f"link {role.image}")
+        linker, core = self._toolchains[role.cpu], CORES[role.cpu]
+        self._run(linker.link_command(core, self._objects(role), script, elf), f"link {role.image}")
 
     def _compile(self, job: tuple[Unit, PurePosixPath | None]) -> None:
         unit, own_folder = job
-        includes = [*self.project.include_folders(), *([own_folder] if own_folder else [])]
         output = self._object(unit)
         output.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.project.folder
-        command = self.toolchain.compile_command(self._core, unit.source, unit.tuning, includes, folder, output)
-        self._run(command, f"compile {unit.source}")
+        self._run(self.command(unit, own_folder, output), f"compile {unit.source}")
 
-    @property
-    def _core(self) -> CoreType:
-        return self.project.board.core.type
+    def command(self, unit: Unit, own_folder: PurePosixPath | None, output: Path) -> list[str]:
+        """The command that compiles a file, which may include headers of a role's own."""
+        includes = [*self.project.include_folders(unit.cpu), *([own_folder] if own_folder else [])]
+        compiler, core = self._toolchains[unit.cpu], CORES[unit.cpu]
+        return compiler.compile_command(core, unit.source, unit.tuning, includes, self.project.folder, output)
 
     def _objects(self, role: ProjectRole) -> list[Path]:
         return [self._object(unit) for unit in self.project.image_units(role)]

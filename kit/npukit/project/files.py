@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from npukit.board.board import Board
+from npukit.board.cores import CORES
 from npukit.codegen.sources import OwnData, Sources
 from npukit.project.layout import activation_address
 
@@ -19,25 +20,27 @@ _SOURCE_SUFFIXES = (".c", ".S", ".s")
 
 @dataclass(frozen=True)
 class Unit:
-    """A file to compile. Paths are relative to the project's folder."""
+    """A file to compile for a core. Paths are relative to the project's folder."""
 
     source: PurePosixPath
     tuning: Tuning
+    cpu: str
 
     @property
     def object(self) -> PurePosixPath:
-        return self.source.with_suffix(".o")
+        return self.cpu / self.source.with_suffix(".o")
 
 
 @dataclass(frozen=True)
 class ProjectRole:
-    """One program of the project: the PEs that run it, its folder of generated C, its linker script.
+    """One program of the project: the PEs that run it, their core, its folder of generated C, its linker script.
 
     `serves_host`: the PE that the host talks to about the network is among its PEs.
     """
 
     number: int
     pes: tuple[int, ...]
+    cpu: str
     serves_host: bool
     net: PurePosixPath
     link_script: PurePosixPath
@@ -80,20 +83,26 @@ class Project:
     board: Board
     roles: tuple[ProjectRole, ...]
 
-    def firmware_units(self) -> list[Unit]:
-        """All of the firmware."""
-        return [Unit(source, _tuning(source)) for source in self._sources(PurePosixPath("firmware"))]
+    @property
+    def cpus(self) -> tuple[str, ...]:
+        """The cores that programs run on, each once."""
+        return tuple(dict.fromkeys(role.cpu for role in self.roles))
+
+    def firmware_units(self, cpu: str) -> list[Unit]:
+        """All of the firmware for a core."""
+        sources = self._sources(PurePosixPath("firmware"))
+        return [Unit(source, _tuning(source), cpu) for source in sources if _is_for(cpu, source)]
 
     def net_units(self, role: ProjectRole) -> list[Unit]:
         """The role's generated code."""
-        return [Unit(source, "speed") for source in self._sources(role.net)]
+        return [Unit(source, "speed", role.cpu) for source in self._sources(role.net)]
 
     def image_units(self, role: ProjectRole) -> list[Unit]:
         """The units linked into the role's image: the firmware with one of its mains, and the generated code."""
-        mains = {unit.source for unit in self.firmware_units() if unit.source.name.startswith("main")}
+        firmware = self.firmware_units(role.cpu)
+        mains = {unit.source for unit in firmware if unit.source.name.startswith("main")}
         others = {_MAIN_WORKER} if role.serves_host else mains - {_MAIN_WORKER}
-        firmware = [unit for unit in self.firmware_units() if unit.source not in others]
-        return [*firmware, *self.net_units(role)]
+        return [*(unit for unit in firmware if unit.source not in others), *self.net_units(role)]
 
     @cached_property
     def activations(self) -> dict[int, int]:
@@ -101,11 +110,11 @@ class Project:
         places = ((pe, role.activation_bytes) for role in self.roles for pe in role.pes)
         return {pe: activation_address(self.board.seen_by(pe), bytes_of_it) for pe, bytes_of_it in places}
 
-    def include_folders(self) -> list[PurePosixPath]:
-        """Every folder of the firmware that has headers, and the board's."""
+    def include_folders(self, cpu: str) -> list[PurePosixPath]:
+        """Every folder of the firmware that has headers for a core, and the board's."""
         headers = (self.folder / "firmware").rglob("*.h")
-        folders = {PurePosixPath(path.parent.relative_to(self.folder).as_posix()) for path in headers}
-        return [PurePosixPath("board"), *sorted(folders)]
+        paths = (PurePosixPath(path.relative_to(self.folder).as_posix()) for path in headers)
+        return [PurePosixPath("board"), *sorted({path.parent for path in paths if _is_for(cpu, path)})]
 
     def _sources(self, folder: PurePosixPath) -> Iterator[PurePosixPath]:
         for path in sorted((self.folder / folder).rglob("*")):
@@ -116,17 +125,18 @@ class Project:
 _MAIN_WORKER = PurePosixPath("firmware/main_worker.c")
 
 
-def roles_of(sources: Sequence[Sources], network_pe: int) -> tuple[ProjectRole, ...]:
+def roles_of(sources: Sequence[Sources], board: Board, network_pe: int) -> tuple[ProjectRole, ...]:
     """The roles in the order of their numbers; a single one lives in the project's top folder."""
     alone = len(sources) == 1
-    return tuple(_role(each, alone, network_pe) for each in sorted(sources, key=lambda each: each.role))
+    return tuple(_role(each, board, alone, network_pe) for each in sorted(sources, key=lambda each: each.role))
 
 
-def _role(sources: Sources, alone: bool, network_pe: int) -> ProjectRole:
+def _role(sources: Sources, board: Board, alone: bool, network_pe: int) -> ProjectRole:
     number = sources.role
     return ProjectRole(
         number=number,
         pes=sources.pes,
+        cpu=board.cpu_of(sources.pes[0]),
         serves_host=network_pe in sources.pes,
         net=PurePosixPath("net") if alone else PurePosixPath(f"roles/{number}/net"),
         link_script=PurePosixPath("board/link.ld" if alone else f"board/link-{number}.ld"),
@@ -136,6 +146,12 @@ def _role(sources: Sources, alone: bool, network_pe: int) -> ProjectRole:
         foreign_pes=sources.foreign_pes,
         own=sources.own,
     )
+
+
+def _is_for(cpu: str, path: PurePosixPath) -> bool:
+    """False for a file of the firmware that is for cores of another architecture."""
+    own = CORES[cpu].architecture.firmware
+    return path.parts[1] not in {core.architecture.firmware for core in CORES.values()} - {own}
 
 
 def _tuning(source: PurePosixPath) -> Tuning:

@@ -14,6 +14,7 @@ from jinja2 import Environment
 
 from npukit import __version__
 from npukit.board.board import Board
+from npukit.board.cores import CORES
 from npukit.codegen.names import comment_text, foreign_arena, macro, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
@@ -49,8 +50,8 @@ def render_project(
 ) -> Project:
     """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
     network_pe = coresident.network_pe if coresident else board.root_pe
-    project = Project(folder, board, roles_of(sources, network_pe))
-    _copy_firmware(board, folder / "firmware")
+    project = Project(folder, board, roles_of(sources, board, network_pe))
+    _copy_firmware(project)
     if self_test:
         _test_itself(folder / "firmware")
     if coresident:
@@ -63,8 +64,8 @@ def render_project(
         folder / "Makefile",
         "Makefile.j2",
         project=project,
-        gcc=board.core.type.architecture.gcc,
-        flags=_flags(board),
+        cores={cpu: CORES[cpu] for cpu in project.cpus},
+        flags=_flags(project),
         common_flags=toolchain.COMMON_FLAGS,
     )
     _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
@@ -98,24 +99,29 @@ def neighbours_of(project: Project, role: ProjectRole) -> dict[str, int]:
     return {foreign_arena(pe): project.activations[pe] for pe in role.foreign_pes}
 
 
-def _flags(board: Board) -> SimpleNamespace:
+def _flags(project: Project) -> SimpleNamespace:
     return SimpleNamespace(
-        target=toolchain.target_flags(board.core.type),
+        target={cpu: toolchain.target_flags(CORES[cpu]) for cpu in project.cpus},
         tuning=toolchain.TUNING_FLAGS,
         link=toolchain.LINK_FLAGS,
         libraries=toolchain.LINK_LIBRARIES,
     )
 
 
-def _copy_firmware(board: Board, target: Path) -> None:
-    origin = data_folder("firmware")
-    for name in (*ALWAYS, board.core.type.architecture.firmware, *(["noc"] if board.noc else [])):
+def _copy_firmware(project: Project) -> None:
+    board, origin, target = project.board, data_folder("firmware"), project.folder / "firmware"
+    for name in (*ALWAYS, *_families(project), *(["noc"] if board.noc else [])):
         shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
     if board.shares_memory:
         shutil.copyfile(origin / "shared_memory/noc.c", target / "noc/noc.c")
     copy_hal(board, target / FOLDER)
     for path in sorted(origin.glob("*.c")):
         shutil.copyfile(path, target / path.name)
+
+
+def _families(project: Project) -> tuple[str, ...]:
+    """The folders of the firmware for the families of its cores."""
+    return tuple(dict.fromkeys(CORES[cpu].architecture.firmware for cpu in project.cpus))
 
 
 def _test_itself(firmware: Path) -> None:
@@ -166,6 +172,8 @@ def _readme_values(project: Project, about: About) -> dict[str, Any]:
         "project": project,
         "board": project.board,
         "about": shown,
+        "gcc": ", ".join(dict.fromkeys(CORES[cpu].architecture.gcc for cpu in project.cpus)),
+        "families": ", ".join(f"`{name}/`" for name in _families(project)),
         "engines": ", ".join(f"`firmware/{name}/`" for name in engines),
         "coresident": next((name for name in ("relay", "mailbox") if (firmware / name).is_dir()), None),
         "libm": (firmware / "libm").is_dir(),

@@ -79,6 +79,11 @@ class Toolchain:
     def title(self) -> str:
         return f"{Path(self.command[0]).name} {self.version}" if self.name == "gcc" else f"zig cc {self.version}"
 
+    def of(self, core: CoreType) -> Toolchain:
+        """The same compiler for that core: GCC has a program for each architecture."""
+        program = core.architecture.gcc
+        return self if self.name == "zig" or program in self.command[0] else find_toolchain("gcc", core)
+
     def compile_command(
         self,
         core: CoreType,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from npukit.accel.choices import choices_of, with_choices
-from npukit.accel.core_kernels import core_kernels_alone
-from npukit.accel.core_waits import core_waits
+from npukit.accel.core_kernels import USUAL, core_kernels_alone
 from npukit.accel.cpu import Cpu
-from npukit.accel.engines import plugins_of
+from npukit.accel.engines import core_of, plugins_of
 from npukit.board.board import Board
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
 from npukit.net.importer.loops import LoopKernel
@@ -110,8 +110,7 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
 def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
     order = pes_to_use(build.board, build.manifest.planned_for.pes)
-    kernels = core_kernels_alone(net, core=build.board.core.type)
-    core = Cpu(kernels, build.board.core.type, core_waits(build.board))
+    core = core_of(build.board).with_kernels(partial(core_kernels_alone, net, USUAL))
     engines, plan = {**plugins_of(build.board), Cpu.name: core}, build.plan()
     unlimited = Work(most=sys.maxsize)  # it is the user who says how long a tuner searches
     problem = Problem(Graph(net), build.board, engines, order, work=unlimited)

@@ -39,7 +39,6 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
     return (struct figures){
         WIDE(clock_hz),
         WIDE(baud),
-        NARROW(riscv),
         NARROW(sram_bytes),
         NARROW(memory_count),
         NARROW(code_bytes),
@@ -86,8 +85,6 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         NARROW(dram_bytes_per_cycle),
         NARROW(dram_latency_cycles),
         NARROW(flags),
-        NARROW(refill_cycles),
-        NARROW(core_model),
         NARROW(seed),
     };
 #undef WIDE
@@ -116,14 +113,13 @@ static bool create_pes(struct mesh *mesh)
 }
 
 struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct memory *memories,
-                      const struct unicorn *functions, decode_function *decode)
+                      const struct unicorn *functions)
 {
     missing = NULL;
     struct mesh *mesh = calloc(1, sizeof *mesh);
     mesh->figures = all_figures(figures, count);
     memcpy(mesh->figures.memories, memories, mesh->figures.memory_count * sizeof *memories);
     mesh->unicorn = functions;
-    mesh->decode = decode;
     return missing == NULL && create_pes(mesh) ? mesh : NULL;
 }
 
@@ -135,6 +131,15 @@ void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe)
 void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other)
 {
     noc_set_dead(mesh, pe, other);
+}
+
+void mesh_set_core(struct mesh *mesh, uint32_t pe, uint32_t model, int riscv, uint32_t refill_cycles,
+                   decode_function *decode)
+{
+    mesh->pes[pe].core_model = model;
+    mesh->pes[pe].riscv = riscv;
+    mesh->pes[pe].refill_cycles = refill_cycles;
+    mesh->pes[pe].decode = decode;
 }
 
 void mesh_set_memory(struct mesh *mesh, uint32_t pe, uint32_t bytes)

@@ -19,12 +19,17 @@ struct counters {
 
 /* Figures by name: see api.c. `functions` are Unicorn's, in the order of `struct unicorn`. */
 API struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct memory *memories,
-                          const struct unicorn *functions, decode_function *decode);
+                          const struct unicorn *functions);
 API void mesh_free(struct mesh *mesh);
 API const char *mesh_missing_figure(void);
 API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
 API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 API void mesh_set_root(struct mesh *mesh, uint32_t pe);
+
+/* A PE's core: Unicorn's number of it, whether it is one of RISC-V, what a taken branch costs besides, and what tells of
+ * its instructions. Of each PE, before it is powered up. */
+API void mesh_set_core(struct mesh *mesh, uint32_t pe, uint32_t model, int riscv, uint32_t refill_cycles,
+                       decode_function *decode);
 
 /* A PE has less of its first memory than others. Before PEs are powered up. */
 API void mesh_set_memory(struct mesh *mesh, uint32_t pe, uint32_t bytes);

@@ -111,7 +111,7 @@ static void set_keys(struct block *block)
 /* Unicorn cuts long code also between an IT instruction and what is under it. */
 static bool is_under_it(const struct pe *pe)
 {
-    return !pe->mesh->figures.riscv && (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
+    return !pe->riscv && (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
 }
 
 static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_t size)
@@ -120,7 +120,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
     block->before = image->learnt;
     image->learnt = block;
-    pe->mesh->decode(pe->sram + (address - pe->code_base), size, address, block->progress, &block->joint);
+    pe->decode(pe->sram + (address - pe->code_base), size, address, block->progress, &block->joint);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;
     block->watched = has_remarks(block, SENDS_EVENT | BEFORE_ACCESS);

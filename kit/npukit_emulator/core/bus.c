@@ -125,7 +125,7 @@ static bool find_instruction(struct pe *pe, uint64_t from, uint64_t bytes)
     const struct unicorn *unicorn = pe->mesh->unicorn;
     const int both = UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE;
     uc_hook hook;
-    return !pe->mesh->figures.riscv ||
+    return !pe->riscv ||
            unicorn->hook_add(pe->core, &hook, both, (void *)on_access, pe, from, from + bytes - 1) == UC_ERR_OK;
 }
 

@@ -50,7 +50,7 @@ static void riscv_registers(const struct pe *pe, uint32_t *values)
 
 static void core_registers(const struct pe *pe, uint32_t *values)
 {
-    if (pe->mesh->figures.riscv) {
+    if (pe->riscv) {
         riscv_registers(pe, values);
         return;
     }

@@ -131,8 +131,6 @@ struct memory {
 
 struct figures {
     uint64_t clock_hz, baud;
-    uint32_t core_model; /* of Unicorn's */
-    uint32_t riscv; /* whether the core is one of RISC-V */
     uint32_t sram_bytes;
     uint32_t memory_count;
     struct memory memories[MOST_MEMORIES]; /* of PE 0, in the order of `sram`; the first has the code */
@@ -158,7 +156,6 @@ struct figures {
     uint64_t dram_bytes;
     uint32_t dram_bytes_per_cycle, dram_latency_cycles;
     uint32_t flags;
-    uint32_t refill_cycles;
     uint32_t seed; /* of what the SRAM holds at power-on */
 };
 
@@ -198,7 +195,6 @@ struct debug {
 struct mesh {
     struct figures figures;
     const struct unicorn *unicorn;
-    decode_function *decode;
     struct accelerator accelerators[DEVICES_PER_PE];
     uint32_t accelerator_count;
     struct image *images; /* the last one */

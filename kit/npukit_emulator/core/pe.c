@@ -34,12 +34,12 @@ uint32_t pe_register(const struct pe *pe, int name)
 
 uint32_t pe_counter(const struct pe *pe)
 {
-    return pe_register(pe, pe->mesh->figures.riscv ? UC_RISCV_REG_PC : UC_ARM_REG_PC);
+    return pe_register(pe, pe->riscv ? UC_RISCV_REG_PC : UC_ARM_REG_PC);
 }
 
 uint32_t pe_stack_pointer(const struct pe *pe)
 {
-    return pe_register(pe, pe->mesh->figures.riscv ? UC_RISCV_REG_SP : UC_ARM_REG_SP);
+    return pe_register(pe, pe->riscv ? UC_RISCV_REG_SP : UC_ARM_REG_SP);
 }
 
 static void write_register(struct pe *pe, int name, uint32_t value)
@@ -126,7 +126,7 @@ static void on_interrupt(uc_engine *core, uint32_t number, void *user)
     struct pe *pe = user;
     (void)core;
     const uint32_t pc = pe_counter(pe);
-    if (pe->mesh->figures.riscv) {
+    if (pe->riscv) {
         pe->site = NO_SITE;
         pe_fault_at(pe, trap_kind(number), pc, 0);
         return;
@@ -184,11 +184,11 @@ static bool open_core(struct pe *pe)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
     uc_hook hook;
-    const bool riscv = pe->mesh->figures.riscv;
+    const bool riscv = pe->riscv;
     /* With MCLASS in the mode Unicorn would take a Cortex-M33 instead. */
     return unicorn->open(riscv ? UC_ARCH_RISCV : UC_ARCH_ARM, riscv ? UC_MODE_RISCV32 : UC_MODE_THUMB, &pe->core) ==
                UC_ERR_OK &&
-           unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), pe->mesh->figures.core_model) == UC_ERR_OK &&
+           unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), pe->core_model) == UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TCG_BUFFER_SIZE, 1), TRANSLATION_BUFFER_BYTES) == UC_ERR_OK &&
            map_memories(pe) &&
            unicorn->hook_add(pe->core, &hook, UC_HOOK_INTR, (void *)on_interrupt, pe, 1, 0) == UC_ERR_OK &&
@@ -199,7 +199,7 @@ static bool open_core(struct pe *pe)
 static bool protect_code(struct pe *pe)
 {
     const struct image *image = pe->image;
-    const uint32_t page = pe->mesh->figures.riscv ? RISCV_PAGE_BYTES : ARM_PAGE_BYTES;
+    const uint32_t page = pe->riscv ? RISCV_PAGE_BYTES : ARM_PAGE_BYTES;
     const uint32_t from = (image->code_from + page - 1) / page * page;
     const uint32_t to = image->code_to / page * page;
     const uint32_t last = pe->code_base + pe->mesh->figures.code_bytes;
@@ -216,7 +216,6 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     pe->blocks = image->blocks;
     pe->block = &unknown_block;
     pe->block_places = pe->mesh->figures.code_bytes / 2;
-    pe->refill_cycles = pe->mesh->figures.refill_cycles;
     if (!open_core(pe) || !protect_code(pe) || !shadow_watch(pe) || !waits_watch(pe)) {
         return "Unicorn does not start";
     }
@@ -226,7 +225,7 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     complaint = complaint ? complaint : system_attach(pe);
     complaint = complaint == NULL && !pe->mesh->figures.stock ? timer_attach(pe) : complaint;
     complaint = complaint ? complaint : devices_attach(pe);
-    if (complaint == NULL && pe->mesh->figures.events_base != 0) {
+    if (complaint == NULL && pe->riscv && pe->mesh->figures.events_base != 0) {
         complaint = riscv_attach_events(pe);
     }
     if (complaint == NULL && pe->mesh->figures.noc_base != 0) {
@@ -263,10 +262,10 @@ static uint32_t start_arm(struct pe *pe)
 void pe_reset(struct pe *pe)
 {
     system_reset(pe);
-    if (pe->mesh->figures.riscv) {
+    if (pe->riscv) {
         riscv_reset(pe);
     }
-    blocks_jump(pe, pe->mesh->figures.riscv ? pe->code_base + pe->mesh->figures.start : start_arm(pe));
+    blocks_jump(pe, pe->riscv ? pe->code_base + pe->mesh->figures.start : start_arm(pe));
     waits_forget(pe);
     pe->site = NO_SITE;
     pe->state = PE_RUNNING;
@@ -287,7 +286,7 @@ static void wait_for_event(struct pe *pe)
 /* WFI: until an exception is due, or would be without PRIMASK. One that nothing can bring about is a fault. */
 static void wait_for_interrupt(struct pe *pe, uint32_t at)
 {
-    if (pe->mesh->figures.riscv) {
+    if (pe->riscv) {
         riscv_wait(pe, at);
         return;
     }
@@ -343,7 +342,7 @@ void pe_post_tick(struct pe *pe)
 void pe_set_event(struct pe *pe)
 {
     const uint64_t now = pe->mesh->now;
-    const bool riscv = pe->mesh->figures.riscv, news = now > pe->event_taken;
+    const bool riscv = pe->riscv, news = now > pe->event_taken;
     if (pe->state == PE_ASLEEP && !pe->waits_for_interrupt && (news || !riscv)) {
         pe->event = riscv;
         wake(pe, now);
@@ -360,7 +359,7 @@ static uint32_t hint_before(const struct pe *pe, uint32_t pc, uint32_t *bytes)
         return 0;
     }
     const uint8_t *before = pe->sram + (pc - pe->code_base) - 4;
-    if (pe->mesh->figures.riscv) {
+    if (pe->riscv) {
         *bytes = 4;
         return word(before) == RISCV_WFI ? HINT_WFI : 0;
     }
@@ -385,7 +384,7 @@ static bool came_back(struct pe *pe, uc_err error)
         wait_for_event(pe);
         return pe->state == PE_RUNNING;
     }
-    if (hint == HINT_WFI && (error == UC_ERR_OK || pe->mesh->figures.riscv)) {
+    if (hint == HINT_WFI && (error == UC_ERR_OK || pe->riscv)) {
         wait_for_interrupt(pe, pe->pc - bytes);
         return pe->state == PE_RUNNING && pe->stop == STOP_NONE;
     }
@@ -397,7 +396,7 @@ static void run_once(struct pe *pe, uc_err *error)
 {
     pe->stop = STOP_NONE;
     pe->limit = pe->resumes ? 0 : exceptions_limit(pe);
-    *error = pe->mesh->unicorn->emu_start(pe->core, pe->mesh->figures.riscv ? pe->pc : pe->pc | 1, NOWHERE, 0, 0);
+    *error = pe->mesh->unicorn->emu_start(pe->core, pe->riscv ? pe->pc : pe->pc | 1, NOWHERE, 0, 0);
     pe->pc = pe_counter(pe);
 }
 

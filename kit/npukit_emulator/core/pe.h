@@ -117,7 +117,7 @@ struct pe {
     struct block **blocks; /* of the image */
     struct block *block;   /* that runs */
     uint32_t block_places, code_base, memory_bases[MOST_MEMORIES], memory_bytes[MOST_MEMORIES];
-    uint32_t refill_cycles;
+    uint32_t refill_cycles; /* of a taken branch */
     struct cache *fetches; /* what is known of the lines of code that were read; 0: code has no waits */
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
@@ -130,6 +130,9 @@ struct pe {
     struct mesh *mesh;
     struct image *image;
     uc_engine *core;
+    uint32_t core_model; /* of Unicorn's */
+    bool riscv;          /* whether the core is one of RISC-V */
+    decode_function *decode;
     uint32_t number;
     uint32_t state;
     uint32_t pc;

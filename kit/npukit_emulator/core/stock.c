@@ -165,7 +165,7 @@ const char *stock_attach(struct pe *pe)
         const struct bus_port port = {NULL, page, read_register, write_register, NULL, bytes, true, 0};
         complaint = bus_attach(pe, page->address, PAGE_BYTES, port);
     }
-    if (!mesh->figures.riscv && complaint == NULL) {
+    if (!pe->riscv && complaint == NULL) {
         const struct bus_port port = {NULL, NULL, read_watchpoints, write_watchpoints, NULL, false, false, 0};
         complaint = bus_attach(pe, WATCHPOINTS, PAGE_BYTES, port);
     }

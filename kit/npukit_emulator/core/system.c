@@ -314,14 +314,14 @@ void system_reset(struct pe *pe)
 {
     pe->exceptions = (struct exceptions){
         .enabled = ALWAYS_ENABLED, .vector_table = pe->code_base + pe->mesh->figures.start, .configuration = CONFIGURATION_AT_RESET, .fpu_context = FPU_CONTEXT_AT_RESET};
-    pe->fpu = pe->mesh->figures.riscv != 0;
+    pe->fpu = pe->riscv;
 }
 
 const char *system_attach(struct pe *pe)
 {
     const struct bus_port port = {NULL, &pe->exceptions, read_system, write_system, is_narrow, false, false, 0};
     system_reset(pe);
-    if (pe->mesh->figures.riscv) {
+    if (pe->riscv) {
         return NULL;
     }
     return bus_attach(pe, SPACE, SPACE_BYTES, port);

@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from npukit.accel.core_kernels import CoreKernels
 from npukit.accel.cpu import Cpu
 from npukit.board.board import Board, Grid, load_board
 from npukit.net.net import CORE, Net, Op, State
@@ -186,10 +185,10 @@ def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
 ) -> None:
     seen: list[Plan] = []
 
-    def crowded(net: Net, board: Board, plan: Plan, kernels: CoreKernels) -> Plan:
+    def crowded(net: Net, board: Board, plan: Plan, core: Cpu) -> Plan:
         """The first plans, as many as are to be, with more code than there is memory."""
         seen.append(plan)
-        more = with_kernel_code(net, board, plan, kernels)
+        more = with_kernel_code(net, board, plan, core)
         if len(seen) > most:
             return more
         return replace(more, pes=tuple(replace(pe, memory=with_code(board, pe.memory, 1 << 20)) for pe in more.pes))

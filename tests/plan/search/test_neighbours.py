@@ -76,7 +76,7 @@ def test_what_a_search_expects_of_its_own_splits_is_what_it_found_them_to_take()
 
 def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:
     on_eight = problem(image_part())
-    splits = Splits(on_eight.graph, on_eight.engines, 8)
+    splits = Splits(on_eight, 8)
     best = LatencySearch(on_eight, THOROUGH).best_splits()
     found = [each for each, _ in zip(Neighbours(on_eight.graph, splits).of(best), range(50), strict=False)]
     assert all(are_possible(on_eight.graph, splits, each) for each in found)

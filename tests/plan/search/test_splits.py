@@ -5,17 +5,22 @@ from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import WIDE_GRAIN, to_boxes, volumes
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
 from plan.networks import Builder
 
 BOARD = load_board("pe-mesh")
 
 
+def problem_of(graph: Graph) -> Problem:
+    return Problem(graph, BOARD, engines(BOARD))
+
+
 def test_of_tensors_that_go_in_bands_a_tile_holds_one_band() -> None:
     b = Builder("expanded")
     wide = b.conv(b.input(1, 16, 16, 16), 64)
     graph = Graph(b.net(b.conv(b.depthwise(wide), 16)))
-    splits = Splits(graph, engines(BOARD), 4, narrowed=narrowed(graph))
+    splits = Splits(problem_of(graph), 4, narrowed=narrowed(graph))
     rows, channels = (1, 4, 1, 1), (1, 1, 1, 4)
     assert narrowed(graph) == {wide}
     assert splits.held_bytes(0, rows) == 4 * 16 * 16 + 4 * 16 * WIDE_GRAIN
@@ -27,7 +32,7 @@ def test_what_a_tile_holds_and_costs_is_that_of_the_worst_of_its_tiles() -> None
     b = Builder("cut")
     x = b.conv(b.input(1, 19, 13, 3), 40, 3, 2)
     graph = Graph(b.net(b.dense(b.flatten(b.mean(b.conv(x, 40, 3))), 30)))
-    splits, known = Splits(graph, engines(BOARD), 6), engines(BOARD)
+    splits, known = Splits(problem_of(graph), 6), engines(BOARD)
     for index, op in enumerate(graph.ops):
         for split in splits.candidates(4)[index]:
             tiles = splits.tiles(op.output, split)
@@ -43,7 +48,7 @@ def test_ops_of_one_form_share_what_is_known_of_them() -> None:
     b = Builder("blocks")
     x = b.conv(b.input(1, 8, 8, 16), 32, 3)
     graph = Graph(b.net(b.conv(b.conv(b.conv(x, 32, 3), 32, 3), 32, 1)))
-    splits = Splits(graph, engines(BOARD), 4)
+    splits = Splits(problem_of(graph), 4)
     assert splits.cost(1, (1, 2, 2, 1)) is splits.cost(2, (1, 2, 2, 1))
     assert splits.candidates(4)[1] is splits.candidates(4)[2]
     assert splits.cost(3, (1, 2, 2, 1)) != splits.cost(2, (1, 2, 2, 1))
@@ -53,7 +58,7 @@ def test_ops_of_one_form_share_what_is_known_of_them() -> None:
 def test_pes_share_the_tokens_of_a_dense_layer_as_its_channels() -> None:
     b = Builder("tokens")
     graph = Graph(b.net(b.dense(b.input(1, 64, 96), 96)))
-    splits = Splits(graph, engines(BOARD), 16)
+    splits = Splits(problem_of(graph), 16)
     best = splits.candidates(4)[0][0]
     assert best[1] > 1
     assert splits.cost(0, best).cycles < splits.cost(0, (1, 1, 16)).cycles

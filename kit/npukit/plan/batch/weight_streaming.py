@@ -151,7 +151,7 @@ def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[st
     sizes: dict[str, dict[int, int]] = {}
     for op in problem.graph.ops:
         tiles = assignment[op.name] if problem.graph.constants_as[op.name] == op.name else ()
-        sizes[op.name] = {tile.pe: problem.cost(op, tile.box).constant_bytes for tile in tiles}
+        sizes[op.name] = {tile.pe: problem.cost(op, tile.box, tile.pe).constant_bytes for tile in tiles}
         held.update(sizes[op.name])
     room, count = problem.board.memory_for("constants").size, 0
     while count < len(heaviest) and max(held.values()) > room:

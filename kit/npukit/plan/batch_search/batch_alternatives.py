@@ -38,9 +38,9 @@ class BatchAlternatives:
     spelled = staticmethod(str)
 
     def __init__(self, problem: Problem, own: Plan | None) -> None:
-        self._problem = problem = problem.equipped
+        self._problem = problem = problem.alike
         self._own = own
-        self._splits = cache(lambda pes: Splits(problem.graph, problem.engines, pes))
+        self._splits = cache(lambda pes: Splits(problem, pes))
 
     def plan(self, choice: BatchSpec) -> Plan | None:
         """The plan of a batch, or None if it is none of this net or does not fit."""

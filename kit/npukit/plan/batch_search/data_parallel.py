@@ -235,7 +235,7 @@ def engine_cycles(problem: Problem, wanted: Batch) -> float:
     busy: Counter[int] = Counter()
     for op in problem.graph.ops:
         for tile in wanted.groups[0][op.name]:
-            busy[tile.pe] += problem.cost(op, tile.box).cycles
+            busy[tile.pe] += problem.cost(op, tile.box, tile.pe).cycles
     return max(busy.values()) / len(wanted.groups)
 
 

@@ -40,7 +40,7 @@ def densest_plan(problem: Problem) -> Plan:
     On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit. PEs that
     lack an engine in use compute no frames beside those that do not.
     """
-    problem = problem.equipped
+    problem = problem.alike
     if problem.board.noc is None:
         return replace(fastest_plan(problem), objective="throughput")
     if len(problem.order) > SMALL_MESH:

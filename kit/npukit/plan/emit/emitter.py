@@ -195,7 +195,7 @@ class Emitter:
         held = self._held(frame, pe, op.output)
         (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
         self._begin(frame, pe, op.engine, reads, target)
-        cost = self.problem.cost(op, box)
+        cost = self.problem.cost(op, box, pe)
         part = f" from channel {piece.start[-1]}" if piece and piece.start[-1] else ""
         scratch = in_frame(f"{op.name}{part}{SCRATCH}", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 
 from npukit.board.board import Board
+from npukit.board.cores import CORES, CoreType
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Predicted, Restore, Send, Step, Wait
@@ -69,6 +70,7 @@ class Simulated:
 class _Pe:
     plan: PePlan
     is_table: bool
+    core: CoreType
     step: int = 0
     frames: int = 0
     asleep: bool = False
@@ -96,7 +98,11 @@ class _Pe:
     @property
     def between(self) -> int:
         """Cycles from one step to the next."""
-        return ROW_CYCLES if self.is_table else 0
+        return self.takes(ROW_CYCLES) if self.is_table else 0
+
+    def takes(self, cycles: int) -> int:
+        """Cycles that its core takes for what takes a Cortex-M4 so many."""
+        return round(cycles * self.core.call_cycles)
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ class _Simulation:
         self._network = Links(board) if board.noc else None
         self._root = plan.pes[0].pe
         pes = len(plan.pes)
-        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes)) for pe in plan.pes}
+        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes), CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = count()
         self._packets = packets_of(net, plan)
@@ -159,18 +165,18 @@ class _Simulation:
                 self._join(pe, time)
             case Restore():
                 pe.step += 1
-                self._after(pe, time + RESTORE_CYCLES)
+                self._after(pe, time + pe.takes(RESTORE_CYCLES))
             case Send():
                 self._send(pe, time)
             case Wait() as step:
                 self._wait(pe, step, time)
 
     def _begin_frame(self, pe: _Pe, time: int) -> None:
-        self._at(time + (BEGIN_CYCLES if pe.plan.pe == self._root else 0), partial(self._go_on, pe))
+        self._at(time + (pe.takes(BEGIN_CYCLES) if pe.plan.pe == self._root else 0), partial(self._go_on, pe))
 
     def _end_frame(self, pe: _Pe, time: int) -> None:
         if pe.plan.pe == self._root:
-            time += END_CYCLES
+            time += pe.takes(END_CYCLES)
             self._ends.append(time)
         pe.step, pe.frames = 0, pe.frames + 1
         if pe.plan.steps and pe.frames < self._frames:
@@ -180,7 +186,7 @@ class _Simulation:
         """A chain: all computes that follow each other on one accelerator."""
         chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
         steps = [first] if first.engine == CORE else chain
-        start = time + START_CYCLES + (PATCH_CYCLES if pe.is_table and first.constants else 0)
+        start = time + pe.takes(START_CYCLES) + (pe.takes(PATCH_CYCLES) if pe.is_table and first.constants else 0)
         cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
         work = _Work(first.engine, start, pe.step, cycles, first.submitted)
         pe.step += len(steps)
@@ -205,7 +211,7 @@ class _Simulation:
             pe.at_work.remove(work.engine)
             self._wake(pe, time)
         else:
-            self._after(pe, time + STOP_CYCLES)
+            self._after(pe, time + pe.takes(STOP_CYCLES))
 
     def _join(self, pe: _Pe, time: int) -> None:
         """Sleep until the accelerator has done what it was given."""
@@ -214,7 +220,7 @@ class _Simulation:
         pe.asleep = step.engine in pe.at_work
         if not pe.asleep:
             pe.step += 1
-            self._after(pe, time + STOP_CYCLES)
+            self._after(pe, time + pe.takes(STOP_CYCLES))
 
     def _wake(self, pe: _Pe, time: int) -> None:
         """Look again at what the core waits for."""
@@ -237,11 +243,12 @@ class _Simulation:
             assert isinstance(step, Send)
             pe.queue.extend((packet, time) for packet in self._packets[step.message])
             pe.step += 1
-        self._called(pe, SEND, time, time + SEND_CYCLES)
+        sent = time + pe.takes(SEND_CYCLES)
+        self._called(pe, SEND, time, sent)
         if not pe.sending:
             pe.sending = True
-            self._at(time + DOORBELL_CYCLES, partial(self._transmit, pe))
-        self._after(pe, time + SEND_CYCLES)
+            self._at(time + pe.takes(DOORBELL_CYCLES), partial(self._transmit, pe))
+        self._after(pe, sent)
 
     def _tell(self, pe: _Pe, time: int) -> None:
         """A signal: to each PE that is told something, one after the other."""
@@ -254,9 +261,10 @@ class _Simulation:
         else:
             signals = told.one_by_one()
         for signal in signals:
-            self._called(pe, SEND, time, time + SIGNAL_CYCLES)
-            self._at(time + SIGNAL_CYCLES, partial(self._queue, pe, signal))
-            time += SIGNAL_CYCLES + pe.between
+            sent = time + pe.takes(SIGNAL_CYCLES)
+            self._called(pe, SEND, time, sent)
+            self._at(sent, partial(self._queue, pe, signal))
+            time = sent + pe.between
         self._at(time, partial(self._go_on, pe))
 
     def _is_told(self, pe: _Pe, step: Step) -> bool:
@@ -307,10 +315,10 @@ class _Simulation:
     def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
         looks = pe.looks_at(time)
         if pe.flags[step.flag] < step.count:
-            pe.looked, pe.awake_until = looks, looks + (LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
+            pe.looked, pe.awake_until = looks, looks + pe.takes(LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
             pe.asleep = True
             return
-        end = looks + (WAKE_CYCLES if pe.asleep else WAIT_CYCLES)
+        end = looks + pe.takes(WAKE_CYCLES if pe.asleep else WAIT_CYCLES)
         pe.asleep = False
         pe.flags[step.flag] -= step.count
         pe.step += 1

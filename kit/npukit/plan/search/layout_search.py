@@ -150,8 +150,7 @@ class LatencySearch:
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
         self._splits = Splits(
-            problem.graph,
-            problem.engines,
+            problem,
             len(problem.order),
             room,
             weight_tile_size,

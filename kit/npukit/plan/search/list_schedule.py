@@ -9,7 +9,7 @@ first ones are full, and nothing crosses the border of a chip that need not. It 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -92,6 +92,9 @@ class ListSchedule:
         self._price = price / len(problem.order)
         self._way = _Way(problem)
         count = len(problem.order)
+        self._unlike = problem.unlike(count)
+        cpus = [problem.board.cpu_of(pe) for pe in self._unlike]
+        self._cores = np.array([cpus.index(problem.board.cpu_of(pe)) for pe in problem.order])
         self._free, self._held = np.zeros(count), np.zeros(count)
         self._held[0] = ROOT * room
         self._operands = np.zeros(count)
@@ -99,7 +102,7 @@ class ListSchedule:
         self._most = room + TENSORS * problem.board.memory_for("activations").size
         self._made: dict[str, _Made] = {}
         self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
-        self._costs: dict[Hashable, Cost] = {}
+        self._costs: dict[Hashable, Sequence[Cost]] = {}
         self._found: dict[str, tuple[Tile, ...]] = {}
         self._waiting: dict[str, Op] = {}
         self._like = _earlier_likes(problem.graph)
@@ -168,20 +171,21 @@ class ListSchedule:
             room = np.minimum(self._room, self._most - np.maximum(self._operands, operands))
             roomy = self._carrying(op.engine) & (self._held + size <= room)
             for places in self._placements(needs, len(boxes), roomy):
-                yield self._choice(_Choice(split, _Made(boxes, places, places), cost, operands, 0), needs, size)
+                choice = _Choice(split, _Made(boxes, places, places), cost, operands, 0)
+                yield self._choice(choice, self._cycles(op, split)[self._cores[places]], needs, size)
 
     def _bytes_of(self, parts: list[tuple[str, Boxes]]) -> int:
         """The most bytes of a tile in its boxes of these tensors."""
         return int(np.sum([volumes(boxes) * self._graph.element_bytes(name) for name, boxes in parts], axis=0).max())
 
-    def _choice(self, choice: _Choice, needs: list[tuple[str, Boxes]], size: int) -> _Choice:
-        """The choice with its times and its merit; on each place the op keeps bytes of that size."""
+    def _choice(self, choice: _Choice, cycles: np.ndarray, needs: list[tuple[str, Boxes]], size: int) -> _Choice:
+        """The choice with its times and its merit; on each place the op takes `cycles` and keeps bytes of that size."""
         boxes, places = choice.made.boxes, choice.made.places
         ready, load = self._free[places], 0.0
         for home, needed in needs:
             arrived, sent = self._way.arrival(self._made[home], needed, places, self._graph.element_bytes(home))
             ready, load = np.maximum(ready, arrived), load + sent
-        done = ready + choice.cost.cycles + CHAIN_CYCLES
+        done = ready + cycles + CHAIN_CYCLES
         merit = float(done.max()) + (PIECE + self._price * size) * len(boxes) + LOAD * load
         return replace(choice, made=_Made(boxes, places, done), merit=merit)
 
@@ -212,11 +216,19 @@ class ListSchedule:
         return boxes[volumes(boxes) > 0]
 
     def _cost(self, op: Op, split: Split) -> Cost:
-        """The cost of the largest tile; ops that are alike cost the same."""
+        """The cost of the largest tile on the first PE."""
+        return self._costs_by_core(op, split)[0]
+
+    def _cycles(self, op: Op, split: Split) -> np.ndarray:
+        """The cycles of the largest tile by core."""
+        return np.array([cost.cycles for cost in self._costs_by_core(op, split)])
+
+    def _costs_by_core(self, op: Op, split: Split) -> Sequence[Cost]:
+        """The cost of the largest tile on each core, the first PE's first; ops that are alike cost the same."""
         box = max(to_boxes(self._tiles(op, split)), key=lambda box: box.elements)
         key = self._problem.graph.form(op), box.shape
         if key not in self._costs:
-            self._costs[key] = self._problem.cost(op, box)
+            self._costs[key] = [self._problem.cost(op, box, pe) for pe in self._unlike]
         return self._costs[key]
 
     def _carrying(self, engine: str) -> np.ndarray:
@@ -374,4 +386,4 @@ def _roomy_assignment(problem: Problem, room: int) -> Assignment | None:
 def _with_kernels(problem: Problem, plan: Plan) -> Plan:
     """The plan with the code of the core's kernels in its PEs' memory."""
     core = problem.engines[CORE]
-    return with_kernel_code(problem.net, problem.board, plan, core.kernels) if isinstance(core, Cpu) else plan
+    return with_kernel_code(problem.net, problem.board, plan, core) if isinstance(core, Cpu) else plan

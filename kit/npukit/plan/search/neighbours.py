@@ -85,7 +85,7 @@ class NeighbourWalk:
         """A walk of what a search finds at a price, with some ops pinned."""
         self._problem, self._search, self._price, self._pins = problem, search, price, pins
         self._expected = search.weighing(1.0).expected
-        self._splits = Splits(problem.graph, problem.engines, len(problem.order), places=problem.places)
+        self._splits = Splits(problem, len(problem.order), places=problem.places)
         self._neighbours = Neighbours(problem.graph, self._splits)
 
     def from_plan(self, best: Plan) -> Plan:
@@ -142,7 +142,7 @@ class Alternatives:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._splits = Splits(problem.graph, problem.engines, len(problem.order), places=problem.places)
+        self._splits = Splits(problem, len(problem.order), places=problem.places)
         self._neighbours = Neighbours(problem.graph, self._splits)
 
     def plan(self, splits: MappingOf) -> Plan | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import product
@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from npukit.accel.interface import Accelerator, Cost
+from npukit.accel.interface import Cost
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.net.receptive import cuttable_axes
@@ -30,7 +30,7 @@ from npukit.plan.tensors.boxes import (
     to_boxes,
     volumes,
 )
-from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 SHORT = 600
 """Cycles of an op on the core that are over before other PEs had its inputs and sent their parts back: two messages of
@@ -42,23 +42,21 @@ class Splits:
 
     def __init__(
         self,
-        graph: Graph,
-        engines: Mapping[str, Accelerator],
+        problem: Problem,
         pes: int,
         room: int | None = None,
         weight_tile_size: int = 0,
         narrowed: Collection[str] = (),
         places: Places | None = None,
     ) -> None:
-        """Splits of a net. Of engines that not every PE carries `places` says which do.
+        """Splits of the problem's net. Of engines that not every PE carries `places` says which do.
 
         With a `room`, there are none of which a PE's inputs, output and weight tile take more bytes, if others do not.
         Of tensors that bands may keep `narrowed` the narrowest band counts. With a `weight_tile_size` constants come in
         weight tiles of that size, one at a time, and tiles cost what their pieces do.
         """
-        self._graph, self._engines, self.pes, self._room = graph, engines, pes, room
+        self._problem, self._graph, self.pes, self._room = problem, problem.graph, pes, room
         self._weight_tile_size, self._narrowed, self._places = weight_tile_size, narrowed, places or {}
-        self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self._known_candidates: dict[tuple[int, float], list[list[Split]]] = {}
         self._first_alike = self._numbers_of_alike()
         self.tiles = lru_cache(maxsize=None)(self._tiles)
@@ -163,30 +161,28 @@ class Splits:
         return tuple(set(np.diff(places).tolist()))
 
     def _cost(self, index: int, split: Split) -> Cost:
-        costs = [self._costs_of_pieces(index, shape) for shape in product(*self._spans(index, split))]
+        pes = self._problem.unlike(prod(split) if self._graph.ops[index].engine == CORE else 1)
+        costs = [self._costs_of_pieces(index, *each) for each in product(product(*self._spans(index, split)), pes)]
         return Cost(
             max(sum(cost.cycles for cost in pieces) for pieces in costs),
             max(sum(cost.constant_bytes for cost in pieces) for pieces in costs),
             max(cost.scratch_bytes for pieces in costs for cost in pieces),
         )
 
-    def _pieces(self, index: int, shape: tuple[int, ...]) -> list[Cost]:
+    def _pieces(self, index: int, shape: tuple[int, ...], pe: int | None = None) -> list[Cost]:
         """The costs of the pieces of a tile that are computed with one weight tile each."""
         op, whole = self._graph.ops[index], Box.whole(shape)
         if not self._weight_tile_size or op.engine == CORE:
-            return [self._tile_cost(op, whole)]
+            return [self._tile_cost(op, whole, pe)]
         most = LARGEST_WEIGHT_TILE * self._weight_tile_size
         cut = cut_in_weight_tiles(
             whole, lambda part: self._tile_cost(op, part).constant_bytes, self._weight_tile_size, most
         )
         return [self._tile_cost(op, piece) for piece in cut]
 
-    def _tile_cost(self, op: Op, box: Box) -> Cost:
-        """Tiles of one shape cost the same wherever they lie."""
-        key = (op.name, box.shape)
-        if key not in self._costs:
-            self._costs[key] = self._engines[op.engine].cost(self._graph.net, op, box)
-        return self._costs[key]
+    def _tile_cost(self, op: Op, box: Box, pe: int | None = None) -> Cost:
+        """Tiles of one shape cost the same wherever they lie in the output."""
+        return self._problem.cost(op, Box.whole(box.shape), pe)
 
     def candidates(self, width: int, price: float = 0.0) -> list[list[Split]]:
         """The most promising splits of each op, if a byte of constants on a PE costs so many cycles."""

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from npukit.accel.core_kernels import CoreKernels, code_on_pe
+from npukit.accel.core_kernels import code_on_pe
+from npukit.accel.cpu import Cpu
 from npukit.board.board import Board
 from npukit.dump import lost
 from npukit.net.net import Net
@@ -111,12 +112,13 @@ def planned(problem: Problem, assignment: Assignment) -> Plan:
     return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))
 
 
-def with_kernel_code(net: Net, board: Board, plan: Plan, kernels: CoreKernels) -> Plan:
+def with_kernel_code(net: Net, board: Board, plan: Plan, core: Cpu) -> Plan:
     """The plan with the code of the core's kernels in its PEs' memory."""
-    return replace(plan, pes=tuple(_with_code_on(net, board, pe, kernels) for pe in plan.pes))
+    return replace(plan, pes=tuple(_with_code_on(net, board, pe, core) for pe in plan.pes))
 
 
-def _with_code_on(net: Net, board: Board, pe: PePlan, kernels: CoreKernels) -> PePlan:
+def _with_code_on(net: Net, board: Board, pe: PePlan, core: Cpu) -> PePlan:
+    kernels = core.of(board.cpu_of(pe.pe)).kernels
     code = code_on_pe(kernels, net, [(step.op, step.output.box) for step in pe.computes()])
     return replace(pe, memory=with_code(board.seen_by(pe.pe), pe.memory, code))
 

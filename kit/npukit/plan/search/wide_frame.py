@@ -202,7 +202,9 @@ class _Held:
         self._problem, self._cycles = problem, cycles
         self._assignment = useful(problem.graph, assignment)
         ops = problem.graph.ops
-        tiles = {op.name: [(tile, problem.cost(op, tile.box)) for tile in self._assignment[op.name]] for op in ops}
+        tiles = {
+            op.name: [(tile, problem.cost(op, tile.box, tile.pe)) for tile in self._assignment[op.name]] for op in ops
+        }
         self._bytes = {name: {tile.pe: cost.constant_bytes for tile, cost in own} for name, own in tiles.items()}
         self._constants = {op.name: [self._held_once(op, *each) for each in tiles[op.name]] for op in ops}
         self._scratch = [max((cost.scratch_bytes for _, cost in tiles[op.name]), default=0) for op in ops]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
+from npukit.accel.engines import engines_on
 from npukit.accel.interface import Cost, Engines
 from npukit.board.board import Board
 from npukit.net.box import Box
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.plan.tensors.boxes import Places
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.routes import pes_to_use
@@ -108,6 +110,26 @@ class Problem:
         return self.on([self.order[place] for place in sorted(places)]) if lacking else self
 
     @property
+    def alike(self) -> Problem:
+        """The same on the equipped PEs with the core that most of them have: groups of a batch do the same."""
+        equipped = self.equipped
+        count = Counter(equipped._cpus.values())
+        most = max(count, key=count.__getitem__, default=None)
+        return equipped.on([pe for pe, cpu in equipped._cpus.items() if cpu == most]) if len(count) > 1 else equipped
+
+    def unlike(self, count: int) -> Sequence[int]:
+        """One PE with each core of so many PEs, the first of the order."""
+        first: dict[str | None, int] = {}
+        for pe in self.order[: count if self._cpus else 1]:
+            first.setdefault(self._cpus.get(pe), pe)
+        return tuple(first.values())
+
+    @cached_property
+    def _cpus(self) -> Mapping[int, str]:
+        """The core of each PE of the order, if the board has several."""
+        return {pe: self.board.cpu_of(pe) for pe in self.order} if len(self.board.cpus) > 1 else {}
+
+    @property
     def net(self) -> Net:
         return self.graph.net
 
@@ -118,13 +140,14 @@ class Problem:
     def with_engines(self, engines: Engines) -> Problem:
         return replace(self, engines=engines)
 
-    def cost(self, op: Op, box: Box) -> Cost:
-        """The cost of a tile of an op on its engine, asked for once."""
-        key = op.name, box
+    def cost(self, op: Op, box: Box, pe: int | None = None) -> Cost:
+        """The cost of a tile of an op on its engine, if not of another PE then of the first, asked for once."""
+        cpu = self._cpus.get(self.order[0] if pe is None else pe, "") if op.engine == CORE else ""
+        key = op.name, box, cpu
         if key not in self._costs:
-            self._costs[key] = self.engines[op.engine].cost(self.net, op, box)
+            self._costs[key] = engines_on(self.engines, cpu)[op.engine].cost(self.net, op, box)
         return self._costs[key]
 
     @cached_property
-    def _costs(self) -> dict[tuple[str, Box], Cost]:
+    def _costs(self) -> dict[tuple[str, Box, str], Cost]:
         return {}

@@ -14,6 +14,7 @@ from itertools import permutations, product
 from typing import NamedTuple
 
 from npukit.board.board import Board, Grid, Mesh
+from npukit.board.cores import CORES
 from npukit.errors import DoesNotFit
 
 
@@ -144,8 +145,8 @@ def pes_of_chips(board: Board, chips: int) -> int:
 def pes_to_use(board: Board, most: int | None, engines: Collection[str] = ()) -> list[int]:
     """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip.
 
-    Where PEs differ, those that carry more of the engines come first, of those the ones with more memory, and kinds of
-    which none carries more take turns.
+    Where PEs differ, those that carry more of the engines come first, of those the ones with the faster core, then with
+    more memory, and kinds of which none carries more take turns.
     """
     order, chip = _best_equipped_first(board, engines), board.mesh.pes.count
     return order[:most] if most else [pe for pe in order if pe // chip == board.root_pe // chip]
@@ -157,9 +158,10 @@ def _best_equipped_first(board: Board, engines: Collection[str]) -> list[int]:
     kinds = set(lacking.values())
     better_ones = {kind: sum(other < kind for other in kinds) for kind in kinds}
     before: Counter[frozenset[str]] = Counter()
-    keys: dict[int, tuple[int, int, int]] = {}
+    keys: dict[int, tuple[float, ...]] = {}
     for pe, kind in lacking.items():
-        keys[pe] = better_ones[kind], -(board.memory_bytes_of(pe) or board.memory[0].size), before[kind]
+        core, memory = CORES[board.cpu_of(pe)], board.memory_bytes_of(pe) or board.memory[0].size
+        keys[pe] = better_ones[kind], not core.has_dsp, core.c_cycles, -memory, before[kind]
         before[kind] += 1
     return [root, *sorted(others, key=lambda pe: keys[pe])]
 

@@ -1,12 +1,13 @@
-"""A check of an image of unknown origin: an ELF file for the board's core, all of it there and in its memories."""
+"""A check of an image of unknown origin: an ELF file for the core of its PEs, all of it there and in its memories."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from npukit.board.board import Board
+from npukit.board.cores import CORES, CoreType
 from npukit.errors import NpukitError
 
 _HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
@@ -18,22 +19,23 @@ MOST_PARTS = 256
 """Segments, and sections: images have under 10 and under 40."""
 
 
-def check_elf(path: Path, board: Board) -> None:
-    """An error that names the image and the fact, so that later readers read no more than is there."""
-    fault = _fault(path.read_bytes(), board)
+def check_elf(path: Path, board: Board, pes: Sequence[int]) -> None:
+    """An error that names the image of these PEs and the fact, so that later readers read no more than is there."""
+    fault = _fault(path.read_bytes(), board, [CORES[cpu] for cpu in {board.cpu_of(pe) for pe in pes}])
     if fault:
         raise NpukitError(f"image {path} cannot be read: {fault}", tries=["build again"])
 
 
-def _fault(data: bytes, board: Board) -> str:
+def _fault(data: bytes, board: Board, cores: Sequence[CoreType]) -> str:
     if len(data) < _HEADER.size or not data.startswith(_IDENT):
         return "it is no ELF file of 32 bits"
     _, _, machine, _, _, segments, sections, _, _, segment_bytes, segment_count, section_bytes, section_count, _ = (
         _HEADER.unpack_from(data)
     )
     sizes = segment_bytes == _SEGMENT.size and (not section_count or section_bytes == _SECTION.size)
-    if machine != board.core.type.architecture.elf_machine or not sizes:
-        return f"it is not for a {board.core.type.title}"
+    for core in cores:
+        if machine != core.architecture.elf_machine or not sizes:
+            return f"it is not for a {core.title}"
     if not 0 < segment_count <= MOST_PARTS or not 0 < section_count <= MOST_PARTS:
         return f"it has {segment_count:,} segments and {section_count:,} sections"
     ends = segments + segment_count * _SEGMENT.size, sections + section_count * _SECTION.size
