@@ -119,6 +119,12 @@ def test_what_does_not_fit_names_the_memory_and_what_it_holds(side: int, channel
     assert ("constants" in refused.value.message) == (named == "Flash")
 
 
+def test_what_is_far_too_large_is_refused_before_all_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.search.objectives._from_dram", lambda *_: pytest.fail("searched"))
+    with pytest.raises(DoesNotFit, match=r"needs [0-9,]+ bytes more than PE 0"):
+        one_pe(wide(192))
+
+
 def test_the_remedy_it_names_works() -> None:
     with pytest.raises(DoesNotFit) as refused:
         one_pe(wide(128))

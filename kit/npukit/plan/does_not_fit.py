@@ -26,6 +26,7 @@ from npukit.plan.predict.memory import (
 )
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.objectives import more_pes, resident_plan
+from npukit.plan.search.wide_frame import lacking_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_to_use
@@ -217,7 +218,10 @@ def _other_board(problem: Problem) -> Iterator[str]:
     graph = Graph(problem.net.with_ops(ops))
     others = [board for board in known_boards() if board.noc is None and board.name != problem.board.name]
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
-        plan = resident_plan(Problem(graph, board, with_core({}, board)))
+        problem = Problem(graph, board, with_core({}, board))
+        if lacking_bytes(problem, LatencySearch(problem, QUICK).best()):
+            continue
+        plan = resident_plan(problem)
         if not missing_bytes(board, plan):
             yield f"--board {board.name}: fits, {plan.pes[0].memory.free:,} bytes of its memory are left"
             break

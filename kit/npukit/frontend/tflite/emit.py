@@ -292,7 +292,22 @@ def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
     moved = [*data[:1], *(each for each in data[1:] if each.value is None)]
     for source, result in product(moved, made):
         if not _alike(source.quantization, result.quantization):
-            raise NpukitError(f"{result.name!r} is quantised otherwise than {source.name!r}, which it only moves")
+            raise NpukitError(
+                f"the file says of the same integers that they are {_meaning(source)} and {_meaning(result)}: "
+                f"{op.kind} copies them as they are, so that what runtimes make of the file is not the network that it "
+                "was converted from",
+                tries=[
+                    "give the float model, and have it quantised here: --calibration FILE.npz",
+                    "or convert it again, with int8 activations instead of int16 ones, or by another converter",
+                ],
+            )
+
+
+def _meaning(tensor: TfliteTensor) -> str:
+    """The meaning of a tensor's integers, in the words of an error."""
+    given = tensor.quantization
+    steps = f"steps of {given.scales[0]:.6g} from {given.zero_points[0]}" if given else "plain numbers"
+    return f"{steps} ({tensor.name!r})"
 
 
 def _alike(first: Quantization | None, second: Quantization | None) -> bool:

@@ -178,6 +178,12 @@ class LatencySearch:
         other._occupied = Occupied(self._graph, other._splits, self._in_dram, self._aliases)
         return other
 
+    def with_effort(self, effort: Effort) -> LatencySearch:
+        """The search with another effort, and the same tables."""
+        other = copy(self)
+        other._effort = effort
+        return other
+
     def weighing(self, moves: float) -> LatencySearch:
         """The search in which moving data weighs otherwise, and the same tables."""
         other = copy(self)

@@ -42,6 +42,10 @@ search over layouts found is taken, which has been compared with its neighbours.
 HASTY = Effort(2, 6)
 """The effort of a search that tells whether more PEs help."""
 
+FAR = 1 / 2
+"""The part of a PE's memory that the leanest drafts must lack before they are taken to say that nothing fits: of the
+zoo's networks none that fits 1, 4 or 16 PEs has a draft that lacks as much."""
+
 IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
@@ -73,6 +77,8 @@ def _best_layouts(problem: Problem) -> Plan:
     if wide and root_lacks_room(problem) and (plan := WideFrame(problem).best()):
         return plan
     search = _search(problem)
+    if hopeless := _closest_if_far(problem, search):
+        return hopeless
     try:
         found = _resident_frame(problem, search, {})
     except DoesNotFit:
@@ -82,6 +88,21 @@ def _best_layouts(problem: Problem) -> Plan:
     if not missing_bytes(problem.board, found.plan):
         return _walked(_faster_on_fewer(found)).plan
     return _from_dram(problem, search) or found.plan
+
+
+def _closest_if_far(problem: Problem, search: LatencySearch) -> Plan | None:
+    """The closest of a few drafts for least memory, if all of them are far too large: so that a refusal comes within
+    seconds. None if a search may find what fits."""
+    if len(problem.order) > SMALL_MESH:
+        return None
+    room, hasty = int(FAR * problem.board.memory_for("activations").size), search.with_effort(HASTY)
+    draft = hasty.best(PRICES[-1])
+    if lacking_bytes(problem, draft) <= room:
+        return None
+    drafts = [draft, hasty.best(), hasty.within(room // 2).best()] if problem.board.noc else []
+    plans = (most_streamed(problem, Batch((each,))) for each in drafts)
+    closest = _first_that_fits(problem, (plan for plan in (*plans, planned(problem, draft)) if plan))
+    return closest if closest and missing_bytes(problem.board, closest) > room else None
 
 
 def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
