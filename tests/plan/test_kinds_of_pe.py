@@ -13,6 +13,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
 from npukit.net.net import CORE
 from npukit.net.reference.interpreter import run_reference
+from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
 from npukit.plan.predict.simulate import simulate
@@ -97,11 +98,19 @@ def test_a_tile_costs_what_the_core_of_its_pe_needs() -> None:
     assert Splits(problem, 16).cost(index, (1, 1)).cycles == fast
 
 
-def test_groups_of_a_batch_have_one_core() -> None:
+@pytest.mark.exhaustive
+def test_pes_with_different_cores_share_a_batch_where_that_is_better() -> None:
     mixed = mixed_cores()
-    plan = plan_network(NET, mixed, {**ENGINES, CORE: core_of(mixed)}, objective="throughput")
-    computing = {mixed.cpu_of(pe.pe) for pe in plan.pes if any(pe.computes())}
-    assert computing == {"cortex-m0plus"}, "of which there are more"
+    problem = Problem(Graph(NET), mixed, {**ENGINES, CORE: core_of(mixed)}, order=range(3))
+    every = densest_plan(problem)
+    assert cores_of(every, mixed) == set(mixed.cpus)
+    one = densest_plan(problem.alike)
+    assert cores_of(one, mixed) == {"cortex-m0plus"}, "of which there are more"
+    assert every.predicted.interval_cycles < one.predicted.interval_cycles
+
+
+def cores_of(plan: Plan, board: Board) -> set[str]:
+    return {board.cpu_of(pe.pe) for pe in plan.pes if any(pe.computes())}
 
 
 def test_slower_cores_take_longer_for_messages_and_waits() -> None:

@@ -95,11 +95,13 @@ def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeyp
 def test_groups_that_differ_are_not_alike() -> None:
     net = rows_net()
     first, second = on_groups(on_rows(net, (0, 1)), 2, first=1)
-    assert replicas_of((first, second), (ROOT,), ROOT).count == 2
-    assert replicas_of((first, first), (ROOT,), ROOT) == NO_REPLICAS
-    assert replicas_of((first, second), (ROOT, 1), ROOT) == NO_REPLICAS
+    assert replicas_of((first, second), (ROOT,), ROOT, {}).count == 2
+    assert replicas_of((first, first), (ROOT,), ROOT, {}) == NO_REPLICAS
+    cpus = {tile.pe: "cortex-m3" for tiles in second.values() for tile in tiles}
+    assert replicas_of((first, second), (ROOT,), ROOT, cpus) == NO_REPLICAS
+    assert replicas_of((first, second), (ROOT, 1), ROOT, {}) == NO_REPLICAS
     other = {op: tiles[::-1] if op == net.ops[0].name else tiles for op, tiles in second.items()}
-    assert replicas_of((first, other), (ROOT,), ROOT) == NO_REPLICAS
+    assert replicas_of((first, other), (ROOT,), ROOT, {}) == NO_REPLICAS
 
 
 @pytest.mark.parametrize(("interleaved", "micro_batches"), [(1, 1), (2, 3)])

@@ -94,7 +94,9 @@ def scheduled(problem: Problem, wanted: Batch) -> Schedule:
     """The schedule of a batch: of one of its replica groups, unless their own PEs must fetch weight tiles."""
     groups = tuple(in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups)
     wanted = replace(wanted, groups=groups)
-    alike = replicas_of(groups, wanted.prefetchers, problem.board.root_pe) if wanted.fetched else NO_REPLICAS
+    alike, root = NO_REPLICAS, problem.board.root_pe
+    if wanted.fetched:
+        alike = replicas_of(groups, wanted.prefetchers, root, problem.cpus)
     schedule = _Scheduler(problem, wanted, alike).schedule()
     if alike.count > 1 and not schedule.residence.are_listed_apart:
         return _Scheduler(problem, wanted, NO_REPLICAS).schedule()

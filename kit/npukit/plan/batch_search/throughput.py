@@ -38,14 +38,18 @@ def densest_plan(problem: Problem) -> Plan:
     """The most frames a cycle on these PEs; if no batch fits or is worth it, one frame at a time.
 
     On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit. PEs that
-    lack an engine in use compute no frames beside those that do not.
+    lack an engine in use compute no frames beside those that do not; those with different cores do on a small mesh, if
+    that is better than those with one.
     """
-    problem = problem.alike
+    problem, mixed = problem.alike, problem.equipped
     if problem.board.noc is None:
         return replace(fastest_plan(problem), objective="throughput")
     if len(problem.order) > SMALL_MESH:
         return replicated_plan(problem) or low_memory_plan(problem) or closest_frame(problem)
-    return _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
+    best = _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
+    several = len(problem.order) < len(mixed.order) <= SMALL_MESH
+    found = _Batches(mixed).best() if several else None
+    return min(found, best, key=interval) if found else best
 
 
 class _Batches:

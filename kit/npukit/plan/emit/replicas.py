@@ -52,8 +52,13 @@ class Replicas:
 NO_REPLICAS = Replicas()
 
 
-def replicas_of(groups: Sequence[Assignment], prefetchers: Sequence[int], root: int) -> Replicas:
-    """The replicas among the groups but that of the root; none if they differ, or prefetching PEs are in them."""
+def replicas_of(
+    groups: Sequence[Assignment], prefetchers: Sequence[int], root: int, cpus: Mapping[int, str]
+) -> Replicas:
+    """The replicas among the groups but that of the root; none if they differ, or prefetching PEs are in them.
+
+    `cpus`: the PEs' cores, where these differ.
+    """
     first = int(root in _pes(groups[0]))
     if len(groups) < first + 2:
         return NO_REPLICAS
@@ -61,7 +66,8 @@ def replicas_of(groups: Sequence[Assignment], prefetchers: Sequence[int], root: 
     members = [pe for place in places for pe in place.values()]
     apart = {root, *prefetchers, *(_pes(groups[0]) if first else ())}
     distinct = all(places) and len(set(members)) == len(members) and apart.isdisjoint(members)
-    return Replicas(places, first, len(groups)) if distinct else NO_REPLICAS
+    same = all(cpus.get(one) == cpus.get(other) for place in places for one, other in place.items())
+    return Replicas(places, first, len(groups)) if distinct and same else NO_REPLICAS
 
 
 def _pes(group: Assignment) -> set[int]:

@@ -113,19 +113,19 @@ class Problem:
     def alike(self) -> Problem:
         """The same on the equipped PEs with the core that most of them have: groups of a batch do the same."""
         equipped = self.equipped
-        count = Counter(equipped._cpus.values())
+        count = Counter(equipped.cpus.values())
         most = max(count, key=count.__getitem__, default=None)
-        return equipped.on([pe for pe, cpu in equipped._cpus.items() if cpu == most]) if len(count) > 1 else equipped
+        return equipped.on([pe for pe, cpu in equipped.cpus.items() if cpu == most]) if len(count) > 1 else equipped
 
     def unlike(self, count: int) -> Sequence[int]:
         """One PE with each core of so many PEs, the first of the order."""
         first: dict[str | None, int] = {}
-        for pe in self.order[: count if self._cpus else 1]:
-            first.setdefault(self._cpus.get(pe), pe)
+        for pe in self.order[: count if self.cpus else 1]:
+            first.setdefault(self.cpus.get(pe), pe)
         return tuple(first.values())
 
     @cached_property
-    def _cpus(self) -> Mapping[int, str]:
+    def cpus(self) -> Mapping[int, str]:
         """The core of each PE of the order, if the board has several."""
         return {pe: self.board.cpu_of(pe) for pe in self.order} if len(self.board.cpus) > 1 else {}
 
@@ -142,7 +142,7 @@ class Problem:
 
     def cost(self, op: Op, box: Box, pe: int | None = None) -> Cost:
         """The cost of a tile of an op on its engine, if not of another PE then of the first, asked for once."""
-        cpu = self._cpus.get(self.order[0] if pe is None else pe, "") if op.engine == CORE else ""
+        cpu = self.cpus.get(self.order[0] if pe is None else pe, "") if op.engine == CORE else ""
         key = op.name, box, cpu
         if key not in self._costs:
             self._costs[key] = engines_on(self.engines, cpu)[op.engine].cost(self.net, op, box)
