@@ -17,6 +17,7 @@ from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.passes.at_link import with_ends_at_link
 from npukit.net.passes.dead_channels import without_dead_channels
+from npukit.net.passes.numbers import with_numbers_as_constants
 from npukit.net.passes.products import with_transposing_products
 from npukit.net.passes.repeats import with_repeats_as_resizing
 from npukit.net.passes.requantised import with_requantising_tables
@@ -54,7 +55,10 @@ class Pass:
 OWN = (Pass("plug-ins", lambda net, wanted: with_own_passes(net, wanted.engines)),)
 """The passes that plug-ins bring."""
 
-SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(net)),)
+SIMPLIFYING = (
+    Pass("dead-channels", lambda net, wanted: without_dead_channels(net)),
+    Pass("numbers", lambda net, wanted: with_numbers_as_constants(net)),
+)
 """The passes that leave engines open."""
 
 PLACING = (

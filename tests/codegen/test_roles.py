@@ -19,8 +19,10 @@ from npukit.codegen.roles import Role, roles_of
 from npukit.codegen.sources import PeData
 from npukit.codegen.tir.kernels import kernel, kernels_as_c
 from npukit.net.box import Box
-from npukit.net.net import CORE, Net
-from npukit.net.ops import Add, Conv2d
+from npukit.net.net import CORE, Net, Op
+from npukit.net.ops import Add, Conv2d, TvmCode
+from npukit.net.passes.numbers import with_numbers_as_constants
+from npukit.net.tensor import Tensor
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
@@ -108,6 +110,29 @@ def test_pes_that_make_other_rows_by_c_share_it() -> None:
     plan = plan_with_pins(Problem(graph, BOARD, CORE_ALONE), {op.name: tuple(map(Tile, range(3), boxes))})
     (role,) = roles_of([gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]], lambda _: ROOM)
     assert len(role.pes) == 2
+
+
+def test_pes_of_other_layers_share_a_program_if_their_c_is_one() -> None:
+    """Two layers that differ in a scale, which each PE has as data."""
+    made = assign_engines(with_numbers_as_constants(scaled_by("0.5", "0.25")), CORE_ALONE)
+    tiles = {op.name: (Tile(1 + place, Box((0,), (8,))),) for place, op in enumerate(made.ops)}
+    plan = plan_with_pins(Problem(Graph(made), BOARD, CORE_ALONE), tiles)
+    (role,) = roles_of([gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]], lambda _: ROOM)
+    assert len(role.pes) == 2
+    scales = [dict(own_of(role, pe).arrays) for pe in role.pes]
+    assert [np.float32(each).tobytes() in found.values() for each, found in zip((0.5, 0.25), scales, strict=True)] == [
+        True,
+        True,
+    ]
+
+
+def scaled_by(*scales: str) -> Net:
+    """A tensor times each of these numbers."""
+    code = "  for (int32_t i = 0; i < 8; ++i) {{\n    output[i] = (p0[i] * {}f);\n  }}\n"
+    ops = [Op(f"o{scale[2:]}", TvmCode("scaled", code.format(scale)), ("x",), (f"y{scale[2:]}",)) for scale in scales]
+    tensors = [Tensor(name, (8,), "float32") for name in ("x", *(op.output for op in ops))]
+    outputs = tuple(op.output for op in ops)
+    return Net("scaled", ("x",), outputs, tuple(ops), {each.name: each for each in tensors})
 
 
 def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:

@@ -211,7 +211,12 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> 
         case Total():
             named = zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True)
             channels = slice(output.start[-1], output.stop[-1])
-            return tuple(_array(prefix, role, net.constants[name][channels], "of each channel") for role, name in named)
+            zero = np.array([quantization(net, op.output).zero_point], np.int32)
+            of_each = (_array(prefix, role, net.constants[name][channels], "of each channel") for role, name in named)
+            return (
+                *of_each,
+                _array(prefix, "zero", zero, "of the output: data, as PEs of other blocks have the same code"),
+            )
         case Dequantize():
             scale = np.array([quantization(net, op.inputs[0]).scale], np.float32)
             return (_array(prefix, "scale", scale, "of the quantised numbers"),)

@@ -10,12 +10,11 @@ import numpy as np
 
 from npukit.accel.interface import Address, ConstantArray
 from npukit.codegen.constants import Absolute, Array, Constants, Fields, Foreign, Member, Number, Record, Value, lay_out
-from npukit.codegen.frame import FrameStep
+from npukit.codegen.frame import FrameStep, renamed
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
-from npukit.codegen.tir.kernels import ANYWHERE, given_c
-from npukit.net.ops import TvmCode
+from npukit.codegen.tir.kernels import ANYWHERE, kernel, nameless
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
 ALIGNMENT = 16
@@ -114,8 +113,9 @@ def roles_of(
     what the PEs of a role have alike whatever they compute, as their core.
     """
     alike: dict[object, list[Program]] = {}
+    known: dict[object, int] = {}
     for program in programs:
-        alike.setdefault((kind(program), _code(program)), []).append(program)
+        alike.setdefault((kind(program), _code(program, known)), []).append(program)
     groups = [group for same in alike.values() for group in _groups_that_fit(same, room)]
     places = {id(program): place for place, program in enumerate(programs)}
     return [_role(group) for group in sorted(groups, key=lambda group: places[id(group[0])])]
@@ -126,24 +126,29 @@ def alone(program: Program) -> Role:
     return _role([program])
 
 
-def _code(program: Program) -> object:
-    """Programs with equal ones can share their code."""
-    kernels = tuple(_kernel(part) for part in program.parts if part.from_tir)
-    steps = tuple(step.code for step in program.steps)
+def _code(program: Program, known: dict[object, int]) -> object:
+    """Programs with equal ones can share their code. `known` numbers the kernels of all programs by their C."""
+    made = [part for part in program.parts if part.from_tir]
+    kernels = tuple(_kernel(part, known) for part in made)
+    unnamed = {part.tile.name: "" for part in made}
+    steps = tuple(renamed(step, unnamed).code for step in program.steps)
     routines = tuple(routine.name for routine in program.routines)
     engines = tuple(sorted({part.engine.name for part in program.parts}))
     place = program.is_root, program.leads
     return place, len(program.layers), steps, kernels, routines, engines, program.headers, program.wrappers
 
 
-def _kernel(part: Part) -> object:
-    """All that a kernel made from TIR depends on, or its C."""
-    if isinstance(part.tile.op.attributes, TvmCode):
-        return part.tile.op.name, given_c(part.tile)
-    operands, anywhere = (part.tile.output, *part.tile.inputs), part.tile.op.kind in ANYWHERE
+def _kernel(part: Part, known: dict[object, int]) -> int:
+    """The number of a kernel made from TIR, the same for the same C; it is printed once for all tiles whose C depends
+    on the same."""
+    tile = part.tile
+    operands, anywhere = (tile.output, *tile.inputs), tile.op.kind in ANYWHERE
     places = tuple((each.box.shape if anywhere else each.box, each.row_stride, each.pixel_stride) for each in operands)
     constants = tuple((array.symbol, str(array.values.dtype), array.values.size) for array in part.lowered.constants)
-    return part.tile.op.name, places, part.tile.scratch is None, constants
+    told = tile.op.name, places, tile.scratch is None, constants
+    if told not in known:
+        known[told] = known.setdefault(nameless(kernel(tile, part.lowered.constants)), len(known))
+    return known[told]
 
 
 def _groups_that_fit(programs: Sequence[Program], room: Callable[[Program], int]) -> Iterator[list[Program]]:

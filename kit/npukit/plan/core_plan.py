@@ -102,7 +102,7 @@ def _can_be_shared(net: Net, board: Board) -> bool:
 
 def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
-    if (objective == "throughput" and problem.board.noc) or problem.fewest > 1:
+    if (objective == "throughput" and problem.board.noc) or problem.fewest > 1 or _has_too_many_weights(problem):
         return None
     board = problem.board.seen_by(problem.order[0])
     for kernels in _choices(problem.net, board, objective, preference):
@@ -111,6 +111,13 @@ def _alone(problem: Problem, objective: str, preference: CostPreference) -> Plan
         if plan:
             return _with_constants_near(known, Planned(plan, known.engines, kernels.notes), objective)
     return None
+
+
+def _has_too_many_weights(problem: Problem) -> bool:
+    """True if one of several PEs cannot hold the bytes of all weights: it would not stream them, either."""
+    net, room = problem.net, problem.board.memory_for("constants").size
+    read = {name for op in net.ops for name in op.inputs if name in net.constants and net.tensor(name).dtype == "int8"}
+    return len(problem.order) > 1 and sum(net.tensor(name).bytes for name in read) > room
 
 
 def _with_constants_near(problem: Problem, planned: Planned, objective: str) -> Planned:

@@ -18,7 +18,7 @@ from npukit.plan.ir.assignment import Assignment, fault_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import with_code
-from npukit.plan.search.list_schedule import ROOMS, TENSORS, ListSchedule, scheduled_plan, states_early
+from npukit.plan.search.list_schedule import ROOMS, TENSORS, ListSchedule, first_blocks, scheduled_plan, states_early
 from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -194,7 +194,7 @@ def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
         return replace(more, pes=tuple(replace(pe, memory=with_code(board, pe.memory, 1 << 20)) for pe in more.pes))
 
     monkeypatch.setattr("npukit.plan.search.list_schedule.with_kernel_code", crowded)
-    problem = problem_of(chain(10), two_chips())
+    problem = problem_of(chain(4), two_chips())
     problem = problem.with_engines({**problem.engines, CORE: Cpu()})
     for most, taken in ((1, 1), (len(ROOMS), 0)):
         seen.clear()
@@ -203,3 +203,38 @@ def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
         assert found.messages is seen[taken].messages
         assert found.predicted.latency_cycles > 0
         assert len(seen) == min(most + 1, len(ROOMS))
+
+
+def test_rooms_that_the_first_of_many_like_blocks_do_not_fit_are_not_emitted_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first three rooms are too large for the first two of ten layers: all are emitted in the last alone."""
+    seen: list[int] = []
+
+    def fits(board: Board, plan: Plan) -> int:
+        seen.append(len({step.op for pe in plan.pes for step in pe.computes()}))
+        return len(seen) < len(ROOMS)
+
+    monkeypatch.setattr("npukit.plan.search.list_schedule.missing_bytes", fits)
+    assert scheduled_plan(problem_of(chain(10), two_chips())) is not None
+    assert seen == [2, 2, 2, 2, 2, 10, 10]
+
+
+def test_first_blocks_end_where_the_next_ones_begin() -> None:
+    """Blocks of two layers and a state; what all of them read, and the layer before them, are there too."""
+    b = Builder("blocks")
+    x, *states = (b.input(1, 64) for _ in range(6))
+    y = b.dense(x, 64)
+    made = list[str]()
+    for state in states:
+        made.append(b.dense(b.add(y, state), 64))
+        y = b.add(made[-1], x)
+    net = b.net(y)
+    kept = tuple(State(*names, np.zeros((1, 64), np.int8)) for names in zip(states, made, strict=True))
+    graph = Graph(replace(net, inputs=net.inputs[:1], states=kept))
+    first = first_blocks(graph).net
+    assert [op.name for op in first.ops] == [op.name for op in net.ops[:7]]
+    assert first.outputs == (net.ops[6].output,)
+    assert first.states == kept[:2]
+    shorter = Graph(graph.net.with_ops(graph.net.ops[:7]))
+    assert first_blocks(shorter) is shorter

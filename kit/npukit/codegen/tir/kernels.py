@@ -113,11 +113,20 @@ def kernels_as_c(kernels: list[TirKernel]) -> tuple[list[CFunction], dict[str, s
     bodies = function_bodies(print_c(made)) if made else {}
     alike: dict[tuple[str, str], list[TirKernel]] = {}
     for each in kernels:
-        name = each.tile.name
-        body = _body(each.function, bodies) if each.function else _body_of_tvm(each)
-        alike.setdefault((_signature(each).replace(name, "", 1), body), []).append(each)
+        alike.setdefault(_nameless(each, bodies), []).append(each)
     functions = [_shared(same, body) for (_, body), same in alike.items()]
     return functions, {each.tile.name: same[0].tile.name for same in alike.values() for each in same}
+
+
+def nameless(kernel: TirKernel) -> tuple[str, str]:
+    """The parameters and the statements of a kernel as C."""
+    return _nameless(kernel, function_bodies(print_c([kernel.function])) if kernel.function else {})
+
+
+def _nameless(kernel: TirKernel, bodies: Mapping[str, str]) -> tuple[str, str]:
+    body = _body(kernel.function, bodies) if kernel.function else _body_of_tvm(kernel)
+    _, _, parameters = _signature(kernel).partition("(")
+    return " ".join(parameters.split()), body
 
 
 def _body(function: TirFunction, bodies: Mapping[str, str]) -> str:

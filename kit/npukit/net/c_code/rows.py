@@ -151,7 +151,7 @@ def _moves_alike(body: str, name: str, first: int, offsets: Mapping[str, int]) -
         if value and (moved := slope(value[3], slopes)) is not None:
             slopes[value[2]] = moved
             continue
-        for array, begin, end in _subscripts(line):
+        for array, begin, end in subscripts(line):
             moved = slope(line[begin:end], slopes)
             if moved is None or moved * first != offsets.get(array, 0):
                 return False
@@ -164,7 +164,7 @@ def _moves_alike(body: str, name: str, first: int, offsets: Mapping[str, int]) -
 def _moved(text: str, offsets: Mapping[str, int]) -> str:
     """The text with subscripts that count from elsewhere."""
     made, done = "", 0
-    for name, begin, end in _subscripts(text):
+    for name, begin, end in subscripts(text):
         if name in offsets and begin >= done:
             inner = _moved(text[begin:end], offsets)
             made += f"{text[done:begin]}({inner}) - {offsets[name]}"
@@ -172,7 +172,7 @@ def _moved(text: str, offsets: Mapping[str, int]) -> str:
     return made + text[done:]
 
 
-def _subscripts(text: str) -> Iterator[tuple[str, int, int]]:
+def subscripts(text: str) -> Iterator[tuple[str, int, int]]:
     """The name of each array that is read or written, and where its subscript begins and ends."""
     for found in _USED.finditer(text):
         if found[2]:
@@ -280,7 +280,7 @@ class _Loop:
 
     def _of_line(self, line: str) -> Iterator[ArrayUse]:
         """The uses in a line, in the order in which they happen: what is written comes last, unless nothing is read."""
-        used = [(name, line[begin:end], line[end + 1 :]) for name, begin, end in _subscripts(line)]
+        used = [(name, line[begin:end], line[end + 1 :]) for name, begin, end in subscripts(line)]
         uses = [ArrayUse(name, self._bounds(index), _is_written(rest), index) for name, index, rest in used]
         yield from sorted(uses, key=lambda use: use.written)
 

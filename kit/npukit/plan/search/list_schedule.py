@@ -63,6 +63,10 @@ values. Eight blocks of `benchmarks/transformers/language_model.py --plan-only` 
 cycles a token with 1, which delays the first block, and at 137,805 with 2."""
 
 
+SHOWN = 2
+"""Blocks that are planned alone, of many that are alike, to see which rooms they fit in."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Made:
     """The tiles of a tensor: their boxes, the places of their PEs, and when each is there."""
@@ -98,7 +102,8 @@ class ListSchedule:
         self._free, self._held = np.zeros(count), np.zeros(count)
         self._held[0] = ROOT * room
         self._operands = np.zeros(count)
-        self._operands[0] = sum(self._graph.net.tensor(name).bytes for name in self._graph.net.inputs)
+        net = self._graph.net
+        self._operands[0] = sum(net.tensor(name).bytes for name in (*net.inputs, *net.outputs))
         self._most = room + TENSORS * problem.board.memory_for("activations").size
         self._made: dict[str, _Made] = {}
         self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
@@ -329,13 +334,39 @@ class _Way:
 def _earlier_likes(graph: Graph) -> dict[str, str]:
     """The op of the block before that an op is like, by name, in a network of blocks that are alike: there most ops are
     like those so many places before."""
-    named = [(op.name, graph.form(op)) for op in graph.ops]
-    for period in range(1, len(named) // 2 + 1):
-        pairs = zip(named, named[period:], strict=False)
-        alike = {name: earlier for (earlier, form), (name, same) in pairs if form == same}
-        if 2 * len(alike) > len(named):
-            return alike
-    return {}
+    names = [op.name for op in graph.ops]
+    return {names[place]: names[place - period] for period, alike in [_period(graph)] for place in alike}
+
+
+def _period(graph: Graph) -> tuple[int, list[int]]:
+    """The ops of a block, of which most are like those as many places before, and the places of the ops that are."""
+    forms = [graph.form(op) for op in graph.ops]
+    for period in range(1, len(forms) // 2 + 1):
+        alike = [place for place in range(period, len(forms)) if forms[place] == forms[place - period]]
+        if 2 * len(alike) > len(forms):
+            return period, alike
+    return 0, []
+
+
+def first_blocks(graph: Graph) -> Graph:
+    """The graph of the first `SHOWN` blocks, if it has twice as many that are alike; else all of it."""
+    net, (period, alike) = graph.net, _period(graph)
+    if len(alike) < 2 * SHOWN * period or not alike:
+        return graph
+    some = net.ops[: net.ops.index(graph.ops[alike[0] + (SHOWN - 1) * period])]
+    made = {op.output for op in some}
+    states = tuple(state for state in net.states if state.output in made)
+    lost = {state.input for state in net.states} - {state.input for state in states}
+    ops = list[Op]()
+    for op in some:
+        if lost.isdisjoint(net.activations(op)):
+            ops.append(op)
+        else:
+            lost.add(op.output)
+    later = {name for op in net.ops[len(some) :] for name in net.activations(op)}
+    becomes = {state.output for state in states}
+    outputs = tuple(op.output for op in ops if op.output in later - becomes)
+    return Graph(replace(net, ops=tuple(ops), outputs=outputs, states=states))
 
 
 def states_early(graph: Graph) -> Graph:
@@ -358,13 +389,28 @@ def states_early(graph: Graph) -> Graph:
 def scheduled_plan(problem: Problem) -> Plan | None:
     """The frame with as much room for constants and states as fits, of those tried; None if none does.
 
-    Of those that fit, the first that leaves room for the kernels of the core, if one does.
+    Of those that fit, the first that leaves room for the kernels of the core, if one does. Of blocks that are alike the
+    first ones tell which rooms are worth emitting all for.
     """
     if root_lacks_room(problem):
         return None
     problem = replace(problem, graph=states_early(problem.graph))
-    memory, closest = problem.board.memory_for("constants").size, None
-    for part in ROOMS:
+    shown, rooms = first_blocks(problem.graph), ROOMS
+    if shown is not problem.graph:
+        room, _ = _with_most_room(replace(problem, graph=shown), ROOMS)
+        rooms = ROOMS[ROOMS.index(room) :] if room else ()
+    _, plan = _with_most_room(problem, rooms)
+    return plan and with_predictions(problem.net, problem.board, plan)
+
+
+def _with_most_room(problem: Problem, rooms: Sequence[float]) -> tuple[float, Plan | None]:
+    """The first of these rooms with which a plan fits, with the kernels of the core if they do with one; and the plan.
+
+    No room, and no plan, if none does.
+    """
+    memory = problem.board.memory_for("constants").size
+    closest: tuple[float, Plan | None] = (0.0, None)
+    for part in rooms:
         assignment = _roomy_assignment(problem, int(part * memory))
         if assignment is None:
             continue
@@ -372,9 +418,9 @@ def scheduled_plan(problem: Problem) -> Plan | None:
         if missing_bytes(problem.board, plan):
             continue
         if not missing_bytes(problem.board, _with_kernels(problem, plan)):
-            return with_predictions(problem.net, problem.board, plan)
-        closest = closest or plan
-    return closest and with_predictions(problem.net, problem.board, closest)
+            return part, plan
+        closest = closest if closest[1] else (part, plan)
+    return closest
 
 
 def _roomy_assignment(problem: Problem, room: int) -> Assignment | None:

@@ -40,8 +40,8 @@ def sums(tile: Tile, source: Pointed, weights: Pointed, output: Pointed) -> None
 
 
 def total(tile: Tile, *arrays: Pointed) -> None:
-    *parts, bias, multipliers, shifts, output = arrays
-    attributes, zero = tile.op.attributes, quantization(tile.net, tile.op.output).zero_point
+    *parts, bias, multipliers, shifts, zero, output = arrays
+    attributes = tile.op.attributes
     assert isinstance(attributes, Total)
     given, made = [Layout.of(operand) for operand in tile.inputs], Layout.of(tile.output)
     only_right = bool((tile.net.constants[tile.op.inputs[-1]] <= 0).all())
@@ -50,7 +50,7 @@ def total(tile: Tile, *arrays: Pointed) -> None:
         whole = let("whole", bias[c])
         for part, layout in zip(parts, given, strict=True):
             whole = let("whole", whole + part[layout.index(*place, c)])
-        scaled = scale(whole, multipliers[c], shifts[c]) + zero
+        scaled = scale(whole, multipliers[c], shifts[c]) + zero[0]
         output[made.index(*place, c)] = cast("int8", clamp(scaled, attributes.clamp))
 
 
