@@ -218,11 +218,17 @@ static int32_t compute_pixel(const struct mla_command *tile)
     return error;
 }
 
-int32_t mla_lines(const struct mla_command *tile)
+/* True if all pixels lie behind each other, in the input as in the output, and each sees one of them. */
+static int32_t is_flat(const struct mla_command *tile)
 {
-    if (is_pixel(tile)) {
-        return compute_pixel(tile);
-    }
+    const int32_t taps = tile->kernel_height * tile->kernel_width, pads = tile->pad_top | tile->pad_left | tile->pad_right;
+    return taps == 1 && pads == 0 && tile->stride_y == 1 && tile->stride_x == 1 && !sees_border(tile) &&
+           tile->input_width == tile->output_width && tile->input_row_stride == tile->input_width * tile->input_channels &&
+           tile->output_row_stride == tile->output_width * tile->output_pixel_stride;
+}
+
+static int32_t compute_lines(const struct mla_command *tile)
+{
     struct lines all = {.tile = tile};
     share_out(&all);
     for (int32_t y = 0; y < tile->output_height && all.error == 0; y++) {
@@ -234,4 +240,18 @@ int32_t mla_lines(const struct mla_command *tile)
     const int32_t error = mla_finish();
     finish(&all, all.before.count);
     return all.error != 0 ? all.error : error;
+}
+
+int32_t mla_lines(const struct mla_command *tile)
+{
+    if (is_pixel(tile)) {
+        return compute_pixel(tile);
+    }
+    if (!is_flat(tile)) {
+        return compute_lines(tile);
+    }
+    struct mla_command flat = *tile; /* one long row */
+    flat.output_width *= flat.output_height;
+    flat.output_height = 1;
+    return compute_lines(&flat);
 }

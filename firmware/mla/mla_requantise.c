@@ -16,42 +16,68 @@
     "subs %[pixels], %[pixels], #1\n"           \
     "bne 1b\n"
 
-static void plain_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+/* What a channel's sums go through; `pixels` of them, `stride` bytes apart as results. */
+struct plain {
+    int32_t bias, factor, half, right, stride, pixels;
+};
+
+static inline void plain_channel(struct plain how, const int32_t *sums, int32_t step, int8_t *to)
 {
-    const int32_t right = -channel[SHIFT];
-    const int32_t half = (1 << right >> 1) + (all->tile->output_zero << right);
-    int32_t value, pixels = all->pixels;
+    int32_t value;
     __asm__ volatile("1: ldr %[value], [%[sums]]\n"
                      "add %[sums], %[sums], %[step], lsl #2\n" REQUANTISED
-                     : [value] "=&r"(value), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(pixels)
-                     : [step] "r"(all->step), [stride] "r"(all->tile->output_pixel_stride), [bias] "r"(2 * channel[BIAS]),
-                       [factor] "r"(channel[MULTIPLIER]), [half] "r"(half), [right] "r"(right)
+                     : [value] "=&r"(value), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(how.pixels)
+                     : [step] "r"(step), [stride] "r"(how.stride), [bias] "r"(how.bias), [factor] "r"(how.factor),
+                       [half] "r"(how.half), [right] "r"(how.right)
                      : "cc", "memory");
 }
 
-/* The same of two or three planes, in words of 16 channels. */
-#define PLAIN_CHANNEL_OF(PLANES)                                                                                          \
-    do {                                                                                                                  \
-        const int32_t right = -channel[SHIFT];                                                                            \
-        const int32_t half = (1 << right >> 1) + (all->tile->output_zero << right);                                       \
-        int32_t value, more, pixels = all->pixels;                                                                        \
-        __asm__ volatile("1: ldr %[more], [%[sums], %[plane]]\n" PLANES                                                   \
-                         "ldr %[value], [%[sums]], #64\n"                                                                 \
-                         "add %[value], %[value], %[more]\n" REQUANTISED                                                  \
-                         : [value] "=&r"(value), [more] "=&r"(more), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(pixels) \
-                         : [plane] "r"(4 * all->plane), [stride] "r"(all->tile->output_pixel_stride),                      \
-                           [bias] "r"(2 * channel[BIAS]), [factor] "r"(channel[MULTIPLIER]), [half] "r"(half),             \
-                           [right] "r"(right)                                                                             \
-                         : "cc", "memory");                                                                               \
-    } while (0)
-
-static void plain_channel_of_more(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
+/* The same of two planes, `plane` bytes apart, in words of 16 channels. */
+static inline void plain_channel_of_two(struct plain how, const int32_t *sums, int32_t plane, int8_t *to)
 {
-    if (all->planes == 2) {
-        PLAIN_CHANNEL_OF("");
-    } else {
-        PLAIN_CHANNEL_OF("ldr %[value], [%[sums], %[plane], lsl #1]\n"
-                         "add %[more], %[more], %[value]\n");
+    int32_t value, more;
+    __asm__ volatile("1: ldr %[more], [%[sums], %[plane]]\n"
+                     "ldr %[value], [%[sums]], #64\n"
+                     "add %[value], %[value], %[more]\n" REQUANTISED
+                     : [value] "=&r"(value), [more] "=&r"(more), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(how.pixels)
+                     : [plane] "r"(plane), [stride] "r"(how.stride), [bias] "r"(how.bias), [factor] "r"(how.factor),
+                       [half] "r"(how.half), [right] "r"(how.right)
+                     : "cc", "memory");
+}
+
+/* And of three, as the kernels of most layers have three lines. */
+static inline void plain_channel_of_three(struct plain how, const int32_t *sums, int32_t plane, int8_t *to)
+{
+    int32_t value, more;
+    __asm__ volatile("1: ldr %[more], [%[sums], %[plane]]\n"
+                     "ldr %[value], [%[sums], %[plane], lsl #1]\n"
+                     "add %[value], %[value], %[more]\n"
+                     "ldr %[more], [%[sums]], #64\n"
+                     "add %[value], %[value], %[more]\n" REQUANTISED
+                     : [value] "=&r"(value), [more] "=&r"(more), [sums] "+r"(sums), [to] "+r"(to), [pixels] "+r"(how.pixels)
+                     : [plane] "r"(plane), [stride] "r"(how.stride), [bias] "r"(how.bias), [factor] "r"(how.factor),
+                       [half] "r"(how.half), [right] "r"(how.right)
+                     : "cc", "memory");
+}
+
+static void plain_channels(const struct mla_results *all)
+{
+    const int32_t zero = all->tile->output_zero, plane = 4 * all->plane, planes = all->planes, turn = all->turn;
+    const int32_t *sums = all->sums, *channel = all->channels;
+    struct plain how = {.stride = all->tile->output_pixel_stride, .pixels = all->pixels};
+    int8_t *to = all->to;
+    for (int32_t left = all->count; left > 0; left--, sums += turn, channel += CHANNEL_WORDS, to++) {
+        how.right = -channel[SHIFT];
+        how.half = (1 << how.right >> 1) + (zero << how.right);
+        how.bias = 2 * channel[BIAS];
+        how.factor = channel[MULTIPLIER];
+        if (planes == 1) {
+            plain_channel(how, sums, all->step, to);
+        } else if (planes == 2) {
+            plain_channel_of_two(how, sums, plane, to);
+        } else {
+            plain_channel_of_three(how, sums, plane, to);
+        }
     }
 }
 
@@ -80,47 +106,25 @@ static void plain_pixel(const struct mla_results *all)
                      : "r4", "r5", "r6", "cc", "memory");
 }
 
-static int32_t is_short(const struct mla_results *all)
+static int32_t finish_plain(const struct mla_results *all)
 {
-    return all->tile->plain && (all->planes == 1 || (all->planes <= 3 && all->step == MLA_WIDTH));
-}
-
-static int32_t is_plain_pixel(const struct mla_results *all)
-{
-    return all->tile->plain && all->pixels == 1 && all->planes == 1 && all->turn == 1 && all->count > 0;
-}
-
-static void short_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
-{
-    if (all->planes == 1) {
-        plain_channel(all, sums, channel, to);
-    } else {
-        plain_channel_of_more(all, sums, channel, to);
+    if (!all->tile->plain || all->planes > 3 || (all->planes > 1 && all->step != MLA_WIDTH)) {
+        return 0;
     }
+    if (all->pixels == 1 && all->planes == 1 && all->turn == 1 && all->count > 0) {
+        plain_pixel(all);
+    } else {
+        plain_channels(all);
+    }
+    return 1;
 }
 
 #else
 
-static int32_t is_plain_pixel(const struct mla_results *all)
+static int32_t finish_plain(const struct mla_results *all)
 {
     (void)all;
     return 0;
-}
-
-static void plain_pixel(const struct mla_results *all)
-{
-    (void)all;
-}
-
-static int32_t is_short(const struct mla_results *all)
-{
-    (void)all;
-    return 0;
-}
-
-static void short_channel(const struct mla_results *all, const int32_t *sums, const int32_t *channel, int8_t *to)
-{
-    (void)all, (void)sums, (void)channel, (void)to;
 }
 
 #endif
@@ -146,18 +150,12 @@ static void channel_of_any(const struct mla_results *all, const int32_t *sums, c
 
 void mla_requantise(const struct mla_results *all)
 {
-    const int32_t *sums = all->sums, *channel = all->channels;
-    const int32_t quick = is_short(all);
-    if (is_plain_pixel(all)) {
-        plain_pixel(all);
+    if (finish_plain(all)) {
         return;
     }
+    const int32_t *sums = all->sums, *channel = all->channels;
     for (int32_t c = 0; c < all->count; c++, sums += all->turn, channel += CHANNEL_WORDS) {
-        if (quick) {
-            short_channel(all, sums, channel, all->to + c);
-        } else {
-            channel_of_any(all, sums, channel, all->to + c);
-        }
+        channel_of_any(all, sums, channel, all->to + c);
     }
 }
 

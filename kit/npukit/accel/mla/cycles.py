@@ -9,17 +9,18 @@ OUT_CYCLES = 16
 """The cycles in which the sums of a block leave, four a cycle."""
 START, CALL, ROW = 190, 245, 178
 """Cycles of the driver: of a tile, of each pass of windows, and of each row of planes."""
-PIXEL_START, PIXEL_PRODUCT, PIXEL_CHANNEL = 100, 130, 21
+PIXEL_START, PIXEL_PRODUCT, PIXEL_CHANNEL = 185, 45, 21
 """Cycles of the driver for a single pixel: of the tile, of each of its products, of each channel that is plain."""
-RUN, PRODUCT = 60, 300
-"""Cycles of the driver for each run of pixels of a line, and for each of its products, while the array stands still."""
+RUN, PRODUCT, STARTED = 160, 350, 140
+"""Cycles of the driver for each run of pixels of a line, and for each of its products; of these the array stands still
+for the last, where it has more to do than the core."""
 COPY, COPIED_BYTE, CLEARED_BYTE = 60, 0.85, 0.5
 """Cycles to copy a line of the input: for the line, for each byte; and for each byte of room that is cleared."""
 PIXEL, LINE, EDGE = 60, 75, 75
 """Cycles to gather a pixel's window: for the pixel, for each of its lines, for each place of one that is cut off."""
 WORD_S_BYTE, BYTE = 2.1, 4.1
 """Cycles to gather a byte of a line, where four are copied at once and where each is by itself."""
-PLAIN, OF_TWO, OF_THREE, GENERAL = (33, 14), (44, 16), (44, 18), (67, 31)
+PLAIN, OF_TWO, OF_THREE, GENERAL = (45, 14), (55, 16), (55, 18), (67, 31)
 """Cycles to requantise: for each channel of a pass, and for each value; of layers that are plain (`mla.h`), of those
 whose sums are in two and three planes, and of others."""
 NARROWED = 55, 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, gcd
 
 from npukit.accel.geometry import Plane, Window, depth_of, window_of
@@ -24,6 +24,7 @@ from npukit.accel.mla.cycles import (
     ROW,
     RUN,
     START,
+    STARTED,
     WIDTH,
     Figures,
     blocks,
@@ -64,11 +65,13 @@ class DriverShape:
     @classmethod
     def of(cls, net: Net, op: Op, output: Box, part: int) -> DriverShape:
         window, shape, plane = window_of(net, op), net.tensor(op.inputs[0]).shape, Plane.of(output)
+        if window.taps == 1 and window.strides == (1, 1) and not any(window.padding):
+            plane = replace(plane, height=1, width=plane.pixels)  # one long row
         cut, sides, seen = 0, (0, 0), plane.height * window.kernel[0]
         if len(shape) == 4:
             (top, bottom), sides = (_beyond(window, output, axis, shape[axis + 1]) for axis in range(2))
             cut = top + bottom
-            rows = range(output.start[1], output.stop[1])
+            rows = range(output.start[1], output.start[1] + plane.height)
             seen -= sum(_lacking(window, row, shape[1]) for row in _ends(rows, window))
         return cls(plane, window, shape[-1], depth_of(net, op), cut, sides, seen, part)
 
@@ -173,12 +176,14 @@ class DriverShape:
         products = lines * blocks(self.line, self.part)
         array = products * figures.product(pixels, ceil(self.line / blocks(self.line, self.part)), columns)
         finish = requantised(1, columns, columns * plane.width // chunks, plain=plain, planes=self.planes)
-        runs = plane.height * chunks * times * (max(array, finish) + products * PRODUCT + RUN)
+        runs = plane.height * chunks * times
+        between = max(array + products * STARTED, finish + products * PRODUCT)
+        worked = array + products * PRODUCT + (runs - 1) * between + finish + runs * RUN
         copied = ((plane.height - 1) * self.window.strides[0] + self.reach - self.cut_lines) * any(self.sides)
         copies = copied * (COPY + COPIED_BYTE * self.input_width * self.channels)
         borders = self.line * (zero != 0 and self.lines_seen < plane.height * height)
         cleared = CLEARED_BYTE * (borders + self.reach * self.padded_line * any(self.sides))
-        return round(START + cleared + copies + runs + finish)
+        return round(START + cleared + copies + worked)
 
     def _pixel(self, figures: Figures, *, plain: bool) -> int:
         """Cycles of a single pixel: some columns at a time."""
