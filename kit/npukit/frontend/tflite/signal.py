@@ -85,8 +85,8 @@ def _filter_bank(emitter: Emitter, op: TfliteOp) -> None:
     held = {weights.size, rests.size, int((firsts + widths).max())}
     if {each.size for each in places} != {channels + 1} or emitter.tensor(op.outputs[0]).shape != (channels,):
         raise NpukitError(f"it has other filters than for {channels} channels")
-    if min(map(np.min, places)) < 0 or max(held) > min(weights.size, rests.size):
-        raise NpukitError("its filters lie beyond its weights")
+    if min(map(np.min, (weights, rests, *places))) < 0 or max(held) > min(weights.size, rests.size):
+        raise NpukitError("its filters lie beyond its weights, or some of these are negative")
     if int((frequencies + widths).max()) > _size(emitter.shape(operands[0])):
         raise NpukitError("its filters lie beyond its input")
     emitter.define(op.outputs[0], _code(emitter, op, "filter_bank", operands))
