@@ -13,6 +13,7 @@ import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType  # pyright: ignore[reportMissingImports]
@@ -69,7 +70,7 @@ def here(model: Path, cases: Cases, calibrating: Cases | None = None) -> list[li
         samples = Path(scratch) / "samples.npz"
         if calibrating is not None:
             np.savez(samples, in0=np.stack(calibrating))
-        how = {"in_float": True} if calibrating is None else {"calibration": samples}
+        how: dict[str, Any] = {"in_float": True} if calibrating is None else {"calibration": samples}
         net = load_model(model, in_file_types=True, **how).net
     return [run_reference(net, [case]) for case in cases]
 
@@ -88,8 +89,8 @@ def main() -> None:
     parser.add_argument("samples", choices=SAMPLES)
     given = parser.parse_args()
     random = np.random.default_rng(8)
-    shape = load_model(given.model, in_file_types=True, in_float=True).net
-    sizes = shape.tensor(shape.inputs[0]).shape
+    net = load_model(given.model, in_file_types=True, in_float=True).net
+    sizes = net.tensor(net.inputs[0]).shape
     real = SAMPLES[given.samples](sizes, random)
     noise = [random.normal(0, 1, sizes).astype(np.float32) for _ in real]
     for name, cases in (("noise", noise), (given.samples, real)):
