@@ -324,8 +324,9 @@ class _Island:
             scale, zero = relax.const(np.array(given.scale, np.float32)), relax.const(np.array(given.zero_point, dtype))
             return operators.dequantize(integers, scale, zero, axis=-1)
         scales, zeros = np.array(given.scales, np.float32), np.array(given.zero_points, dtype)
-        vectors = self._parameter(scales, None), self._parameter(zeros, None)
-        return operators.dequantize(integers, *vectors, axis=given.axis)
+        scale, alike = self._parameter(scales, None), len({*given.zero_points}) == 1
+        zero = relax.const(zeros[0]) if alike else self._parameter(zeros, None)
+        return operators.dequantize(integers, scale, zero, axis=given.axis)
 
     def _constant(self, constant: Any, reader: Any = None) -> Any:
         """A single number stays in the code if its reader can take it so, an array is a parameter."""
