@@ -34,7 +34,8 @@ _MOST = 1 << 64
 WORD, FLOAT, WORDS = "word", "float", "words"
 _KINDS = {"float": FLOAT, "float32": FLOAT, **dict.fromkeys(("int64_t", "uint64_t", "int64", "uint64"), WORDS)}
 _TURN, _ENTRY, _BRANCH, _CALL = 3, 3, 2, 4
-"""Cycles of a turn of a loop, of its beginning, of a condition, and of a call."""
+"""Cycles of a turn of a loop, of its beginning, of a condition, and of a call; these and those below are GCC's, held
+against the emulator by `benchmarks/core/c_predictions.py` (`benchmarks/core/c_predictions.md`)."""
 _UNROLLED = 2
 """Turns of loops that compilers write out."""
 _LOAD = {WORD: 2, FLOAT: 2, WORDS: 3}
@@ -101,9 +102,9 @@ def cycles(
 @cache
 def _cycles(code: str, lengths: tuple[tuple[str, float], ...], types: tuple[tuple[str, str], ...]) -> int:
     """The same, once for each code: a search asks for every tile, and steps of a recurrent layer have one code."""
-    counted = _Count(dict(lengths), {name: _KINDS.get(kind, WORD) for name, kind in types})
     if len(code) > _LONGEST:
         return len(code)
+    counted = _Count(dict(lengths), {name: _KINDS.get(kind, WORD) for name, kind in types})
     try:
         counted.block(statements(code))
     except RecursionError:

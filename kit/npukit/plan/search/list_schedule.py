@@ -18,6 +18,7 @@ import numpy as np
 
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Cost
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.net.receptive import cuttable_axes
@@ -57,6 +58,10 @@ sends, or a flit's hop; and by leaving the chip on which an op's inputs are. Eig
 border."""
 
 
+TILE = 250
+"""Bytes of commands, signals and rows of a table that a tile is expected to have: in MiniLM's plans on four chips
+(`benchmarks/transformers/sentences.py`) 165 to 189 on the average, up to 409 on nineteen of twenty PEs."""
+
 AHEAD = 2
 """Ops of nothing but states by which each of them comes earlier: a block of attention takes two, for its keys and its
 values. Eight blocks of `benchmarks/transformers/language_model.py --plan-only` on four chips were predicted at 137,998
@@ -86,10 +91,12 @@ class _Choice:
     operands: int
     """The most bytes that a tile reads and writes."""
     merit: float
+    orders: np.ndarray
+    """Bytes of commands and descriptors of it on each PE."""
 
 
 class ListSchedule:
-    """The pass over the ops of a problem: each PE may hold `room` bytes of constants and states, each at a price."""
+    """The pass over the ops of a problem: each PE may hold `room` bytes of constants, states and orders, at a price."""
 
     def __init__(self, problem: Problem, room: int, price: float = 0.0) -> None:
         self._problem, self._graph, self._room = problem, problem.graph, room
@@ -151,6 +158,7 @@ class ListSchedule:
         self._last = choice.made
         self._free[choice.made.places] = choice.made.done
         self._held[choice.made.places] += self._bytes(op, choice.made.boxes, choice.cost)
+        self._held += choice.orders
         self._operands[choice.made.places] = np.maximum(self._operands[choice.made.places], choice.operands)
         self._note(op, choice.made)
 
@@ -176,7 +184,7 @@ class ListSchedule:
             room = np.minimum(self._room, self._most - np.maximum(self._operands, operands))
             roomy = self._carrying(op.engine) & (self._held + size <= room)
             for places in self._placements(needs, len(boxes), roomy):
-                choice = _Choice(split, _Made(boxes, places, places), cost, operands, 0)
+                choice = _Choice(split, _Made(boxes, places, places), cost, operands, 0, places)
                 yield self._choice(choice, self._cycles(op, split)[self._cores[places]], needs, size)
 
     def _bytes_of(self, parts: list[tuple[str, Boxes]]) -> int:
@@ -186,13 +194,16 @@ class ListSchedule:
     def _choice(self, choice: _Choice, cycles: np.ndarray, needs: list[tuple[str, Boxes]], size: int) -> _Choice:
         """The choice with its times and its merit; on each place the op takes `cycles` and keeps bytes of that size."""
         boxes, places = choice.made.boxes, choice.made.places
-        ready, load = self._free[places], 0.0
+        ready, load, orders = self._free[places], 0.0, np.zeros(len(self._free))
+        orders[places] += TILE
         for home, needed in needs:
             arrived, sent = self._way.arrival(self._made[home], needed, places, self._graph.element_bytes(home))
             ready, load = np.maximum(ready, arrived), load + sent
+            np.add.at(orders, self._made[home].places, self._way.orders(self._made[home], needed, places))
         done = ready + cycles + CHAIN_CYCLES
-        merit = float(done.max()) + (PIECE + self._price * size) * len(boxes) + LOAD * load
-        return replace(choice, made=_Made(boxes, places, done), merit=merit)
+        held = float(orders.sum()) + size * len(boxes)
+        merit = float(done.max()) + PIECE * len(boxes) + self._price * held + LOAD * load
+        return replace(choice, made=_Made(boxes, places, done), merit=merit, orders=orders)
 
     def _splits(self, op: Op) -> Iterator[Split]:
         """The cheapest splits of each number of tiles."""
@@ -307,6 +318,16 @@ class _Way:
         carried = (self._hops(places, made.places) * flits).max(0) * sends
         return np.where(far.any(1), np.maximum(there, received), there), float((sending + carried).sum())
 
+    @staticmethod
+    def orders(made: _Made, needed: Boxes, places: np.ndarray) -> np.ndarray:
+        """Bytes of descriptors of each tile's PE for what it sends."""
+        shared = volumes(common(made.boxes[None], needed[:, None]))
+        far = (shared > 0) & (places[:, None] != made.places[None])
+        alike = np.where(far, shared, 0).max(0) == np.where(far, shared, np.inf).min(0)
+        reached = far.sum(0)
+        lists = DESTINATION_BYTES * np.where(alike & (reached > 1), reached, 0)
+        return DESCRIPTOR_BYTES * np.where(alike, reached > 0, reached) + lists
+
     def _travel(self, to: np.ndarray, source: np.ndarray, flits: np.ndarray) -> np.ndarray:
         """Cycles from each source to each destination: hops, and what crosses borders of chips in its slower steps."""
         borders = self._borders[self._chip[to][:, None], self._chip[source][None]]
@@ -390,7 +411,7 @@ def scheduled_plan(problem: Problem) -> Plan | None:
     """The frame with as much room for constants and states as fits, of those tried; None if none does.
 
     Of those that fit, the first that leaves room for the kernels of the core, if one does. Of blocks that are alike the
-    first ones tell which rooms are worth emitting all for.
+    first ones tell with which room to begin; smaller ones follow, then larger ones.
     """
     if root_lacks_room(problem):
         return None
@@ -398,7 +419,7 @@ def scheduled_plan(problem: Problem) -> Plan | None:
     shown, rooms = first_blocks(problem.graph), ROOMS
     if shown is not problem.graph:
         room, _ = _with_most_room(replace(problem, graph=shown), ROOMS)
-        rooms = ROOMS[ROOMS.index(room) :] if room else ()
+        rooms = sorted(ROOMS, key=lambda part: (part > room, abs(part - room))) if room else ()
     _, plan = _with_most_room(problem, rooms)
     return plan and with_predictions(problem.net, problem.board, plan)
 
