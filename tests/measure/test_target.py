@@ -27,14 +27,15 @@ class Silence:
         pass
 
 
-def test_how_long_renode_may_take_does_not_depend_on_how_many_networks_are_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["renode", "qemu"])
+def test_how_long_a_program_may_take_does_not_depend_on_how_many_networks_are_asked(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", pes=1)
     monkeypatch.setattr(target, "start", lambda *_: Silence())
-    assert target.RENODE_SECONDS > ANSWER_SECONDS
-    monkeypatch.setattr(target, "RENODE_SECONDS", 0.1)
-    for opening in (target.open_target(made, "renode"), target.open_targets({"one": made}, "renode")):
+    assert target.PROGRAM_SECONDS > ANSWER_SECONDS
+    monkeypatch.setattr(target, "PROGRAM_SECONDS", 0.1)
+    for opening in (target.open_target(made, name), target.open_targets({"one": made}, name)):
         began = monotonic()
         with pytest.raises(NoAnswer), opening:
             pass

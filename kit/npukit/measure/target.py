@@ -31,8 +31,8 @@ EMULATED_SECONDS = 3600.0
 """Seconds an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
 the board has taken too many of its own cycles (`emulator/patience.py`): this is for a machine that is too slow."""
 
-RENODE_SECONDS = 120.0
-"""The same in Renode, where the cores take turns: many PEs on a busy machine say nothing for as long as this."""
+PROGRAM_SECONDS = 120.0
+"""The same in Renode and QEMU: the cores of Renode take turns, and on a busy machine a program gets little time."""
 
 _PATIENT_SECONDS = 86_400.0
 """Seconds an answer may take while the firmware is stopped in a debugger."""
@@ -90,7 +90,8 @@ def open_target(build: Build, on: str | None = None, emulation: Emulation = Emul
 def _patience(name: str, emulation: Emulation) -> float:
     if emulation.debugger:
         return _PATIENT_SECONDS
-    return {"emulator": EMULATED_SECONDS, "renode": RENODE_SECONDS}.get(name, ANSWER_SECONDS)
+    seconds = {"emulator": EMULATED_SECONDS, "renode": PROGRAM_SECONDS, "qemu": PROGRAM_SECONDS}
+    return seconds.get(name, ANSWER_SECONDS)
 
 
 @contextmanager
