@@ -24,9 +24,9 @@ from npukit.plan.predict.memory import (
     missing_bytes,
     shortfall,
 )
+from npukit.plan.search.frame_memory import lacking_bytes
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.objectives import more_pes, resident_plan
-from npukit.plan.search.wide_frame import lacking_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_to_use

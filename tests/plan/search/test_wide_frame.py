@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from helpers import first_of
 from npukit.board.board import load_board
 from npukit.board.noc import DRAM
-from npukit.net.net import CORE, Net
+from npukit.net.net import CORE, Net, State
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Send
 from npukit.plan.ir.text import print_plan
-from npukit.plan.planner import plan_network
+from npukit.plan.planner import best_plan, plan_network
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search import wide_frame
+from npukit.plan.search.frame_memory import lacking_bytes, pes_for_constants, root_lacks_room
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.objectives import PRICES
 from npukit.plan.search.tries import planned
-from npukit.plan.search.wide_frame import ORDERS, WideFrame, lacking_bytes, root_lacks_room
+from npukit.plan.search.wide_frame import ORDERS, WideFrame
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
@@ -92,9 +94,26 @@ def test_a_long_network_has_fewer_drafts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert root_lacks_room(problem)
     many = WideFrame(problem).drafts()
     monkeypatch.setattr(wide_frame, "SEARCHED", 2 * len(problem.graph.ops))
-    few = WideFrame(problem).drafts()
-    assert 0 < len(few) <= 2
+    search = WideFrame(problem)
+    few = search.drafts()
+    assert len(few) < len(many)
+    assert sum(1 for _ in search._layouts()) <= 2
     assert {draft.cycles for draft in few} <= {draft.cycles for draft in many}
+
+
+def test_layers_of_a_stream_that_all_pes_together_cannot_hold_are_streamed() -> None:
+    """Twelve matrices of 256 KB, and what remains from one frame to the next."""
+    board, b = wide_board(), Builder("stream")
+    x, state = b.input(1, 512), b.input(1, 512)
+    for _ in range(12):
+        x = b.dense(x, 512)
+    net = b.net(b.add(x, state))
+    net = replace(net, inputs=net.inputs[:1], states=(State(state, net.outputs[0], np.zeros((1, 512), np.int8)),))
+    problem = Problem(Graph(net), board, engines(board), max_pes=board.pe_count)
+    assert pes_for_constants(problem) > len(problem.order)
+    plan = best_plan(problem, "latency")
+    assert plan.streams
+    assert_exact(net, plan, rounds=1)
 
 
 @pytest.mark.parametrize("net", [autoencoder(), image_net()], ids=lambda net: net.name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import with_predictions
+from npukit.plan.search.frame_memory import SMALLEST, lacking_bytes, root_lacks_room
 from npukit.plan.search.tries import with_kernel_code
-from npukit.plan.search.wide_frame import lacking_bytes, root_lacks_room
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
@@ -96,9 +96,12 @@ class _Choice:
 
 
 class ListSchedule:
-    """The pass over the ops of a problem: each PE may hold `room` bytes of constants, states and orders, at a price."""
+    """The pass over the ops of a problem: each PE may hold `room` bytes of constants, states and orders, at a price.
 
-    def __init__(self, problem: Problem, room: int, price: float = 0.0) -> None:
+    `from_dram`: inputs come to each PE from there, and constants that are worth it are streamed.
+    """
+
+    def __init__(self, problem: Problem, room: int, price: float = 0.0, *, from_dram: bool = False) -> None:
         self._problem, self._graph, self._room = problem, problem.graph, room
         self._price = price / len(problem.order)
         self._way = _Way(problem)
@@ -107,10 +110,13 @@ class ListSchedule:
         cpus = [problem.board.cpu_of(pe) for pe in self._unlike]
         self._cores = np.array([cpus.index(problem.board.cpu_of(pe)) for pe in problem.order])
         self._free, self._held = np.zeros(count), np.zeros(count)
-        self._held[0] = ROOT * room
         self._operands = np.zeros(count)
-        net = self._graph.net
-        self._operands[0] = sum(net.tensor(name).bytes for name in (*net.inputs, *net.outputs))
+        self._fetched = self._graph.net.inputs if from_dram else ()
+        self._streamed_from = SMALLEST if from_dram else inf
+        if not from_dram:
+            net = self._graph.net
+            self._held[0] = ROOT * room
+            self._operands[0] = sum(net.tensor(name).bytes for name in (*net.inputs, *net.outputs))
         self._most = room + TENSORS * problem.board.memory_for("activations").size
         self._made: dict[str, _Made] = {}
         self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
@@ -133,6 +139,11 @@ class ListSchedule:
         for op in self._waiting.values():
             self._follow(op, (1,) * len(self._graph.shape(op.output)), self._last.places[:1])
         return self._found
+
+    @property
+    def cycles(self) -> int:
+        """The cycle at which the last op is done."""
+        return int(max(made.done.max() for made in self._made.values()))
 
     def _placed(self, op: Op) -> bool:
         """Takes the best choice for an op, if there is one. What it reads that waits for a place comes to it."""
@@ -170,7 +181,9 @@ class ListSchedule:
     def _bytes(self, op: Op, boxes: Boxes, cost: Cost) -> int:
         """Bytes that a tile keeps from frame to frame: its constants, and what it makes of a state."""
         kept = op.output in self._graph.kept.values()
-        return cost.constant_bytes + kept * int(volumes(boxes).max()) * self._graph.element_bytes(op.output)
+        streamed = op.engine != CORE and cost.constant_bytes > self._streamed_from
+        constants = 0 if streamed else cost.constant_bytes
+        return constants + kept * int(volumes(boxes).max()) * self._graph.element_bytes(op.output)
 
     def _best(self, op: Op, splits: Iterable[Split]) -> _Choice | None:
         return min(self._choices(op, splits), key=lambda choice: choice.merit, default=None)
@@ -179,13 +192,14 @@ class ListSchedule:
         for split in splits:
             boxes, cost = self._tiles(op, split), self._cost(op, split)
             needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._made]
+            moved = [(home, needed) for home, needed in needs if home not in self._fetched]
             size = self._bytes(op, boxes, cost)
             operands = self._bytes_of([*needs, (op.output, boxes)])
             room = np.minimum(self._room, self._most - np.maximum(self._operands, operands))
             roomy = self._carrying(op.engine) & (self._held + size <= room)
-            for places in self._placements(needs, len(boxes), roomy):
+            for places in self._placements(moved, len(boxes), roomy):
                 choice = _Choice(split, _Made(boxes, places, places), cost, operands, 0, places)
-                yield self._choice(choice, self._cycles(op, split)[self._cores[places]], needs, size)
+                yield self._choice(choice, self._cycles(op, split)[self._cores[places]], moved, size)
 
     def _bytes_of(self, parts: list[tuple[str, Boxes]]) -> int:
         """The most bytes of a tile in its boxes of these tensors."""
@@ -405,6 +419,19 @@ def states_early(graph: Graph) -> Graph:
     earlier = dict(zip(moved[AHEAD:], moved, strict=False))
     order = sorted(range(len(net.ops)), key=lambda place: (earlier.get(place, place), place))
     return Graph(net.with_ops(tuple(net.ops[place] for place in order)))
+
+
+def schedules_from_dram(problem: Problem) -> Iterator[tuple[Assignment, int]]:
+    """Assignments with inputs and constants in DRAM, for each room another, and the cycles in which they would be done
+    if these came at once."""
+    last: Assignment | None = None
+    for part in ROOMS:
+        room = int(part * problem.board.memory_for("constants").size)
+        passes = (ListSchedule(problem, room, price, from_dram=True) for price in PRICES)
+        found, cycles = next(((found, each.cycles) for each in passes if (found := each.assignment())), (None, 0))
+        if found and found != last:
+            yield found, cycles
+        last = found
 
 
 def scheduled_plan(problem: Problem) -> Plan | None:

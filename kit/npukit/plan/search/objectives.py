@@ -13,17 +13,17 @@ from math import inf
 
 from npukit.dump import lost
 from npukit.errors import DoesNotFit
-from npukit.net.box import Box
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import frames_with_streams, most_streamed
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.frame_memory import lacking_bytes, pes_for_constants, root_lacks_room
 from npukit.plan.search.layout_search import SMALL_MESH, Effort, LatencySearch, effort_on
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
-from npukit.plan.search.wide_frame import WideFrame, lacking_bytes, root_lacks_room
+from npukit.plan.search.wide_frame import WideFrame
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
@@ -74,7 +74,7 @@ def fastest_plan(problem: Problem) -> Plan:
 def _best_layouts(problem: Problem) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
     wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
-    if wide and root_lacks_room(problem) and (plan := WideFrame(problem).best()):
+    if wide and _wants_dram(problem) and (plan := WideFrame(problem).best()):
         return plan
     search = _search(problem)
     if hopeless := _closest_if_far(problem, search):
@@ -88,6 +88,11 @@ def _best_layouts(problem: Problem) -> Plan:
     if not missing_bytes(problem.board, found.plan):
         return _walked(_faster_on_fewer(found)).plan
     return _from_dram(problem, search) or found.plan
+
+
+def _wants_dram(problem: Problem) -> bool:
+    """True if the root cannot hold the inputs, or all PEs together the constants."""
+    return root_lacks_room(problem) or pes_for_constants(problem) > len(problem.order)
 
 
 def _closest_if_far(problem: Problem, search: LatencySearch) -> Plan | None:
@@ -110,7 +115,7 @@ def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
     if problem.board.noc is None:
         return None
     if len(problem.order) > SMALL_MESH:
-        return None if root_lacks_room(problem) else WideFrame(problem).best()
+        return None if _wants_dram(problem) else WideFrame(problem).best()
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL
@@ -286,10 +291,7 @@ def _worth_emitting(problem: Problem, search: LatencySearch, pins: Assignment) -
 
 def _counts(problem: Problem, most: int) -> list[int]:
     """Numbers of PEs worth trying: each small one, larger ones in steps, none that cannot hold the constants."""
-    wholes = ((op, Box.whole(problem.graph.shape(op.output))) for op in problem.graph.ops)
-    needed = {problem.graph.constants_as[op.name]: problem.cost(op, box).constant_bytes for op, box in wholes}
-    constants = sum(needed.values())
-    least = max(-(-constants // problem.board.memory_for("constants").size), problem.fewest)
+    least = max(pes_for_constants(problem), problem.fewest)
     counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
     return [*(count for count in counts if count >= least), most]
 
