@@ -149,6 +149,26 @@ def dense(bias: str) -> Callable[[Wide], None]:
     return made
 
 
+def long_dense(wide: Wide) -> None:
+    """Sums of bytes of which 32 bits need not hold all."""
+    weights = wide.model.constant("w", wide.random.integers(120, 128, (1, 70000), np.int8), 0.004)
+    names = [wide.input((1, 70000), 0.0007), weights, wide.bias(1, "int64", 0.0007 * 0.004)]
+    wide.model.op("FULLY_CONNECTED", names, [wide.output((1, 1), 0.1)], "FullyConnected")
+
+
+def far_scales(largest: float) -> Callable[[Wide], None]:
+    """A bias of more than 32 bits, and channels whose sums are of other sizes."""
+
+    def made(wide: Wide) -> None:
+        scales = np.array([0.004, 0.02, 1e-6, largest], np.float32)
+        weights = wide.model.constant("w", wide.random.integers(-127, 128, (4, 1, 1, 9), np.int8), scales, axis=0)
+        bias = wide.model.constant("b", np.array([1 << 33, -(1 << 31), 7, 0]), 1.0)
+        names, options = [wide.input((1, 5, 5, 9), 0.0007), weights, bias], {**STRIDED, "Padding": tflite.Padding.VALID}
+        wide.model.op("CONV_2D", names, [wide.output((1, 3, 5, 4), 200.0)], "Conv2D", **options)
+
+    return made
+
+
 def binary(code: str) -> Callable[[Wide], None]:
     def made(wide: Wide) -> None:
         names = [wide.input((2, 5, 30), 0.0007), wide.input((2, 1, 30), 0.0003)]
@@ -175,8 +195,11 @@ WIDE = {
     "add": binary("ADD"),
     "average_pool": pool("AVERAGE_POOL_2D"),
     "conv_2d": convolution,
+    "conv_2d_of_far_scales": far_scales(0.03),
+    "conv_2d_of_farther_scales": far_scales(2000.0),
     "dense_int32": dense("int32"),
     "dense_int64": dense("int64"),
+    "dense_long": long_dense,
     "depthwise": depthwise,
     "leaky_relu": function("LEAKY_RELU", 0.0007, 0.0004, "LeakyRelu", Alpha=0.3),
     "logistic": function("LOGISTIC", 0.0003, 1 / 32768),
@@ -200,6 +223,8 @@ def test_activations_of_16_bits(maker: str, tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(data)
     net = load_model(tmp_path / "model.tflite").net
     assert np.array_equal(run_reference(net, wide.given)[0], run_micro(data, [wide.given])[0][0])
+    summed = maker.startswith(("conv", "dense", "depthwise")) and maker != "dense_long"
+    assert sum(op.kind == "sums" for op in net.ops) == 2 * summed
 
 
 def test_a_softmax_of_int8_gives_16_bits_with_a_zero_point(tmp_path: Path) -> None:

@@ -91,26 +91,6 @@ class Emitter:
     def shape(self, expression: relax.Expr) -> tuple[int, ...]:
         return tuple(int(size) for size in cast(Any, self.builder.normalize(expression).ty).shape)
 
-    def signed(self, index: int) -> relax.Expr:
-        """An activation as its integers; those of uint8 less 128."""
-        tensor = self.tensor(index)
-        if tensor.dtype != "uint8":
-            return self.value(index)
-        return self.emit(quantize(self.real(index), self.signed_scale(index), "int8"))
-
-    def signed_scale(self, index: int) -> Quantization:
-        """The scale and zero point of an activation's integers; of those of uint8 less 128."""
-        given = self.scale(index)
-        moved = given.zero_point - (128 if self.tensor(index).dtype == "uint8" else 0)
-        return Quantization(given.scales, (moved,))
-
-    def define_signed(self, index: int, expression: relax.Expr) -> None:
-        """The op's result is what is stored; less 128 if that is uint8."""
-        if self.tensor(index).dtype != "uint8":
-            self.define(index, expression)
-        else:
-            self.define_real(index, dequantize(self.emit(expression), self.signed_scale(index), "int8"))
-
     def define_real(self, index: int, expression: relax.Expr) -> None:
         """The op's result, in real numbers, becomes the tensor as it is stored."""
         tensor = self.tensor(index)

@@ -20,9 +20,6 @@ select: Any = tirx.Select
 te: Any = tensor_expressions
 """TVM's annotations are narrower than what it takes."""
 
-DROPPED_BITS = 16
-"""Bits of a multiplier that TFLite leaves out where it multiplies sums of 64 bits."""
-
 
 def multipliers(scales: Sequence[float]) -> tuple[relax.Expr, relax.Expr]:
     """The multiplier and the shift of each scale, as constants."""
@@ -43,14 +40,6 @@ def rounded_shift(value: Any, bits: Any) -> Any:
     """value / 2^bits, halves away from zero."""
     half = (tirx.const(1, "int32") << bits) >> 1
     return (value + half - select(tirx.all(bits > 0, value < 0), 1, 0)) >> bits
-
-
-def requantized_long(value: Any, multiplier: Any, shift: Any) -> Any:
-    """value * multiplier * 2^(shift - 31) of 64 bits, with the upper half of the multiplier, rounded once."""
-    upper = select(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> DROPPED_BITS, 0x7FFF)
-    bits = (15 - shift).astype("int64")
-    one = tirx.const(1, "int64")
-    return ((value * upper.astype("int64") + (one << (bits - one))) >> bits).astype("int32")
 
 
 def clamped(value: Any, dtype: str, low: int | None = None, high: int | None = None) -> Any:
@@ -110,8 +99,8 @@ def scale(emitter: Emitter, index: int) -> float:
 
 def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
     """The range of the result's integers behind the fused activation."""
-    kind, given = op.options.get("FusedActivationFunction", 0), emitter.signed_scale(op.outputs[0])
-    whole = np.iinfo(np.int16 if emitter.tensor(op.outputs[0]).dtype == "int16" else np.int8)
+    kind, given = op.options.get("FusedActivationFunction", 0), scale(emitter, op.outputs[0])
+    whole = np.iinfo(np.int16)
     reals = {
         tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
         tflite.ActivationFunctionType.RELU: (0, np.inf),
@@ -120,7 +109,7 @@ def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
     }
     if kind not in reals:
         raise NpukitError(f"its fused activation (number {kind}) has no form of integers")
-    ends = (np.rint(np.float32(real) / np.float32(given.scale)) + given.zero_point for real in reals[kind])
+    ends = (np.rint(np.float32(real) / np.float32(given)) for real in reals[kind])
     low, high = (int(np.clip(end, whole.min, whole.max)) for end in ends)
     return low, high
 

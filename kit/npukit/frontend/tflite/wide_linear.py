@@ -1,8 +1,8 @@
-"""Convolutions and dense layers of any integers, and pools of 16 bits, as TFLite's kernels compute them."""
+"""Convolutions, dense layers and pools of 16 bits, as TFLite's kernels compute them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from tvm import relax, tirx, topi
 
-from npukit.frontend.tflite.emit import Emitter
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
-from npukit.frontend.tflite.wide import clamped, limits, multipliers, requantized, requantized_long, select, te
+from npukit.frontend.tflite.wide import clamped, limits, requantized, select, te
 from npukit.frontend.tflite.windows import dilation_of, padding_of, strides_of, window_of
+from npukit.net.requantize import quantize_multiplier
 
 Pair = tuple[int, int]
 
@@ -50,85 +52,124 @@ def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _weights(emitter: Emitter, op: TfliteOp) -> np.ndarray:
-    """The weights less their zero point, in 16 bits if 8 do not hold them."""
     weights = emitter.constant(op.inputs[1])
-    return weights if weights.dtype == np.int8 else weights.astype(np.int16) - emitter.scale(op.inputs[1]).zero_point
+    if weights.dtype != np.int8:
+        raise NpukitError(f"its weights are {weights.dtype}, not int8")
+    return weights
 
 
 def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: int) -> None:
     strides, dilation, shape = strides_of(op), dilation_of(op), emitter.shape(emitter.value(op.inputs[0]))
     around = padding_of(op, shape[1:3], weights.shape[1:3], strides, dilation)
-    _emit(emitter, op, weights, partial(_convolved, ImageWindow(strides, dilation, around), groups))
+    layouts = {"data_layout": "NHWC", "kernel_layout": "OHWI"}
+    kept = relax.const(np.ascontiguousarray(weights))
 
+    def layer(data: relax.Expr, dtype: str) -> relax.Expr:
+        return operators.nn.conv2d(data, kept, strides, around, dilation, groups, **layouts, out_dtype=dtype)
 
-def _convolved(window: ImageWindow, groups: int, kind: str, zero: int, data: Any, weights: Any) -> Any:
-    channels, high, wide, inside = weights.shape
-    padded, each = window.padded(data, zero), int(channels) // groups
-    y, x, depth = (te.reduce_axis((0, size), name) for size, name in ((high, "y"), (wide, "x"), (inside, "depth")))
-    (down, right), (tall, broad) = window.strides, window.dilation
-    sizes = [
-        (int(padded.shape[axis]) - (int(size) - 1) * step - 1) // stride + 1
-        for axis, size, step, stride in ((1, high, tall, down), (2, wide, broad, right))
-    ]
-
-    def total(image: Any, row: Any, column: Any, channel: Any) -> Any:
-        place = window.places(row, column, y, x)
-        value = padded[image, place[0], place[1], channel // each * inside + depth]
-        return te.sum((value.astype(kind) - zero) * weights[channel, y, x, depth].astype(kind), axis=[y, x, depth])
-
-    return te.compute((data.shape[0], *sizes, channels), total, name="sums")
+    _emit(emitter, op, emitter.value(op.inputs[0]), weights, layer)
 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
     """Weights [out, in]; the leading axes are one, or stay if the options keep them."""
-    weights = _weights(emitter, op)
-    _emit(emitter, op, weights, partial(_dense, bool(op.options.get("KeepNumDims"))))
+    weights, data = _weights(emitter, op), emitter.value(op.inputs[0])
+    if not op.options.get("KeepNumDims") and len(emitter.shape(data)) != 2:
+        data = emitter.emit(operators.reshape(data, (-1, weights.shape[1])))
+    across = relax.const(np.ascontiguousarray(weights.T))
+
+    def layer(data: relax.Expr, dtype: str) -> relax.Expr:
+        return operators.matmul(data, across, out_dtype=dtype)
+
+    _emit(emitter, op, data, weights, layer)
 
 
-def _dense(keeps: bool, kind: str, zero: int, data: Any, weights: Any) -> Any:
-    features, shape = int(weights.shape[1]), [int(size) for size in data.shape]
-    rows = shape[:-1] if keeps else [int(np.prod(shape)) // features]
-    flat, feature = topi.reshape(data, (*rows, features)), te.reduce_axis((0, features), "feature")
-
-    def total(*place: Any) -> Any:
-        *row, unit = place
-        return te.sum((flat(*row, feature).astype(kind) - zero) * weights[unit, feature].astype(kind), axis=feature)
-
-    return te.compute((*rows, weights.shape[0]), total, name="sums")
-
-
-def _emit(emitter: Emitter, op: TfliteOp, weights: np.ndarray, sums: Callable[[str, int, Any, Any], Any]) -> None:
+def _emit(
+    emitter: Emitter, op: TfliteOp, data: relax.Expr, weights: np.ndarray, layer: Callable[[Any, str], Any]
+) -> None:
     """Sums of 64 bits, or of 32 where the bias has as many, requantised for each channel."""
     stated = [index for index in op.inputs[2:] if index >= 0]
-    bias = emitter.constant(stated[0]) if stated else None
-    kind = "int64" if bias is None else str(bias.dtype)
-    bias = np.zeros(len(weights), kind) if bias is None else bias
-    scaled = requantized if kind == "int32" else requantized_long
-    before, after = (emitter.signed_scale(index).zero_point for index in (op.inputs[0], op.outputs[0]))
-    ends, dtype = limits(emitter, op), "int16" if emitter.tensor(op.outputs[0]).dtype == "int16" else "int8"
+    bias = emitter.constant(stated[0]) if stated else np.zeros(len(weights), np.int64)
+    reach = HALF * np.abs(weights.reshape(len(weights), -1), dtype=np.int64).sum(axis=1)
+    kind, ends = "int32" if reach.max(initial=0) < WORD else "int64", limits(emitter, op)
+    scaled, constants = _of_channel(emitter, op, bias, reach)
+    upper, *lower = (emitter.emit(each) for each in _sums(emitter, data, reach, layer))
 
-    def loops(data: Any, weights: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
-        made = sums(kind, before, data, weights)
-
+    def loops(upper: Any, *others: Any) -> Any:
         def finished(*place: Any) -> Any:
-            channel = place[-1]
-            total = made(*place) + bias[channel]
-            return clamped(scaled(total, multiplier[channel], shift[channel]) + after, dtype, *ends)
+            total = upper(*place).astype(kind)
+            if lower:
+                total = total * 256 + others[0](*place).astype(kind)
+            return clamped(scaled(total, place[-1], *others[len(lower) :]), "int16", *ends)
 
-        return te.compute(made.shape, finished, name="scaled")
+        return te.compute(upper.shape, finished, name="scaled")
 
-    constants = [relax.const(np.ascontiguousarray(each)) for each in (weights, bias)]
-    factors = multipliers(_factors(emitter, op, len(weights)))
-    made = emitter.loops(loops, emitter.signed(op.inputs[0]), op.kind.lower(), *constants, *factors)
-    emitter.define_signed(op.outputs[0], made)
+    given = (relax.const(each, str(each.dtype)) for each in constants)
+    emitter.define(op.outputs[0], emitter.loops(loops, upper, op.kind.lower(), *lower, *given))
+
+
+HALF, WORD = 1 << 15, 1 << 31
+"""The reach of numbers of 16 and of 32 bits."""
+LOW, SIGN = 255, 128
+"""The lower bits of a number of 16, and what is less in them once the upmost one is turned round to be a sign."""
+DROPPED_BITS = 16
+"""Bits of a multiplier that TFLite leaves out where it multiplies sums of 64 bits."""
+
+
+def _of_channel(
+    emitter: Emitter, op: TfliteOp, bias: np.ndarray, reach: np.ndarray
+) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """A function that makes a result of a sum and its channel, and the constants that it takes.
+
+    Sums of 64 bits are rounded once: (sum * factor + offset) / 2^bits, the bias and half a step in the offset. Factors
+    and offsets are moved so that the bits of all channels are as many, 32 at least, if 64 are certain to hold them.
+    """
+    multiplier, shift = np.array([quantize_multiplier(each) for each in _factors(emitter, op, len(bias))]).T
+    if bias.dtype == np.int32:
+        return _rounded_twice, [bias, multiplier.astype(np.int32), shift.astype(np.int32)]
+    factor, bits = np.where(multiplier < 0x7FFF0000, (multiplier + HALF) >> DROPPED_BITS, HALF - 1), 15 - shift
+    end = max(32, int(bits.max(initial=0)))
+    most = [
+        (int(a) + abs(int(b))) * (int(c) << int(end - d)) for a, b, c, d in zip(reach, bias, factor, bits, strict=True)
+    ]
+    alike = max(most, default=0) + (1 << end) < 1 << 63 and all(factor << np.minimum(end - bits, 31) < WORD)
+    moved = (end - bits) * alike
+    constants = [(factor << moved).astype(np.int32), (bias * factor << moved) + (1 << (bits - 1 + moved))]
+
+    def rounded_once(total: Any, channel: Any, factor: Any, offset: Any, *bits: Any) -> Any:
+        whole = total.astype("int64") * factor[channel].astype("int64") + offset[channel]
+        return (whole >> (bits[0][channel] if bits else tirx.const(end, "int64"))).astype("int32")
+
+    return rounded_once, constants if alike else [*constants, bits]
+
+
+def _rounded_twice(total: Any, channel: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
+    whole = (total.astype("int64") + bias[channel].astype("int64")).astype("int32")
+    return requantized(whole, multiplier[channel], shift[channel])
+
+
+def _sums(
+    emitter: Emitter, data: relax.Expr, reach: np.ndarray, layer: Callable[[Any, str], Any]
+) -> Iterator[relax.Expr]:
+    """The sums of the upper and of the lower bytes, if 32 bits hold those of each channel; else those of both."""
+    if LOW * reach.max(initial=0) >= HALF * WORD:
+        yield layer(data, "int64")
+        return
+    high = emitter.loops(partial(_bytes, lambda value: value >> 8), data, "upper_bytes")
+    low = emitter.loops(partial(_bytes, lambda value: value ^ SIGN), data, "lower_bytes")
+    whole = emitter.emit(operators.subtract(operators.astype(low, "int16"), relax.const(-SIGN, "int16")))
+    yield from (layer(each, "int32") for each in (high, whole))
+
+
+def _bytes(of: Callable[[Any], Any], data: Any) -> Any:
+    return te.compute(data.shape, lambda *place: of(data(*place).astype("int32")).astype("int8"), name="bytes")
 
 
 def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
-    """The factor of each channel's sum; of uint8, and of a dense layer with one scale, from a product of floats."""
+    """The factor of each channel's sum; of a dense layer with one scale from a product of floats."""
     source, result = emitter.scale(op.inputs[0]).scale, emitter.scale(op.outputs[0]).scale
     given = emitter.tensor(op.inputs[1]).quantization
     scales: tuple[float, ...] = (1.0,) if given is None else given.scales
-    if len(scales) == 1 and (op.kind == "FULLY_CONNECTED" or emitter.tensor(op.inputs[0]).dtype == "uint8"):
+    if len(scales) == 1 and op.kind == "FULLY_CONNECTED":
         return [float(np.float32(source) * np.float32(scales[0])) / result] * channels
     return [source * each / result for each in scales] * (channels if len(scales) == 1 else 1)
 

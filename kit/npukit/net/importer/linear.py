@@ -12,7 +12,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer import elementwise
 from npukit.net.importer.assembly import AxesView, Order, layout_order, straight
-from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve, shape_of
+from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, dtype_of, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.importer.wide_weights import Depthwise, LayerOperands, in_int8, symmetric
 from npukit.net.ops import (
@@ -123,7 +123,45 @@ def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
     integers, weights = walk.operand(call.args[0]), walk.constant(call.args[1])
     if integers is None or weights is None or weights.value.ndim != SUMMED[callee(call)]:
         return None
-    weights, shape = symmetric(weights), shape_of(call)
+    weights = symmetric(weights)
+    source, view = walk.assembly.quantization(integers.name), _summed(walk, call, integers, weights)
+    assert source is not None
+    scales, channels = tuple(source.scale * scale for scale in weights.quantization.scales), view.order[-1]
+    return view, Quantization(scales, (0,) * len(scales), channels if len(scales) > 1 else None)
+
+
+def of_integers(walk: Walk, call: Any) -> AxesView | None:
+    """The sums of a layer that the model has in integers; None if its operands are none of 8 bits and constants."""
+    weights = constant_value(call.args[1], walk.definitions)
+    data = _centred(walk, call.args[0])
+    if data is None or weights is None or weights.ndim != SUMMED[callee(call)]:
+        return None
+    return _summed(walk, call, data, IntegerConstant(weights, Quantization((1.0,), (0,))))
+
+
+def _centred(walk: Walk, expression: Any) -> AxesView | None:
+    """The int8 tensor of which an expression is the integers, or those less a constant zero point."""
+    found, zero = resolve(expression, walk.definitions), 0
+    if callee(found) == "subtract":
+        moved, begin = resolve(found.args[0], walk.definitions), constant_value(found.args[1], walk.definitions)
+        if callee(moved) != "astype" or begin is None or begin.size != 1:
+            return None
+        expression, zero = moved.args[0], int(begin.item())
+    if dtype_of(expression) != "int8":
+        return None
+    view = walk.islands.tensor(expression, INTEGERS)
+    stated = walk.assembly.quantization(view.name)
+    if stated is None:
+        walk.assembly.requantify(view.name, Quantization((1.0,), (zero,)))
+    return view if stated is None or stated.zero_points == (zero,) else None
+
+
+INTEGERS = "its integers are those of no scale"
+"""Why integers of 8 bits that sums are made of are none that a quantize gives."""
+
+
+def _summed(walk: Walk, call: Any, integers: AxesView, weights: IntegerConstant) -> AxesView:
+    shape = shape_of(call)
     if callee(call) == "matmul":
         order, kind = straight(len(shape)), Sums()
         data, weights = walk.assembly.arranged(integers, order), _ordered(weights, "IO", "OI")
@@ -132,15 +170,11 @@ def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
         order, data = layout_order(layout), walk.assembly.image(integers, layout)
         weights = _filters(weights, str(told.kernel_layout))
         kind = Sums(0, pair(told.strides), padding(told.padding), pair(told.dilation))
-    source = walk.assembly.quantization(integers.name)
-    assert source is not None
-    scales = tuple(source.scale * scale for scale in weights.quantization.scales)
-    meaning = Quantization(scales, (0,) * len(scales), order[-1] if len(scales) > 1 else None)
     images, *rest = ordered = tuple(shape[axis] for axis in order)
     if callee(call) != "nn.conv1d":
-        return AxesView(_sums(walk, kind, data, weights, ordered), order), meaning
+        return AxesView(_sums(walk, kind, data, weights, ordered), order)
     line = _sums(walk, kind, data, weights, (images, 1, *rest))
-    return AxesView(walk.assembly.derive(Reshape(), line, ordered), order), meaning
+    return AxesView(walk.assembly.derive(Reshape(), line, ordered), order)
 
 
 SUMMED = {"matmul": 2, "nn.conv1d": 3, "nn.conv2d": 4}

@@ -30,7 +30,7 @@ from npukit.net.importer.expressions import (
 )
 from npukit.net.importer.given import is_given
 from npukit.net.importer.islands import Islands
-from npukit.net.importer.linear import LINEAR
+from npukit.net.importer.linear import LINEAR, SUMMED, of_integers
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
 from npukit.net.importer.reduction import argmax
@@ -248,9 +248,9 @@ def _is_float(value: Any) -> bool:
 
 
 def is_dynamic(module: IRModule) -> bool:
-    """True if activations are quantised at run time alone."""
+    """True if floats are quantised at run time alone."""
     values = _values(module)
-    return any(map(_sums_integers, values)) and not any(map(_is_quantisation, values))
+    return any(map(_is_float, values)) and any(map(_sums_integers, values)) and not any(map(_is_quantisation, values))
 
 
 def _values(module: IRModule) -> list[Any]:
@@ -355,6 +355,8 @@ def _bind(walk: Walk, binding: Any) -> None:
             walk.views[binding.var] = argmax(walk, searched, dtype_of(binding.value))
         elif _is_code(binding.value) and dtype_of(binding.value) in NARROW:
             walk.views[binding.var] = walk.islands.tensor(binding.var, IN_INTEGERS)
+        elif callee(binding.value) in SUMMED and dtype_of(binding.value) == "int32":
+            _sum(walk, binding)
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             _move(walk, binding)
     except NpukitError as error:
@@ -385,6 +387,13 @@ def _move(walk: Walk, binding: Any) -> None:
     source = walk.view(moved_from(binding.value, walk.definitions))
     if source is not None:
         walk.views[binding.var] = MOVEMENTS[callee(binding.value)](walk, source, binding.value)
+
+
+def _sum(walk: Walk, binding: Any) -> None:
+    """A layer in integers; what has no such op is left to islands."""
+    sums = of_integers(walk, binding.value)
+    if sums is not None:
+        walk.views[binding.var] = sums
 
 
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
