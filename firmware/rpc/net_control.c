@@ -2,6 +2,8 @@
 #include "crc32.h"
 #include "net.h"
 
+#include <string.h>
+
 static struct hal_counters layer_begun;
 static uint32_t recorded; /* the frame that the records are about, the first since reset being 1 */
 
@@ -24,8 +26,10 @@ static void empty_records(void)
 
 static void begin(const struct net_state *state)
 {
-    for (uint32_t i = 0; i < state->bytes; i++) {
-        state->data[i] = state->initial != 0 ? state->initial[i] : (uint8_t)state->fill;
+    if (state->initial != 0) {
+        memcpy(state->data, state->initial, state->bytes);
+    } else {
+        memset(state->data, (int)state->fill, state->bytes);
     }
 }
 

@@ -64,8 +64,8 @@ def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     first_of(
         [
             "uint8 colour=YUYV size=18x20 crop=16x16 resize=area scale=0.0039",
-            "int16 features=mfcc mels=12 window=64 hop=40",
             "int16 features=log_mel mels=8 window=64 hop=40 new=1",
+            "int16 features=mfcc mels=12 window=64 hop=40",
         ],
         2,
     ),

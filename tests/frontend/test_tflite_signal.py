@@ -12,11 +12,12 @@ from flatbuffers import flexbuffers
 
 from frontend.tflite_models import Model, run_micro
 from npukit.errors import NpukitError
+from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import evaluate
 from npukit.quantize.models import load_model
 
-INT16 = 7
-"""TFLite's number of the type."""
+INT16, INT32 = 7, 2
+"""TFLite's numbers of the types."""
 
 
 class Signals:
@@ -123,6 +124,15 @@ MODELS = {
     "transform of 512": lambda: (
         Signals("SignalRfft", T=INT16, fft_length=512).random_integers((512,), "int16").gives((514,))
     ),
+    "transform of 2048": lambda: (
+        Signals("SignalRfft", T=INT16, fft_length=2048).random_integers((1500,), "int16").gives((2050,))
+    ),
+    "transform of 32 bits": lambda: (
+        Signals("SignalRfft", T=INT32, fft_length=64).random_integers((3, 64), "int32").gives((3, 66), "int32")
+    ),
+    "transform of four": lambda: (
+        Signals("SignalRfft", T=INT16, fft_length=4).random_integers((4,), "int16").gives((6,))
+    ),
     "window": lambda: (
         Signals("SignalWindow", shift=12)
         .random_integers((2, 30), "int16")
@@ -136,6 +146,30 @@ MODELS = {
 def test_equal_to_tflite_micro(name: str, tmp_path: Path) -> None:
     signals = MODELS[name]()
     assert_equal(signals, tmp_path, lambda _: True)
+
+
+@pytest.mark.parametrize("places", [(), (3,), (0, 8), (5, 14), (19,), (17, 18)])
+def test_the_smallest_number_is_forgotten_with_what_came_before(places: tuple[int, ...], tmp_path: Path) -> None:
+    """TFLite Micro takes -32768 for less than any number, wherever the parts of the samples begin."""
+
+    def frame(number: int) -> np.ndarray:
+        made = np.arange(20, dtype=np.int16) * np.int16((-1) ** number * 7 * number) - np.int16(9 * number)
+        made[list(places)] = -32768
+        return made
+
+    made = Signals("SignalFftAutoScale").given(frame).gives((20,)).gives((), "int32")
+    assert_equal(made, tmp_path, lambda _: True)
+
+
+@pytest.mark.parametrize(
+    "name", ["energy", "filter bank", "logarithm", "pcan", "scale", "square root", "transform of 512"]
+)
+def test_pes_share_the_rows_of_an_op(name: str, tmp_path: Path) -> None:
+    (tmp_path / "model.tflite").write_bytes(MODELS[name]().bytes())
+    net = load_model(tmp_path / "model.tflite").net
+    large = [op for op in net.ops if net.tensor(op.output).elements > 1]
+    assert large
+    assert all(cuttable_axes(net, op) for op in large if op.kind != "reshape")
 
 
 @pytest.mark.parametrize(("size", "step"), [(7, 3), (6, 3), (9, 2)])

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
 from math import prod
+from textwrap import indent
+from typing import Any
 
 import numpy as np
 
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
-from npukit.net.c_code.signals import LOGARITHMS, fourier_bytes, fourier_tables, fourier_words
+from npukit.net.c_code.signals import INDENT, LOGARITHMS, fourier_parts, parts_of
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
 from npukit.net.ops import TvmCode
@@ -23,20 +27,53 @@ KIND, WHY = "int16", "features of sound"
 WINDOW_BITS, WEIGHT_BITS, COSINE_BITS = 12, 12, 14
 UNIT = 64
 """Features in a unit of the natural logarithm."""
+_SMALL = 64
+"""Bytes of a result that has a place of its own, on the stack."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Step:
+    """C that makes a result of others and of tables, which are its p0, p1, ... in this order.
+
+    `takes_all`: a row of it is made of all that p0 has.
+    """
+
+    name: str
+    code: str
+    reads: tuple[str, ...]
+    tables: tuple[np.ndarray, ...]
+    shape: tuple[int, ...]
+    dtype: str = KIND
+    work_bytes: int = 0
+    takes_all: bool = False
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def within(self, names: Mapping[str, str], tables: int) -> str:
+        """Its C as a block of other C, where results have these names and `tables` come before its own."""
+        operands = [*(names[each] for each in self.reads), *(f"p{tables + at}" for at in range(len(self.tables)))]
+        words = {f"p{place}": operand for place, operand in enumerate(operands)}
+        body = body_of(self.code, {**words, "output": names[self.name]})
+        return indent(f"{{\n{indent(body, INDENT)}}}\n", INDENT)
+
+
+def _step(name: str, reads: str, shape: tuple[int, ...], dtype: str = KIND, *tables: np.ndarray, **words: Any) -> _Step:
+    """A step whose C is that of TensorFlow Lite Micro's op of nearly that name."""
+    file = words.pop("file", name)
+    code = body_of(text_of(f"signal/{file}.c"), {**words, "output_size": prod(shape)})
+    return _Step(name, code, tuple(reads.split()), tables, shape, dtype)
+
+
+@dataclass(frozen=True)
 class _Features:
-    """The C that makes `count` features of each of some windows, and its operands: samples, then tables."""
+    """The making of `count` features of each of some windows of samples, of which the first were kept."""
 
     declared: SensorInput
-    draft: Draft
     windows: int
     count: int
-    operands: list[str]
     kept: int
-    work: dict[str, int] = field(default_factory=dict)
-    work_bytes: int = 0
 
     @property
     def mels(self) -> int:
@@ -47,63 +84,72 @@ class _Features:
         """The complex numbers of the transform: half of the power of two that holds a window."""
         return max(1 << (self.declared.window - 1).bit_length(), 8) // 2
 
-    def table(self, values: np.ndarray) -> str:
-        """A constant operand, by the name that the C has for it."""
-        name = self.draft.new_name(f"{self.operands[0]}_table")
-        self.operands.append(self.draft.constant(name, values))
-        return f"p{len(self.operands) - 1}"
+    @property
+    def given(self) -> list[str]:
+        return ["kept", "samples"] if self.kept else ["samples"]
 
-    def code(self) -> str:
-        place = f"place < {self.kept} ? p0[place] : p1[place - {self.kept}]" if self.kept else "p0[place]"
-        self._reserve("work", fourier_bytes(self.points, KIND))
-        for name, size in (("windowed", 2 * self.declared.window), ("transformed", 4 * self.points + 4)):
-            self._reserve(name, size)
-        for name, size in (("energies", 4 * self.points + 4), ("sums", 8 * self.mels), ("roots", 4 * self.mels)):
-            self._reserve(name, size)
-        words = {**self.work, "windows": self.windows, "window": self.declared.window, "hop": self.declared.hop}
-        return body_of(text_of("signal/features.c"), {**words, "SAMPLE": place, **self._parts()})
+    def steps(self) -> list[_Step]:
+        size, points, mels, parts = self.declared.window, self.points, self.mels, parts_of(self.declared.window)
+        begun = [
+            self._windowed(),
+            _step("largest", "windowed", (parts,), "int32", p0_size=size),
+            _step("power", "windowed largest", (1,), "int32", file="scale_bits", p0_size=size, p1_size=parts),
+            _step("scaled", "windowed power", (size,), p0_size=size),
+        ]
+        for name, part in fourier_parts(points, KIND, size).items():
+            begun.append(
+                _Step(name, part.code, (begun[-1].name,), part.tables, part.shape, KIND, part.work_bytes, True)
+            )
+        bank, ends = filter_bank(self.declared, points, mels), {"start_index": 0, "end_index": points + 1}
+        begun += [
+            _step("energies", begun[-1].name, (points + 1,), "uint32", file="energy", **ends),
+            _step("sums", "energies", (mels,), "uint64", *bank, file="filter_bank", num_channels=mels),
+            _step("roots", "sums power", (mels,), "uint32", file="square_root", p0_size=mels),
+        ]
+        return begun + self._ends()
 
-    def _reserve(self, name: str, size: int) -> None:
-        self.work[f"{name}_at"] = self.work_bytes
-        self.work_bytes += (size + 7) // 8 * 8
+    def _windowed(self) -> _Step:
+        place = "at" if self.windows == 1 else f"number_of_window * {self.declared.hop} + at"
+        old, new = f"p0[{place}]", f"p1[{place} - {self.kept}]"
+        sample = f"({place} < {self.kept} ? {old} : {new})" if self.kept else old
+        words = {"SAMPLE": sample, "FACTOR": f"p{len(self.given)}[at]", "shift": WINDOW_BITS}
+        factors = hann(self.declared.window)
+        return _step("windowed", " ".join(self.given), factors.shape, KIND, factors, file="window", **words)
 
-    def _parts(self) -> dict[str, str]:
-        """The C of the steps, in the order of their tables."""
-        window, points, mels = self.declared.window, self.points, self.mels
-        samples = {"p0": "windowed", "output": "windowed", "p0_size": window}
-        parts = {"WINDOW": ("window", samples | {"p1": self.table(hann(window)), "p1_size": window, "shift": 12})}
-        parts["SCALE_BITS"] = "scale_bits", samples | {"output": "power"}
-        parts["SCALED"] = "scaled", samples | {"p1": "power"}
-        turns = dict(zip(("p1", "p2", "p3"), map(self.table, fourier_tables(points, KIND)), strict=True))
-        sizes = {**fourier_words(points, KIND), "rows": 1, "length": window}
-        parts["RFFT"] = "rfft", {**turns, **sizes, "p0": "windowed", "output": "transformed"}
-        ends = {"output_size": points + 1, "start_index": 0, "end_index": points + 1}
-        parts["ENERGY"] = "energy", {"p0": "transformed", "output": "energies", **ends}
-        bank = dict(zip(("p1", "p2", "p3", "p4", "p5"), map(self.table, self.bank()), strict=True))
-        parts["FILTER_BANK"] = "filter_bank", {**bank, "p0": "energies", "output": "sums", "num_channels": mels}
-        parts["SQUARE_ROOT"] = "square_root", {"p0": "sums", "p1": "power", "output": "roots", "p0_size": mels}
-        return {
-            name: body_of(text_of(f"signal/{file}.c"), words) for name, (file, words) in parts.items()
-        } | self._ends()
-
-    def _ends(self) -> dict[str, str]:
+    def _ends(self) -> list[_Step]:
         """The logarithms, and the cosine transform of these where it is asked for."""
         mels, bits = self.mels, max((2 * self.points).bit_length() - 1 - WEIGHT_BITS // 2, 0)
-        logs = {"p0": "roots", "p1": self.table(LOGARITHMS), "output": "logarithms", "p0_size": mels}
-        words = {
-            "LOG": body_of(text_of("signal/log.c"), {**logs, "input_correction_bits": bits, "output_scale": UNIT}),
-            "LOGARITHMS": f"&output[number_of_window * {self.count}]",
-            "COSINES": "",
-        }
+        words = {"file": "log", "p0_size": mels, "input_correction_bits": bits, "output_scale": UNIT}
+        ends = [_step("logarithms", "roots", (1, mels), KIND, LOGARITHMS, **words)]
         if self.declared.features == "mfcc":
-            self._reserve("logarithms", 2 * mels)
-            cosine = {"p0": "logarithms", "p1": self.table(cosines(self.count, mels)), "p0_size": mels}
-            words["COSINES"] = body_of(text_of("signal/cosines.c"), {**cosine, "count": self.count})
-            words["LOGARITHMS"] = f"(int16_t *)((void *)&work[{self.work['logarithms_at']}])"
-        return words
+            factors = cosines(self.count, mels)
+            ends.append(_step("cosines", "logarithms", (1, self.count), KIND, factors, p0_size=mels))
+        return ends
 
-    def bank(self) -> tuple[np.ndarray, ...]:
-        return filter_bank(self.declared, self.points, self.mels)
+    def at_once(self) -> tuple[str, list[np.ndarray], int]:
+        """The C of all steps, window by window, its tables, and the bytes that it works in.
+
+        What one step has made the next one reads, so that two places do for all that is large.
+        """
+        steps, rooms = self.steps(), ""
+        names = {name: f"p{place}" for place, name in enumerate(self.given)} | {each.name: each.name for each in steps}
+        names[steps[-1].name] = "features"
+        held, room = (-(-max(sizes) // 8) * 8 for sizes in zip(*((s.work_bytes, s.bytes) for s in steps), strict=True))
+        places, tables, bodies = cycle((held, held + room)), list[np.ndarray](), ""
+        for each in steps:
+            bodies += each.within(names, len(self.given) + len(tables))
+            tables += each.tables
+            if each is not steps[-1]:
+                rooms += _room(each, places)
+        words = {"RESULTS": rooms, "STEPS": bodies, "windows": self.windows, "count": self.count}
+        return body_of(text_of("signal/features.c"), words), tables, held + 2 * room
+
+
+def _room(step: _Step, places: Iterator[int]) -> str:
+    """The array of a result: of a small one its own, so that the one before it stays."""
+    if step.bytes <= _SMALL:
+        return f"{step.dtype}_t {step.name}[{prod(step.shape)}];\n"
+    return f"{step.dtype}_t *const {step.name} = ({step.dtype}_t *)((void *)&work[{next(places)}]);\n"
 
 
 def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
@@ -115,18 +161,46 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     length = windows * declared.hop if declared.new else (rows - 1) * declared.hop + declared.window
     draft.tensors[name] = Tensor(name, (1, length), KIND, Quantization((unit,), (0,)))
     before = [_begun(draft, name, kept)] if kept else []
-    features = _Features(declared, draft, windows, count, [*before, name], kept)
-    code = features.code()
-    made = draft.new_name(str(declared.features))
-    draft.tensors[made] = Tensor(made, (windows, count), KIND)
-    steps = (0, 0) if kept or windows == 1 else (declared.hop, declared.window)
-    attributes = TvmCode(str(declared.features), code, features.work_bytes, WHY, given=True, windows=steps)
-    draft.op(draft.before, attributes, tuple(features.operands), None, output=made)
+    features = _Features(declared, windows, count, kept)
+    made = (_shared if windows == 1 else _at_once)(
+        draft, features, dict(zip(features.given, [*before, name], strict=True))
+    )
     if before:
         after = draft.new_name(f"{before[0]}_next")
         draft.tensors[after] = Tensor(after, (1, kept), KIND)
         _shifted(draft, before[0], name, after, np.zeros((1, kept), KIND))
     return made
+
+
+def _shared(draft: Draft, features: _Features, given: dict[str, str]) -> str:
+    """The features of one window: an op for each step, of which PEs share the rows."""
+    names = dict(given)
+    for step in features.steps():
+        names[step.name] = draft.new_name(step.name)
+        operands = _operands(draft, names[step.name], [names[each] for each in step.reads], step.tables)
+        first = next((size for size in draft.tensors[operands[0]].shape if size > 1), 1)
+        ways: Any = {"windows": (0, first)} if step.takes_all else {"by_rows": True}
+        attributes = TvmCode(step.name, step.code, step.work_bytes, WHY, given=True, **ways)
+        draft.tensors[names[step.name]] = Tensor(names[step.name], step.shape, step.dtype)
+        draft.op(draft.before, attributes, operands, None, output=names[step.name])
+    return names[features.steps()[-1].name]
+
+
+def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
+    """The features of several windows by one op: PEs share the windows of a clip."""
+    (code, tables, work_bytes), declared = features.at_once(), features.declared
+    made = draft.new_name(str(declared.features))
+    draft.tensors[made] = Tensor(made, (features.windows, features.count), KIND)
+    steps = (0, 0) if features.kept else (declared.hop, declared.window)
+    attributes = TvmCode(str(declared.features), code, work_bytes, WHY, given=True, windows=steps)
+    operands = _operands(draft, made, list(given.values()), tables)
+    return draft.op(draft.before, attributes, operands, None, output=made)
+
+
+def _operands(draft: Draft, name: str, reads: list[str], tables: Sequence[np.ndarray]) -> tuple[str, ...]:
+    """The operands of an op: tensors, then constants."""
+    names = (f"{name}_table_{place}" for place in range(len(tables)))
+    return (*reads, *map(draft.constant, names, tables))
 
 
 def rows_of(declared: SensorInput, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -169,9 +243,10 @@ def _begun(draft: Draft, name: str, size: int) -> str:
 
 def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarray) -> None:
     """The op by which new numbers come behind those kept: the last ones, which are kept for the next frame."""
-    sizes = {"p0_size": draft.tensors[kept].elements, "p1_size": draft.tensors[fresh].elements}
-    words = {**sizes, "output_size": sizes["p0_size"]}
-    attributes = TvmCode("shifted", body_of(text_of("signal/shifted.c"), words), why=WHY, given=True)
+    rows = next((size for size in draft.tensors[kept].shape if size > 1), 1)
+    width = draft.tensors[kept].elements // rows
+    words = {"rows": rows, "width": width, "fresh": draft.tensors[fresh].elements // width}
+    attributes = TvmCode("shifted", body_of(text_of("signal/shifted.c"), words), why=WHY, given=True, by_rows=True)
     draft.op(draft.before, attributes, (kept, fresh), None, output=output)
     draft.state(kept, output, initial)
 

@@ -1,9 +1,8 @@
 /* A cosine transform: sums of products with factors in 1/16384, p1. */
-int16_t *const coefficients = &output[number_of_window * count];
-for (int32_t at = 0; at < count; ++at) {
+for (int32_t at = 0; at < output_size; ++at) {
     int32_t sum = 8192;
     for (int32_t channel = 0; channel < p0_size; ++channel) {
         sum += p1[at * p0_size + channel] * p0[channel];
     }
-    coefficients[at] = (int16_t)(sum >> 14);
+    output[at] = (int16_t)(sum >> 14);
 }

@@ -1,14 +1,13 @@
-/* Each frequency belongs to a channel by its weight, and to the next one by the rest. */
-uint64_t sum = 0;
-for (int32_t channel = 0; channel <= num_channels; ++channel) {
-    const int32_t frequency = p3[channel], weight = p4[channel];
-    uint64_t rest = 0;
+/* Each frequency belongs to a channel by its weight, and to the next one by the rest: a result is what the rests of a
+channel and the weights of the next one make. */
+for (int32_t channel = 0; channel < num_channels; ++channel) {
+    const int32_t next = channel + 1;
+    uint64_t sum = 0;
     for (int32_t at = 0; at < p5[channel]; ++at) {
-        sum += (uint64_t)(uint32_t)p1[weight + at] * p0[frequency + at];
-        rest += (uint64_t)(uint32_t)p2[weight + at] * p0[frequency + at];
+        sum += (uint64_t)(uint32_t)p2[p4[channel] + at] * p0[p3[channel] + at];
     }
-    if (channel > 0) {
-        output[channel - 1] = sum;
+    for (int32_t at = 0; at < p5[next]; ++at) {
+        sum += (uint64_t)(uint32_t)p1[p4[next] + at] * p0[p3[next] + at];
     }
-    sum = rest;
+    output[channel] = sum;
 }

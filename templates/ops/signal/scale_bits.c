@@ -1,6 +1,14 @@
-/* The bits to the left by which the largest number still fits. As in TFLite Micro, -32768 becomes itself. */
-int16_t most = 0;
-for (int32_t at = 0; at < p0_size; ++at) {
+/* The bits to the left by which the largest number still fits. As in TFLite Micro, -32768 becomes itself, less than any
+other, so that what came before is forgotten: behind the last part, p1, that has it numbers are compared one by one. */
+int32_t most = 0, first = p0_size;
+for (int32_t part = 0; part < p1_size; ++part) {
+    most = p1[part] > most ? p1[part] : most;
+    if (p1[part] > 32767) {
+        first = part * (p0_size / p1_size);
+    }
+}
+for (int32_t at = first; at < p0_size; ++at) {
+    most = at == first ? 0 : most;
     if (p0[at] > most) {
         most = p0[at];
     } else if (-p0[at] > most) {

@@ -1,4 +1,7 @@
-/* The last of what was kept, p0, and what comes behind it, p1. */
-for (int32_t at = 0; at < output_size; ++at) {
-    output[at] = at + p1_size < p0_size ? p0[at + p1_size] : p1[at + p1_size - p0_size];
+/* The last rows of what was kept, p0, and what comes behind it, p1. */
+for (int32_t row = 0; row < rows; ++row) {
+    for (int32_t at = 0; at < width; ++at) {
+        const int32_t kept = (row + fresh) * width + at;
+        output[row * width + at] = row + fresh < rows ? p0[kept] : p1[kept - rows * width];
+    }
 }

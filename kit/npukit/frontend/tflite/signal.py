@@ -12,32 +12,36 @@ import numpy as np
 from tvm import relax
 
 from npukit.errors import NpukitError
-from npukit.frontend.given import made_by
+from npukit.frontend.given import made_by, tensor_type
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
-from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_bytes, fourier_tables, fourier_words
+from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_parts, parts_of
+from npukit.net.c_code.template import Words
+from npukit.net.importer.given import call_of
 from npukit.net.limits import STEPS
 
 GAINS = 125
 """The numbers of a table of gains, for 32 powers of two."""
 
 
-def _code(emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], place: int = 0, **more: Any) -> relax.Var:
+def _code(
+    emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], place: int = 0, words: Words | None = None
+) -> relax.Var:
     """A result like one of the op's, of C that knows the op's options."""
     tensor = emitter.tensor(op.outputs[place])
-    words = {name: int(value) for name, value in options_of(op).items()} | more.pop("words", {})
-    return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, **more)
+    words = {**{name: int(value) for name, value in options_of(op).items()}, **(words or {})}
+    return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, by_rows=True)
 
 
-def _by(file: str, table: np.ndarray | None = None) -> Converter:
+def _by(file: str, table: np.ndarray | None = None, words: Words | None = None) -> Converter:
     """An op of one result of as many elements as its first input."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         operands = [emitter.value(index) for index in op.inputs]
         _check_sizes(emitter, operands[0], op.outputs)
         operands += [] if table is None else [relax.const(table)]
-        emitter.define(op.outputs[0], _code(emitter, op, file, operands))
+        emitter.define(op.outputs[0], _code(emitter, op, file, operands, words=words))
 
     return convert
 
@@ -47,7 +51,8 @@ def _window(emitter: Emitter, op: TfliteOp) -> None:
     length, count = (_size(emitter.tensor(index).shape) for index in op.inputs)
     if not count or length % count:
         raise NpukitError(f"a window of {count} does not suit {length} samples")
-    _by("window")(emitter, op)
+    words = {"SAMPLE": "p0[at]", "FACTOR": "p1[at]" if length == count else f"p1[at % {count}]"}
+    _by("window", words=words)(emitter, op)
 
 
 def _check_sizes(emitter: Emitter, data: relax.Expr, results: Sequence[int]) -> None:
@@ -64,7 +69,9 @@ def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
     """Outputs: the input times a power of two, and the power."""
     data = emitter.value(op.inputs[0])
     _check_sizes(emitter, data, op.outputs[:1])
-    emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data], 1))
+    result = (parts_of(_size(emitter.shape(data))),), "int32"
+    largest = made_by(emitter.builder, "signal/largest.c", [data], result, by_rows=True)
+    emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data, largest], 1))
     emitter.define(op.outputs[0], _code(emitter, op, "scaled", [data, emitter.values[op.outputs[1]]]))
 
 
@@ -118,9 +125,11 @@ def _rfft(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError(f"it transforms {count} numbers of {kind}; npukit reads powers of two of int16 and int32")
     if length > count or _size(emitter.tensor(op.outputs[0]).shape) != rows * (count + 2):
         raise NpukitError(f"its ends do not suit {count} numbers")
-    words, work = {**fourier_words(points, kind), "rows": rows, "length": length}, fourier_bytes(points, kind)
-    operands = [data, *map(relax.const, fourier_tables(points, kind))]
-    emitter.define(op.outputs[0], _code(emitter, op, "rfft", operands, words=words, work_bytes=work))
+    for name, part in fourier_parts(points, kind, length, rows).items():
+        operands, result = [data, *map(relax.const, part.tables)], tensor_type(part.shape, kind)
+        windows = (0, next((size for size in emitter.shape(data) if size > 1), 1))
+        data = emitter.emit(call_of(name, part.code, operands, result, work_bytes=part.work_bytes, windows=windows))
+    emitter.define(op.outputs[0], operators.reshape(data, emitter.tensor(op.outputs[0]).shape))
 
 
 def _delay(emitter: Emitter, op: TfliteOp) -> None:

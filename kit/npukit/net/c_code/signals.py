@@ -1,54 +1,207 @@
-"""Tables of the C in `templates/ops/signal`: of its Fourier transforms and its logarithms."""
+"""The C in `templates/ops/signal` that has tables: of Fourier transforms, and of logarithms."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 
+from npukit.net.c_code.template import body_of, text_of
+from npukit.net.ops import Pair
+
 LOGARITHMS = np.rint(65536 * (np.log2(1 + np.arange(130) / 128) - np.arange(130) / 128)).astype(np.int32)
 """The height of the logarithm to base 2 above a straight line between two powers, in 128 segments."""
+INDENT = "    "
 WIDTHS: Mapping[str, Mapping[str, Any]] = {
     "int16": {"number": "int16_t", "wide": "int32_t", "bits": 15, "half": 1 << 14, "largest": (1 << 15) - 1},
     "int32": {"number": "int32_t", "wide": "int64_t", "bits": 31, "half": 1 << 30, "largest": (1 << 31) - 1},
 }
 """The words of numbers of a Fourier transform."""
 
-
-def fourier_tables(points: int, kind: str) -> tuple[np.ndarray, ...]:
-    """The order of the inputs, the factors of the steps and of the last one."""
-    angles, last = -2 * np.pi * np.arange(points) / points, -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
-    order = np.array(_order(points, _steps(points)), np.int16 if points < 1 << 15 else np.int32)
-    return order, _turns(angles, kind), _turns(last, kind)
+_PARTS = 16
+"""Parts of samples of which the largest is looked for in each: as many as the PEs of most meshes."""
 
 
-def fourier_words(points: int, kind: str) -> dict[str, Any]:
-    """The words of a transform: of its numbers, and how many pairs and steps of radix 4 it has."""
-    steps = _steps(points)
-    twos, fours = steps.count(2), steps.count(4)
-    return {**WIDTHS[kind], "points": points, "twos": twos * points // 2, "first_span": 1 + twos, "fours": fours}
+def parts_of(samples: int) -> int:
+    """The equal parts that samples are looked at in."""
+    return max(parts for parts in range(1, _PARTS + 1) if samples % parts == 0)
 
 
-def fourier_bytes(points: int, kind: str) -> int:
-    """The bytes that a transform works in."""
-    return 2 * points * np.dtype(kind).itemsize
+@dataclass(frozen=True)
+class Part:
+    """C that makes numbers of Fourier transforms of p0 and of tables, a row of `shape` in each step of its loop."""
+
+    code: str
+    tables: tuple[np.ndarray, ...]
+    shape: Pair
+    work_bytes: int = 0
 
 
-def _steps(points: int) -> list[int]:
-    """The radices, the last one first: four as long as it divides, then two."""
-    return [4] * ((points.bit_length() - 1) // 2) + [2] * ((points.bit_length() - 1) % 2)
+def fourier_parts(points: int, kind: str, length: int, frames: int = 1) -> dict[str, Part]:
+    """The parts, by what they are, of transforms of `frames` of `length` real numbers and zeros up to 2 `points`.
+
+    Each is one of half as many complex numbers, in steps of radix 4 behind one of radix 2 if need be. The first steps
+    need nothing beyond blocks of numbers that lie side by side; the others, joins, nothing beyond the numbers that lie
+    at one place of all blocks. So each part is made row by row, and PEs share it.
+    """
+    steps = len(_radices(points))
+    middle = (steps + 1) // 2
+    parts = {"blocks": _Steps(points, kind, frames, length, 0, middle)}
+    if middle < steps:
+        parts["joins"] = _Steps(points, kind, frames, length, middle, steps)
+    *_, last = parts.values()
+    made = {name: each.part() for name, each in parts.items()}
+    return {**made, "spectrum": _spectrum(points, kind, frames, last.rows)}
 
 
-def _order(points: int, steps: Sequence[int], begin: int = 0, stride: int = 1) -> list[int]:
-    """The inputs as the first step takes them: every fourth or second one, and so on within these."""
-    if not steps:
-        return [begin]
-    parts = (_order(points, steps[1:], begin + part * stride, stride * steps[0]) for part in range(steps[0]))
-    return [place for part in parts for place in part]
+def _spectrum(points: int, kind: str, frames: int, columns: int) -> Part:
+    """The last part: the transform of the real numbers, of that of the complex ones."""
+    rows, angles = frames * (points + 1), -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
+    words = _words(kind) | {"points": points, "rows": rows, "columns": columns, "size": points // columns}
+    words |= {"column_bits": columns.bit_length() - 1, **_places(points + 1, frames)}
+    return Part(body_of(text_of("signal/spectrum.c"), words), (_turns(angles, kind),), (rows, 2))
+
+
+def _places(rows: int, frames: int) -> dict[str, str]:
+    """The C that says which frame a row is of, and which row of this it is."""
+    several = {"FRAME": f"row / {rows}", "PLACE": f"row % {rows}"}
+    return several if frames > 1 else {"FRAME": "0", "PLACE": "row"}
+
+
+def _radices(points: int) -> list[int]:
+    """The radix of each step: two if four does not divide the numbers, then four."""
+    return [2] * ((points.bit_length() - 1) % 2) + [4] * ((points.bit_length() - 1) // 2)
+
+
+def _words(kind: str) -> dict[str, Any]:
+    largest = WIDTHS[kind]["largest"]
+    return {**WIDTHS[kind], "by_two": largest // 2, "by_four": largest // 4}
 
 
 def _turns(angles: np.ndarray, kind: str) -> np.ndarray:
     """Cosine and sine of each angle as integers."""
-    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1).ravel()
+    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     return np.floor(0.5 + WIDTHS[kind]["largest"] * pairs).astype(kind)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Steps of transforms, from number `begin` to before `end`."""
+
+    points: int
+    kind: str
+    frames: int
+    length: int
+    begin: int
+    end: int
+
+    @property
+    def radices(self) -> list[int]:
+        return _radices(self.points)[self.begin : self.end]
+
+    @property
+    def size(self) -> int:
+        """The numbers of a row."""
+        return prod(self.radices)
+
+    @property
+    def rows(self) -> int:
+        """The rows of a frame: behind other steps as many as each of these has made numbers of."""
+        return self.points // self.size
+
+    def spans(self) -> list[int]:
+        """The distances of a turn's numbers from each other in a row, in each step."""
+        return [prod(self.radices[:step]) for step in range(len(self.radices))]
+
+    def part(self) -> Part:
+        rows, several = self.frames * self.rows, len(self.radices) > 1
+        number = WIDTHS[self.kind]["number"]
+        held = f"{number} *const held = ({number} *)((void *)work);" if several else ""
+        words = {
+            "HELD": held,
+            "rows": rows,
+            "STEPS": indent("".join(map(self._step, range(len(self.radices)))), INDENT),
+        }
+        work_bytes = 2 * self.size * np.dtype(self.kind).itemsize if several else 0
+        return Part(body_of(text_of("signal/fourier.c"), words), self._tables(), (rows, 2 * self.size), work_bytes)
+
+    def _tables(self) -> tuple[np.ndarray, ...]:
+        """The first sample of each turn of the first steps; then the factors of each row, three at each place."""
+        before, factors = self.rows if self.begin else 1, list[np.ndarray]()
+        for span in self._turned_spans():
+            at = np.arange(before)[:, None, None] + before * np.arange(span)[:, None]
+            angles = -2 * np.pi * (at * np.arange(1, 4) * (self.points // (4 * span * before))) / self.points
+            factors.append(_turns(angles, self.kind).reshape(before, -1))
+        return (*(() if self.begin else (self._order(),)), *([np.concatenate(factors, axis=1)] if factors else []))
+
+    def _order(self) -> np.ndarray:
+        """The first number of each turn of the first step: every fourth or second one, and so on within these."""
+        first, *steps = _radices(self.points)
+        places = np.arange(self.points // first).reshape(steps).T.reshape(self.rows, -1)
+        return places.astype(np.int16 if self.points < 1 << 15 else np.int32)
+
+    def _turned_spans(self) -> list[int]:
+        """The spans of the steps that have factors: all but the first of all."""
+        return self.spans()[0 if self.begin else 1 :]
+
+    def _step(self, step: int) -> str:
+        """The C of a step: it takes what is given or held, and leaves it held or as the result."""
+        radix, span = self.radices[step], self.spans()[step]
+        here = f"turn * {radix * span}{' + at' if span > 1 else ''}"
+        begin, source, far = (f"const int32_t from = 2 * ({here});\n", "held", span) if step else self._given()
+        end, target = (here, "held") if step + 1 < len(self.radices) else (f"row * {self.size} + {here}", "output")
+        words = _words(self.kind) | {"span": span, "turns": self.size // (radix * span)}
+        places = indent(f"{begin}const int32_t to = 2 * ({end});\n", INDENT * (radix // 2))
+        words |= {"PLACES": places, "FACTORS": indent(self._factors(step), INDENT)}
+        for each in range(radix):
+            words |= self._turned(each, step)
+            for at, name in enumerate((f"{each}_real", f"{each}_imaginary")):
+                words[f"from_{name}"] = self._read(source, 2 * each * far + at)
+                words[f"to_{name}"] = f"{target}[to + {2 * each * span + at}]"
+        return body_of(text_of(f"signal/fourier_{'four' if radix == 4 else 'two'}.c"), words)
+
+    def _given(self) -> tuple[str, str, int]:
+        """The C that says where a turn of the first step begins, what it reads, and how far its numbers lie apart."""
+        (frame, row), radix = _places(self.rows, self.frames).values(), self.radices[0]
+        if self.begin:
+            first = f"{frame} * {self.points} + turn * {radix * self.rows} + {row}"
+            return f"const int32_t from = 2 * ({first});\n", "p0", self.rows
+        place = f"const int32_t place = 2 * p1[({row}) * {self.size // radix} + turn];\n"
+        begin = f"const int32_t from = {frame} * {self.length} + place;\n"
+        return place + begin, "samples", self.points // radix
+
+    def _read(self, source: str, place: int) -> str:
+        """A number of the source: of samples zero beyond the last one."""
+        if source != "samples":
+            return f"{source}[from + {place}]"
+        within = place + 2 * (self.points // self.radices[0] - 1) < self.length
+        return f"p0[from + {place}]" if within else f"(place + {place} < {self.length} ? p0[from + {place}] : 0)"
+
+    def _turned(self, each: int, step: int) -> dict[str, str]:
+        """A number turned by its factor. The first ones are 1, which leaves a number that is scaled down as it is."""
+        real, imaginary = f"real_{each}", f"imaginary_{each}"
+        if not self.begin and not step:
+            return {f"turned_{each}_real": real, f"turned_{each}_imaginary": imaginary}
+        end = "{half}) >> {bits}".format(**WIDTHS[self.kind])
+        return {
+            f"turned_{each}_real": f"({real} * cosine_{each} - {imaginary} * sine_{each} + {end}",
+            f"turned_{each}_imaginary": f"({real} * sine_{each} + {imaginary} * cosine_{each} + {end}",
+        }
+
+    def _factors(self, step: int) -> str:
+        """The C that reads the factors of a place."""
+        if not self.begin and not step:
+            return ""
+        spans = self._turned_spans()
+        begin = 6 * sum(span for span in spans if span < self.spans()[step])
+        row = f"({_places(self.rows, self.frames)['PLACE']}) * {6 * sum(spans)} + " if self.begin else ""
+        lines = [f"const int32_t factor = {row}{begin} + 6 * at;\n"]
+        for place in range(6):
+            name = f"{'sine' if place % 2 else 'cosine'}_{place // 2 + 1}"
+            read = f"p{1 if self.begin else 2}[factor + {place}]"
+            lines.append(f"const {WIDTHS[self.kind]['wide']} {name} = {read};\n")
+        return "".join(lines)

@@ -11,6 +11,7 @@ from tvm.ir import Call, Op, make_node
 
 from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
+from npukit.net.ops import Pair
 
 OPERATOR = "call_dps_packed"
 make_call: Any = Call
@@ -26,12 +27,13 @@ def call_of(
     work_bytes: int = 0,
     *,
     by_rows: bool = False,
+    windows: Pair = (0, 0),
 ) -> Any:
     """The call of an op as C. `words` stand for numbers in it, as do p0_size, ... and output_size."""
     sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
     known = {**sizes, "output_size": _elements(result), **(words or {})}
-    told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes, "by_rows": by_rows}
-    attributes = make_node("ir.DictAttrs", **told)
+    told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes}
+    attributes = make_node("ir.DictAttrs", **told, by_rows=by_rows, windows=list(windows))
     function = extern(re.sub(r"\W", "_", name))
     return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
 

@@ -136,9 +136,9 @@ class Islands:
         assembly, told = self.walk.assembly, call.attrs
         name = assembly.new_name(_plain(told["what"]))
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
-        attributes = TvmCode(
-            told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True, by_rows=bool(told["by_rows"])
-        )
+        step, size = map(int, told["windows"])
+        rows: Any = {"windows": (step, size), "by_rows": bool(told["by_rows"])}
+        attributes = TvmCode(told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True, **rows)
         output = Tensor(name, shape_of(call), dtype_of(call))
         return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 

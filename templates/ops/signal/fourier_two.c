@@ -1,0 +1,12 @@
+/* A step of radix 2, the first one: its factors are 1, which turns nothing. */
+for (int32_t turn = 0; turn < turns; ++turn) {
+PLACES
+    const wide a = ((wide)from_0_real * by_two + half) >> bits;
+    const wide b = ((wide)from_0_imaginary * by_two + half) >> bits;
+    const wide c = ((wide)from_1_real * by_two + half) >> bits;
+    const wide d = ((wide)from_1_imaginary * by_two + half) >> bits;
+    to_0_real = (number)(a + c);
+    to_0_imaginary = (number)(b + d);
+    to_1_real = (number)(a - c);
+    to_1_imaginary = (number)(b - d);
+}
