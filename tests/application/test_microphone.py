@@ -17,6 +17,7 @@ from npukit.application.steps import seen_by_steps
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
+from npukit.net.ops import TvmCode
 from npukit.net.parse import parse_net
 from npukit.net.receptive import cuttable_axes, needs
 from npukit.net.reference import evaluate, run_reference
@@ -101,7 +102,7 @@ def model(shape: str, zero: int = 0) -> Net:
     return parse_net(f"net n\ninput x: {row}\nop y: {row} = requantize(x)\noutput y\n", {})
 
 
-@pytest.mark.parametrize(("features", "new"), [("log_mel", 1), ("log_mel", 2), ("mfcc mels=12", 1)])
+@pytest.mark.parametrize(("features", "new"), [("log_mel", 1), ("log_mel", 2), ("log_mel", 5), ("mfcc mels=12", 1)])
 def test_frame_after_frame_the_model_sees_the_last_windows(features: str, new: int) -> None:
     words = f"features={features} {SMALL}"
     net = applied(model("1,6,9,1", -5), Declared(input=(declared(f"{words} new={new} mean=100 std=2"),)), "NHWC")
@@ -150,11 +151,16 @@ def test_what_is_no_sound_of_the_model(words: str, shape: str, message: str) -> 
 
 
 def test_windows_of_a_clip_are_divided_between_pes() -> None:
-    """Each needs its own samples alone; new windows of a frame that remembers are made by one PE."""
+    """Each needs its own samples alone."""
     net = applied(model("1,6,9,1"), Declared(input=(declared(f"features=log_mel {SMALL}"),)), "NHWC")
     op = net.ops[0]
     assert cuttable_axes(net, op) == (0,)
     (held,) = needs(net, op, Box((2, 0), (4, 9)))
     assert (held.start, held.stop) == ((0, 100), (1, 230))
-    stream = applied(model("1,6,9,1"), Declared(input=(declared(f"features=log_mel {SMALL} new=2"),)), "NHWC")
-    assert cuttable_axes(stream, stream.ops[0]) == ()
+
+
+@pytest.mark.parametrize("new", [1, 3, 5])
+def test_new_windows_are_shared_by_pes_step_by_step_if_they_are_few(new: int) -> None:
+    net = applied(model("1,6,9,1"), Declared(input=(declared(f"features=mfcc mels=12 {SMALL} new={new}"),)), "NHWC")
+    made = [op for op in net.ops if isinstance(op.attributes, TvmCode) and net.tensor(op.output).elements > 1]
+    assert [op.name for op in made if not cuttable_axes(net, op)] == ([] if new < 5 else ["mfcc_0"])

@@ -20,13 +20,15 @@ from npukit.errors import NpukitError
 from npukit.net.c_code.signals import INDENT, LOGARITHMS, fourier_parts, parts_of
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
-from npukit.net.ops import TvmCode
+from npukit.net.ops import Concat, TvmCode
 from npukit.net.tensor import Quantization, Tensor
 
 KIND, WHY = "int16", "features of sound"
 WINDOW_BITS, WEIGHT_BITS, COSINE_BITS = 12, 12, 14
 UNIT = 64
 """Features in a unit of the natural logarithm."""
+_FEW = 4
+"""New windows of which PEs share each step; more are made one by one by one PE, lest plans become long."""
 _SMALL = 64
 """Bytes of a result that has a place of its own, on the stack."""
 
@@ -88,10 +90,11 @@ class _Features:
     def given(self) -> list[str]:
         return ["kept", "samples"] if self.kept else ["samples"]
 
-    def steps(self) -> list[_Step]:
+    def steps(self, start: str) -> list[_Step]:
+        """The steps of a window that begins at `start`."""
         size, points, mels, parts = self.declared.window, self.points, self.mels, parts_of(self.declared.window)
         begun = [
-            self._windowed(),
+            self._windowed(start),
             _step("largest", "windowed", (parts,), "int32", p0_size=size),
             _step("power", "windowed largest", (1,), "int32", file="scale_bits", p0_size=size, p1_size=parts),
             _step("scaled", "windowed power", (size,), p0_size=size),
@@ -108,10 +111,9 @@ class _Features:
         ]
         return begun + self._ends()
 
-    def _windowed(self) -> _Step:
-        place = "at" if self.windows == 1 else f"number_of_window * {self.declared.hop} + at"
-        old, new = f"p0[{place}]", f"p1[{place} - {self.kept}]"
-        sample = f"({place} < {self.kept} ? {old} : {new})" if self.kept else old
+    def _windowed(self, start: str) -> _Step:
+        old, new = f"p0[{start} + at]", f"p1[{start} + at - {self.kept}]"
+        sample = f"({start} + at < {self.kept} ? {old} : {new})" if self.kept else old
         words = {"SAMPLE": sample, "FACTOR": f"p{len(self.given)}[at]", "shift": WINDOW_BITS}
         factors = hann(self.declared.window)
         return _step("windowed", " ".join(self.given), factors.shape, KIND, factors, file="window", **words)
@@ -131,7 +133,7 @@ class _Features:
 
         What one step has made the next one reads, so that two places do for all that is large.
         """
-        steps, rooms = self.steps(), ""
+        steps, rooms = self.steps(f"number_of_window * {self.declared.hop}"), ""
         names = {name: f"p{place}" for place, name in enumerate(self.given)} | {each.name: each.name for each in steps}
         names[steps[-1].name] = "features"
         held, room = (-(-max(sizes) // 8) * 8 for sizes in zip(*((s.work_bytes, s.bytes) for s in steps), strict=True))
@@ -162,9 +164,12 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     draft.tensors[name] = Tensor(name, (1, length), KIND, Quantization((unit,), (0,)))
     before = [_begun(draft, name, kept)] if kept else []
     features = _Features(declared, windows, count, kept)
-    made = (_shared if windows == 1 else _at_once)(
-        draft, features, dict(zip(features.given, [*before, name], strict=True))
-    )
+    given = dict(zip(features.given, [*before, name], strict=True))
+    if windows == 1 or (kept and windows <= _FEW):
+        parts = tuple(_shared(draft, features, given, number * declared.hop) for number in range(windows))
+        made = parts[0] if windows == 1 else draft.op(draft.before, Concat(0), parts, None, KIND)
+    else:
+        made = _at_once(draft, features, given)
     if before:
         after = draft.new_name(f"{before[0]}_next")
         draft.tensors[after] = Tensor(after, (1, kept), KIND)
@@ -172,18 +177,19 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     return made
 
 
-def _shared(draft: Draft, features: _Features, given: dict[str, str]) -> str:
-    """The features of one window: an op for each step, of which PEs share the rows."""
-    names = dict(given)
-    for step in features.steps():
+def _shared(draft: Draft, features: _Features, given: dict[str, str], start: int) -> str:
+    """The features of the window that begins at `start`: an op for each step, of which PEs share the rows."""
+    names, steps = dict(given), features.steps(str(start))
+    for step in steps:
         names[step.name] = draft.new_name(step.name)
-        operands = _operands(draft, names[step.name], [names[each] for each in step.reads], step.tables)
+        tables = _constants(draft, f"{given['samples']}_{step.name}", step.tables)
+        operands = (*(names[each] for each in step.reads), *tables)
         first = next((size for size in draft.tensors[operands[0]].shape if size > 1), 1)
         ways: Any = {"windows": (0, first)} if step.takes_all else {"by_rows": True}
         attributes = TvmCode(step.name, step.code, step.work_bytes, WHY, given=True, **ways)
         draft.tensors[names[step.name]] = Tensor(names[step.name], step.shape, step.dtype)
         draft.op(draft.before, attributes, operands, None, output=names[step.name])
-    return names[features.steps()[-1].name]
+    return names[steps[-1].name]
 
 
 def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
@@ -193,14 +199,13 @@ def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
     draft.tensors[made] = Tensor(made, (features.windows, features.count), KIND)
     steps = (0, 0) if features.kept else (declared.hop, declared.window)
     attributes = TvmCode(str(declared.features), code, work_bytes, WHY, given=True, windows=steps)
-    operands = _operands(draft, made, list(given.values()), tables)
+    operands = (*given.values(), *_constants(draft, made, tables))
     return draft.op(draft.before, attributes, operands, None, output=made)
 
 
-def _operands(draft: Draft, name: str, reads: list[str], tables: Sequence[np.ndarray]) -> tuple[str, ...]:
-    """The operands of an op: tensors, then constants."""
-    names = (f"{name}_table_{place}" for place in range(len(tables)))
-    return (*reads, *map(draft.constant, names, tables))
+def _constants(draft: Draft, name: str, tables: Sequence[np.ndarray]) -> Iterator[str]:
+    """The tables as constants, which have one name for all windows."""
+    return map(draft.constant, (f"{name}_table_{place}" for place in range(len(tables))), tables)
 
 
 def rows_of(declared: SensorInput, shape: tuple[int, ...]) -> tuple[int, int]:

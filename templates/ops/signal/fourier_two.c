@@ -1,6 +1,6 @@
-/* A step of radix 2, the first one: its factors are 1, which turns nothing. */
+/* A step of radix 2, the first one: its factors are 1, which leave a number that is scaled down as it is. */
 for (int32_t turn = 0; turn < turns; ++turn) {
-PLACES
+    const int32_t from = FROM, to = TO;
     const wide a = ((wide)from_0_real * by_two + half) >> bits;
     const wide b = ((wide)from_0_imaginary * by_two + half) >> bits;
     const wide c = ((wide)from_1_real * by_two + half) >> bits;

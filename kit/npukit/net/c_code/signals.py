@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from textwrap import indent
 from typing import Any
@@ -150,58 +151,39 @@ class _Steps:
 
     def _step(self, step: int) -> str:
         """The C of a step: it takes what is given or held, and leaves it held or as the result."""
-        radix, span = self.radices[step], self.spans()[step]
-        here = f"turn * {radix * span}{' + at' if span > 1 else ''}"
-        begin, source, far = (f"const int32_t from = 2 * ({here});\n", "held", span) if step else self._given()
+        radix, span, first = self.radices[step], self.spans()[step], step == self.begin == 0
+        file = "two" if radix == 2 else "first" if first else "four"
+        here = f"turn * {radix * span} + at" if span > 1 else f"turn * {radix}"
+        begin, source, far = (f"2 * ({here})", "held", span) if step else self._given()
         end, target = (here, "held") if step + 1 < len(self.radices) else (f"row * {self.size} + {here}", "output")
-        words = _words(self.kind) | {"span": span, "turns": self.size // (radix * span)}
-        places = indent(f"{begin}const int32_t to = 2 * ({end});\n", INDENT * (radix // 2))
-        words |= {"PLACES": places, "FACTORS": indent(self._factors(step), INDENT)}
-        for each in range(radix):
-            words |= self._turned(each, step)
-            for at, name in enumerate((f"{each}_real", f"{each}_imaginary")):
-                words[f"from_{name}"] = self._read(source, 2 * each * far + at)
-                words[f"to_{name}"] = f"{target}[to + {2 * each * span + at}]"
-        return body_of(text_of(f"signal/fourier_{'four' if radix == 4 else 'two'}.c"), words)
+        words = _words(self.kind) | {"span": span, "turns": self.size // (radix * span), "FROM": begin}
+        words |= {"TO": f"2 * ({end})", **({} if first else self._factors(span))}
+        for each, (at, part) in product(range(radix), enumerate(("real", "imaginary"))):
+            words[f"from_{each}_{part}"] = self._read(source, 2 * each * far + at)
+            words[f"to_{each}_{part}"] = f"{target}[to + {2 * each * span + at}]"
+        return body_of(text_of(f"signal/fourier_{file}.c"), words)
 
     def _given(self) -> tuple[str, str, int]:
-        """The C that says where a turn of the first step begins, what it reads, and how far its numbers lie apart."""
+        """The C of where a turn of the first step begins, what it reads, and how far its numbers lie apart."""
         (frame, row), radix = _places(self.rows, self.frames).values(), self.radices[0]
         if self.begin:
-            first = f"{frame} * {self.points} + turn * {radix * self.rows} + {row}"
-            return f"const int32_t from = 2 * ({first});\n", "p0", self.rows
-        place = f"const int32_t place = 2 * p1[({row}) * {self.size // radix} + turn];\n"
-        begin = f"const int32_t from = {frame} * {self.length} + place;\n"
-        return place + begin, "samples", self.points // radix
+            return f"2 * ({frame} * {self.points} + turn * {radix * self.rows} + {row})", "p0", self.rows
+        begin = f"{frame} * {self.length} + 2 * p1[({row}) * {self.size // radix} + turn]"
+        return begin, "samples", self.points // radix
 
     def _read(self, source: str, place: int) -> str:
-        """A number of the source: of samples zero beyond the last one."""
+        """A number of the source: of samples zero beyond the last one of a frame."""
         if source != "samples":
             return f"{source}[from + {place}]"
-        within = place + 2 * (self.points // self.radices[0] - 1) < self.length
-        return f"p0[from + {place}]" if within else f"(place + {place} < {self.length} ? p0[from + {place}] : 0)"
+        if place + 2 * (self.points // self.radices[0] - 1) < self.length:
+            return f"p0[from + {place}]"
+        end = f"({_places(self.rows, self.frames)['FRAME']} + 1) * {self.length}"
+        return f"(from + {place} < {end} ? p0[from + {place}] : 0)"
 
-    def _turned(self, each: int, step: int) -> dict[str, str]:
-        """A number turned by its factor. The first ones are 1, which leaves a number that is scaled down as it is."""
-        real, imaginary = f"real_{each}", f"imaginary_{each}"
-        if not self.begin and not step:
-            return {f"turned_{each}_real": real, f"turned_{each}_imaginary": imaginary}
-        end = "{half}) >> {bits}".format(**WIDTHS[self.kind])
-        return {
-            f"turned_{each}_real": f"({real} * cosine_{each} - {imaginary} * sine_{each} + {end}",
-            f"turned_{each}_imaginary": f"({real} * sine_{each} + {imaginary} * cosine_{each} + {end}",
-        }
-
-    def _factors(self, step: int) -> str:
-        """The C that reads the factors of a place."""
-        if not self.begin and not step:
-            return ""
+    def _factors(self, span: int) -> dict[str, str]:
+        """The table of factors, and where those of a place in a span begin."""
         spans = self._turned_spans()
-        begin = 6 * sum(span for span in spans if span < self.spans()[step])
-        row = f"({_places(self.rows, self.frames)['PLACE']}) * {6 * sum(spans)} + " if self.begin else ""
-        lines = [f"const int32_t factor = {row}{begin} + 6 * at;\n"]
-        for place in range(6):
-            name = f"{'sine' if place % 2 else 'cosine'}_{place // 2 + 1}"
-            read = f"p{1 if self.begin else 2}[factor + {place}]"
-            lines.append(f"const {WIDTHS[self.kind]['wide']} {name} = {read};\n")
-        return "".join(lines)
+        begin, row = 6 * sum(each for each in spans if each < span), _places(self.rows, self.frames)["PLACE"]
+        if self.begin:
+            return {"factors": "p1", "FACTOR": f"({row}) * {6 * sum(spans)} + {begin} + 6 * at"}
+        return {"factors": "p2", "FACTOR": f"{begin} + 6 * at"}

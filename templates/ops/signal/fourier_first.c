@@ -1,0 +1,20 @@
+/* A step of radix 4, the first one: its factors are 1, which leave a number that is scaled down as it is. */
+for (int32_t turn = 0; turn < turns; ++turn) {
+    const int32_t from = FROM, to = TO;
+    const wide a = ((wide)from_0_real * by_four + half) >> bits;
+    const wide b = ((wide)from_0_imaginary * by_four + half) >> bits;
+    const wide c = ((wide)from_1_real * by_four + half) >> bits;
+    const wide d = ((wide)from_1_imaginary * by_four + half) >> bits;
+    const wide e = ((wide)from_2_real * by_four + half) >> bits;
+    const wide f = ((wide)from_2_imaginary * by_four + half) >> bits;
+    const wide g = ((wide)from_3_real * by_four + half) >> bits;
+    const wide h = ((wide)from_3_imaginary * by_four + half) >> bits;
+    to_0_real = (number)(a + e + c + g);
+    to_0_imaginary = (number)(b + f + d + h);
+    to_1_real = (number)(a - e + d - h);
+    to_1_imaginary = (number)(b - f - c + g);
+    to_2_real = (number)(a + e - c - g);
+    to_2_imaginary = (number)(b + f - d - h);
+    to_3_real = (number)(a - e - d + h);
+    to_3_imaginary = (number)(b - f + c - g);
+}
