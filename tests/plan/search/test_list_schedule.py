@@ -193,7 +193,7 @@ def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
             return more
         return replace(more, pes=tuple(replace(pe, memory=with_code(board, pe.memory, 1 << 20)) for pe in more.pes))
 
-    monkeypatch.setattr("npukit.plan.search.list_schedule.with_kernel_code", crowded)
+    monkeypatch.setattr("npukit.plan.search.tries.with_kernel_code", crowded)
     problem = problem_of(chain(4), two_chips())
     problem = problem.with_engines({**problem.engines, CORE: Cpu()})
     for most, taken in ((1, 1), (len(ROOMS), 0)):

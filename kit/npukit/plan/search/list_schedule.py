@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from math import inf, prod
 
 import numpy as np
 
-from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Cost
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.net.box import Box
@@ -28,7 +27,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.frame_memory import SMALLEST, lacking_bytes, root_lacks_room
-from npukit.plan.search.tries import with_kernel_code
+from npukit.plan.search.tries import with_kernels
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
@@ -142,8 +141,13 @@ class ListSchedule:
 
     @property
     def cycles(self) -> int:
-        """The cycle at which the last op is done."""
+        """The cycle at which the last op is done, if what comes from DRAM comes at once."""
         return int(max(made.done.max() for made in self._made.values()))
+
+    @property
+    def held(self) -> int:
+        """The most bytes that a PE holds of constants that are not streamed, states and orders."""
+        return int(self._held.max())
 
     def _placed(self, op: Op) -> bool:
         """Takes the best choice for an op, if there is one. What it reads that waits for a place comes to it."""
@@ -182,7 +186,7 @@ class ListSchedule:
         """Bytes that a tile keeps from frame to frame: its constants, and what it makes of a state."""
         kept = op.output in self._graph.kept.values()
         streamed = op.engine != CORE and cost.constant_bytes > self._streamed_from
-        constants = 0 if streamed else cost.constant_bytes
+        constants = TILE if streamed else cost.constant_bytes
         return constants + kept * int(volumes(boxes).max()) * self._graph.element_bytes(op.output)
 
     def _best(self, op: Op, splits: Iterable[Split]) -> _Choice | None:
@@ -421,17 +425,12 @@ def states_early(graph: Graph) -> Graph:
     return Graph(net.with_ops(tuple(net.ops[place] for place in order)))
 
 
-def schedules_from_dram(problem: Problem) -> Iterator[tuple[Assignment, int]]:
-    """Assignments with inputs and constants in DRAM, for each room another, and the cycles in which they would be done
-    if these came at once."""
-    last: Assignment | None = None
+def schedules_from_dram(problem: Problem) -> Iterator[tuple[Assignment, ListSchedule]]:
+    """Schedules with inputs and constants in DRAM, for each room the first that has a place for all ops."""
     for part in ROOMS:
         room = int(part * problem.board.memory_for("constants").size)
         passes = (ListSchedule(problem, room, price, from_dram=True) for price in PRICES)
-        found, cycles = next(((found, each.cycles) for each in passes if (found := each.assignment())), (None, 0))
-        if found and found != last:
-            yield found, cycles
-        last = found
+        yield from islice(((found, each) for each in passes if (found := each.assignment())), 1)
 
 
 def scheduled_plan(problem: Problem) -> Plan | None:
@@ -465,7 +464,7 @@ def _with_most_room(problem: Problem, rooms: Sequence[float]) -> tuple[float, Pl
         plan = emit_plan(problem, assignment, "latency")
         if missing_bytes(problem.board, plan):
             continue
-        if not missing_bytes(problem.board, _with_kernels(problem, plan)):
+        if not missing_bytes(problem.board, with_kernels(problem, plan)):
             return part, plan
         closest = closest if closest[1] else (part, plan)
     return closest
@@ -475,9 +474,3 @@ def _roomy_assignment(problem: Problem, room: int) -> Assignment | None:
     """The assignment at the first price of constants at which all PEs have room; None if they have at none."""
     passes = (ListSchedule(problem, room, price).assignment() for price in PRICES)
     return next((each for each in passes if each and not lacking_bytes(problem, each)), None)
-
-
-def _with_kernels(problem: Problem, plan: Plan) -> Plan:
-    """The plan with the code of the core's kernels in its PEs' memory."""
-    core = problem.engines[CORE]
-    return with_kernel_code(problem.net, problem.board, plan, core) if isinstance(core, Cpu) else plan

@@ -15,7 +15,7 @@ from npukit.accel.core_kernels import code_on_pe
 from npukit.accel.cpu import Cpu
 from npukit.board.board import Board
 from npukit.dump import lost
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.parallel import in_order
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
@@ -110,6 +110,12 @@ def why_not(problem: Problem, plan: Plan, better: Plan | None) -> str:
 def planned(problem: Problem, assignment: Assignment) -> Plan:
     """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
     return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))
+
+
+def with_kernels(problem: Problem, plan: Plan) -> Plan:
+    """The plan with the code of the problem's kernels in its PEs' memory."""
+    core = problem.engines[CORE]
+    return with_kernel_code(problem.net, problem.board, plan, core) if isinstance(core, Cpu) else plan
 
 
 def with_kernel_code(net: Net, board: Board, plan: Plan, core: Cpu) -> Plan:

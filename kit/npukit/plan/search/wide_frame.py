@@ -3,7 +3,8 @@
 To emit and simulate a frame on a hundred PEs takes seconds; to search for an assignment and to estimate it takes a
 fraction of one. So the search over layouts runs for several prices of constants and rooms for tensors, list scheduling
 for several rooms, and each assignment that they find is a draft: inputs in DRAM, whence every PE fetches its part, as
-few constants streamed as its memory wants, and the cycles it is expected to take. The drafts are emitted in the order of these, as many as the budget allows.
+few constants streamed as its memory wants, and the cycles it is expected to take. The drafts are emitted in the order
+of these, those that are expected to fit first, as many as the budget allows.
 `benchmarks/large/planner_constants.py wide-frame` measures what the constants are worth.
 """
 
@@ -24,7 +25,7 @@ from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.frame_memory import WEIGHT_TILES, WINDOW, FrameMemory
 from npukit.plan.search.layout_search import Effort, LatencySearch
 from npukit.plan.search.list_schedule import schedules_from_dram, states_early
-from npukit.plan.search.tries import tried
+from npukit.plan.search.tries import latency, tried, with_kernels
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
@@ -61,6 +62,8 @@ class FrameDraft:
     streamed: frozenset[str]
     cycles: int
     held: FrameMemory
+    fits: bool
+    """As far as is known before it is emitted."""
 
 
 class WideFrame:
@@ -78,17 +81,21 @@ class WideFrame:
         """The fastest frame that fits among those which the budget allows; None if none does."""
         board, plans = self._problem.board, tried(self._problem, self._plans())
         fitting = (plan for plan in plans if not missing_bytes(board, plan))
-        return min(fitting, key=lambda plan: plan.predicted.latency_cycles, default=None)
+        return min(fitting, key=lambda plan: (self._missing(plan) > 0, latency(plan)), default=None)
+
+    def _missing(self, plan: Plan) -> int:
+        """Bytes that the plan lacks with the core's kernels."""
+        return missing_bytes(self._problem.board, with_kernels(self._problem, plan))
 
     def _plans(self) -> Iterator[Plan | None]:
         """Plans of one draft after the other, until none is expected to be faster than the fastest that fits."""
         fastest = inf
         for draft in self.drafts():
             if draft.cycles >= fastest:
-                break
+                continue
             for plan in self._repaired(draft):
-                if plan and not missing_bytes(self._problem.board, plan):
-                    fastest = min(fastest, plan.predicted.latency_cycles)
+                if plan and not self._missing(plan):
+                    fastest = min(fastest, latency(plan))
                 yield plan
 
     def _repaired(self, draft: FrameDraft) -> Iterator[Plan | None]:
@@ -96,7 +103,7 @@ class WideFrame:
         for _ in range(REPAIRS):
             plan = self._emitted(draft)
             yield plan
-            if plan is None or not missing_bytes(self._problem.board, plan):
+            if plan is None or not self._missing(plan):
                 break
             more = self._with_more_streamed(draft, plan)
             if more.streamed == draft.streamed:
@@ -105,8 +112,13 @@ class WideFrame:
 
     def drafts(self) -> list[FrameDraft]:
         """Drafts of different splits, the most promising first."""
-        lists = (self._draft(*found) for found in schedules_from_dram(self._computing))
-        return sorted([*self._layouts(), *lists], key=lambda draft: draft.cycles)
+        drafts = [*self._layouts(), *self._lists()]
+        return sorted(drafts, key=lambda draft: (not draft.fits, draft.cycles))
+
+    def _lists(self) -> Iterator[FrameDraft]:
+        """Drafts by list scheduling."""
+        for assignment, schedule in schedules_from_dram(self._computing):
+            yield self._draft(assignment, schedule.cycles, max(schedule.held, ORDERS))
 
     def _layouts(self) -> Iterable[FrameDraft]:
         """Drafts by the search over layouts."""
@@ -120,21 +132,23 @@ class WideFrame:
                 found[best.splits] = self._draft(search.assignment(best), best.cycles)
         return found.values()
 
-    def _draft(self, assignment: Assignment, cycles: int) -> FrameDraft:
-        """A draft with as few constants streamed as are expected to be enough."""
+    def _draft(self, assignment: Assignment, cycles: int, orders: int = ORDERS) -> FrameDraft:
+        """A draft with as few constants streamed as are expected to be enough beside so many bytes of orders."""
         held, streamed = FrameMemory(self._problem, assignment, cycles), frozenset[str]()
-        room = self._memory - ORDERS
+        left: dict[int, int] = {}
         for _ in range(REPAIRS):
-            beside = held.tensors_and_weight_tiles(streamed)
-            left = {pe: room - held.program(pe) - beside for pe in held.resident(())}
+            beside = orders + held.tensors_and_weight_tiles(streamed)
+            left = {pe: self._memory - held.program(pe) - beside for pe in held.resident(())}
             streamed = held.with_more_streamed(streamed, left)
-        return FrameDraft(assignment, streamed, cycles + held.delay(streamed), held)
+        fits = all(size <= left[pe] for pe, size in held.resident(streamed).items())
+        return FrameDraft(assignment, streamed, cycles + held.delay(streamed), held, fits)
 
     def _with_more_streamed(self, draft: FrameDraft, plan: Plan) -> FrameDraft:
         """The draft with as many constants streamed as its plan lacks room for."""
         before = draft.held.resident(draft.streamed)
         weight_tiles = 0 if draft.streamed else WINDOW
-        rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in plan.pes}
+        pes = with_kernels(self._problem, plan).pes
+        rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in pes}
         return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
 
     def _emitted(self, draft: FrameDraft) -> Plan | None:
