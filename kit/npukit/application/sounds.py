@@ -93,10 +93,11 @@ class _Features:
     def steps(self, start: str) -> list[_Step]:
         """The steps of a window that begins at `start`."""
         size, points, mels, parts = self.declared.window, self.points, self.mels, parts_of(self.declared.window)
+        sizes = {"p0_size": size, "p1_size": parts, "part_size": size // parts}
         begun = [
             self._windowed(start),
-            _step("largest", "windowed", (parts,), "int32", p0_size=size),
-            _step("power", "windowed largest", (1,), "int32", file="scale_bits", p0_size=size, p1_size=parts),
+            _step("largest", "windowed", (parts,), "int32", part_size=size // parts),
+            _step("power", "windowed largest", (1,), "int32", file="scale_bits", **sizes),
             _step("scaled", "windowed power", (size,), p0_size=size),
         ]
         for name, part in fourier_parts(points, KIND, size).items():

@@ -4,7 +4,7 @@ int32_t most = 0, first = p0_size;
 for (int32_t part = 0; part < p1_size; ++part) {
     most = p1[part] > most ? p1[part] : most;
     if (p1[part] > 32767) {
-        first = part * (p0_size / p1_size);
+        first = part * part_size;
     }
 }
 for (int32_t at = first; at < p0_size; ++at) {

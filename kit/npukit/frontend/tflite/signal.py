@@ -69,9 +69,10 @@ def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
     """Outputs: the input times a power of two, and the power."""
     data = emitter.value(op.inputs[0])
     _check_sizes(emitter, data, op.outputs[:1])
-    result = (parts_of(_size(emitter.shape(data))),), "int32"
-    largest = made_by(emitter.builder, "signal/largest.c", [data], result, by_rows=True)
-    emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data, largest], 1))
+    parts = parts_of(_size(emitter.shape(data)))
+    words: Words = {"part_size": _size(emitter.shape(data)) // parts}
+    largest = made_by(emitter.builder, "signal/largest.c", [data], ((parts,), "int32"), words, by_rows=True)
+    emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data, largest], 1, words))
     emitter.define(op.outputs[0], _code(emitter, op, "scaled", [data, emitter.values[op.outputs[1]]]))
 
 
