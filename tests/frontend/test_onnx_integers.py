@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import saved
 
 from npukit.errors import NpukitError
+from npukit.net.net import Net
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 from oracles.onnx_runtime import run_onnx
@@ -36,13 +37,19 @@ def model(nodes: Sequence[onnx.NodeProto], inputs: Arrays, constants: Arrays, re
     return onnx.shape_inference.infer_shapes(made)
 
 
-def equal(made: Any, inputs: Arrays, folder: Path, *, in_float: bool = False) -> None:
-    """npukit's reference, which the device equals, against ONNX Runtime without optimisations."""
+def equal(made: Any, inputs: Arrays, folder: Path, *, in_float: bool = False) -> Net:
+    """npukit's reference, which the device equals, against ONNX Runtime without optimisations; the net."""
     path = saved(made, folder)
     net = load_model(path, in_float=in_float).net
     for got, expected in zip(run_reference(net, list(inputs.values())), run_onnx(path, inputs), strict=True):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected.reshape(got.shape))
+    return net
+
+
+def summed(net: Net) -> bool:
+    """True if the layer is one of sums of int8, which the MAC array makes."""
+    return any(op.kind == "sums" for op in net.ops)
 
 
 def integers(random: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:
@@ -51,14 +58,19 @@ def integers(random: np.random.Generator, dtype: str, *shape: int) -> np.ndarray
 
 
 @QUICK
-@given(seed=st.integers(0, 1 << 30), types=st.sampled_from(["uint8 uint8", "uint8 int8"]), constant=st.booleans())
-def test_convolutions(seed: int, types: str, constant: bool, tmp_path: Path) -> None:
+@given(
+    seed=st.integers(0, 1 << 30),
+    types=st.sampled_from(["uint8 uint8", "uint8 int8"]),
+    known=st.sampled_from(["xz wz", "w wz", "w xz wz"]),
+)
+def test_convolutions(seed: int, types: str, known: str, tmp_path: Path) -> None:
+    """Weights, and the zero point of what they meet, are constants or computed at run time."""
     random = np.random.default_rng(seed)
     groups, depth, *window = (int(size) for size in random.integers((1, 1, 1, 1), (3, 4, 4, 4)))
     x, w = types.split()
     weights = integers(random, w, groups * int(random.integers(1, 4)), depth, *window)
     inputs = {"x": integers(random, x, 1, groups * depth, 7, 6)}
-    zeros = {"xz": integers(random, x), "wz": np.array(random.integers(0, 9), w)}
+    others = {"w": weights, "xz": integers(random, x), "wz": np.array(random.integers(0, 9), w)}
     node = helper.make_node(
         "ConvInteger",
         ["x", "w", "xz", "wz"],
@@ -68,31 +80,65 @@ def test_convolutions(seed: int, types: str, constant: bool, tmp_path: Path) -> 
         pads=random.integers(0, 2, 4),
         dilations=random.integers(1, 3, 2),
     )
-    inputs |= {} if constant else {"w": weights}
-    constants = zeros | ({"w": weights} if constant else {})
-    equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+    inputs |= {name: value for name, value in others.items() if name not in known.split()}
+    constants = {name: others[name] for name in known.split()}
+    net = equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+    assert summed(net) == ("w" in known.split())
 
 
-def test_convolutions_along_one_axis(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moved", [False, True])
+def test_convolutions_along_one_axis(moved: bool, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     inputs = {"x": integers(random, "uint8", 1, 4, 9)}
     constants = {"w": integers(random, "int8", 6, 4, 3), "xz": np.array(7, np.uint8), "wz": np.array(2, np.int8)}
-    node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], dilations=[2])
-    equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+    inputs |= {"xz": constants.pop("xz")} if moved else {}
+    node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], dilations=[2], pads=[2, 1])
+    assert summed(equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path))
+
+
+def test_what_is_between_two_convolutions_stays_as_the_first_leaves_it(tmp_path: Path) -> None:
+    """Float code takes the axes as they lie in memory, so that nothing is transposed but what comes in."""
+    random = np.random.default_rng(6)
+    inputs = {"x": random.normal(size=(1, 4, 5, 6)).astype(np.float32)}
+    values = {"b": random.normal(size=(4, 1, 1)).astype(np.float32), "w": integers(random, "int8", 4, 4, 3, 3)}
+    nodes = []
+    for source, result in (("x", "y"), ("y", "z")):
+        names = [f"{result}{part}" for part in ("q", "s", "o", "c", "f", "r", "a")]
+        q, s, o, c, f, r, a = names
+        nodes += [
+            helper.make_node("DynamicQuantizeLinear", [source], [q, s, o]),
+            helper.make_node("ConvInteger", [q, "w", o], [c], pads=[1, 1, 1, 1]),
+            helper.make_node("Cast", [c], [f], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [f, s], [r]),
+            helper.make_node("Add", [r, "b"], [a]),
+            helper.make_node("Relu", [a], [result]),
+        ]
+    net = equal(model(nodes, inputs, values, {"z": TensorProto.FLOAT}), inputs, tmp_path)
+    moved = [net.tensor(op.inputs[0]).dtype for op in net.ops if op.kind == "transpose"]
+    assert moved == ["int8", "float32"]
 
 
 @QUICK
-@given(seed=st.integers(0, 1 << 30), by_column=st.booleans(), constant=st.booleans(), rank=st.integers(2, 3))
-def test_products(seed: int, by_column: bool, constant: bool, rank: int, tmp_path: Path) -> None:
+@given(
+    seed=st.integers(0, 1 << 30),
+    by_column=st.booleans(),
+    known=st.sampled_from(["az bz", "b bz", "b az bz"]),
+    rank=st.integers(2, 3),
+)
+def test_products(seed: int, by_column: bool, known: str, rank: int, tmp_path: Path) -> None:
     random = np.random.default_rng(seed)
     rows, depth, columns = (int(size) for size in random.integers(1, 7, 3))
-    second = integers(random, "int8", depth, columns)
+    others = {
+        "b": integers(random, "int8", depth, columns),
+        "az": integers(random, "uint8"),
+        "bz": integers(random, "int8", *([columns] if by_column else [])),
+    }
     inputs = {"a": integers(random, "uint8", *[2] * (rank - 2), rows, depth)}
-    zeros = {"az": integers(random, "uint8"), "bz": integers(random, "int8", *([columns] if by_column else []))}
+    inputs |= {name: value for name, value in others.items() if name not in known.split()}
     node = helper.make_node("MatMulInteger", ["a", "b", "az", "bz"], ["y"])
-    inputs |= {} if constant else {"b": second}
-    constants = zeros | ({"b": second} if constant else {})
-    equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+    constants = {name: others[name] for name in known.split()}
+    net = equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+    assert summed(net) == ("b" in known.split())
 
 
 HALVES = np.array([[-10, -0.5, 0, 0.5], [1.5, 2.5, 245, 0.49999997]], np.float32)

@@ -32,17 +32,35 @@ class ConvInteger(OnnxOpConverter):
         if mode in (b"SAME_UPPER", b"SAME_LOWER"):
             pads = same_pads([data, weights], attr, lower=mode == b"SAME_LOWER")
         name, layout, kernel_layout = CONVOLUTIONS[rank]
-        return getattr(operators.nn, name)(
-            _centred(bb, data, zero, params, []),
-            _centred(bb, weights, zeros, params, [1] * (rank - 1)),
-            attr.get("strides", 1),
-            pads,
-            attr.get("dilations", 1),
-            attr.get("group", 1),
-            data_layout=layout,
-            kernel_layout=kernel_layout,
-            out_dtype="int32",
-        )
+        kernel, steps = _centred(bb, weights, zeros, params, [1] * (rank - 1)), (attr.get(key, 1) for key in STEPS)
+        strides, dilations = ([each] * (rank - 2) if isinstance(each, int) else each for each in steps)
+        around = [pads] * 2 * (rank - 2) if isinstance(pads, int) else pads
+
+        def layer(data: Any) -> Any:
+            options = {"data_layout": layout, "kernel_layout": kernel_layout, "out_dtype": "int32"}
+            windows = strides, around, dilations, attr.get("group", 1)
+            return getattr(operators.nn, name)(data, kernel, *windows, **options)
+
+        reach = _moved_weights(data, zero, kernel, params)
+        if reach is None:
+            return layer(_centred(bb, data, zero, params, []))
+        reach = reach.sum(axis=1, dtype=np.int32)
+        for axis, size in enumerate([int(size) for size in data.ty.shape][2:]):
+            places = around[axis], around[axis + rank - 2], strides[axis], dilations[axis]
+            reach = _met(reach, axis + 1, size, *places)
+        return _moved(bb, layer(_less_sign(bb, data)), zero, reach)
+
+
+STEPS = ("strides", "dilations")
+
+
+def _met(weights: np.ndarray, axis: int, size: int, before: int, after: int, stride: int, dilation: int) -> np.ndarray:
+    """The sums along an axis of those weights that meet numbers and no padding, for each place of a window."""
+    taps = np.arange(weights.shape[axis]) * dilation
+    places = np.arange(-before, size + after - taps[-1], stride)[:, None] + taps
+    inside = ((places >= 0) & (places < size)).astype(np.int32)
+    alike = inside[:1] if np.all(inside == inside[0]) else inside
+    return np.moveaxis(np.tensordot(weights, alike, ([axis], [1])), -1, axis)
 
 
 class MatMulInteger(OnnxOpConverter):
@@ -51,13 +69,41 @@ class MatMulInteger(OnnxOpConverter):
     @classmethod
     def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         first, second, zero, zeros = padded(inputs, 4)
-        operands = _centred(bb, first, zero, params, [1]), _centred(bb, second, zeros, params, [])
-        return operators.matmul(*operands, out_dtype="int32")
+        other = _centred(bb, second, zeros, params, [])
+        reach = _moved_weights(first, zero, other, params)
+        if reach is None:
+            return operators.matmul(_centred(bb, first, zero, params, [1]), other, out_dtype="int32")
+        sums = operators.matmul(_less_sign(bb, first), other, out_dtype="int32")
+        return _moved(bb, sums, zero, reach.sum(-2, dtype=np.int32))
+
+
+SIGN = 128
+"""What is taken away of uint8 so that it is int8."""
+
+
+def _moved_weights(data: Any, zero: Any, weights: Any, params: Any) -> np.ndarray | None:
+    """The weights of uint8 whose one zero point is only known at run time: sums of int8 are made, and moved by it."""
+    open_zero = zero is not None and known(zero, params) is None and all(int(size) == 1 for size in zero.ty.shape)
+    return known(weights, params) if open_zero and str(data.ty.dtype) == "uint8" else None
+
+
+def _less_sign(bb: Any, integers: Any) -> Any:
+    wide = operators.subtract(operators.astype(integers, "int16"), relax.const(SIGN, "int16"))
+    return bb.emit(operators.astype(wide, "int8"))
+
+
+def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray) -> Any:
+    """Sums less the zero point times the weights that it meets."""
+    begin = operators.subtract(operators.astype(zero, "int32"), relax.const(SIGN, "int32"))
+    amount = operators.multiply(bb.emit(operators.reshape(begin, [])), relax.const(reach, "int32"))
+    return operators.subtract(bb.emit(sums), bb.emit(amount))
 
 
 def _centred(bb: Any, integers: Any, zero: Any, params: Any, behind: list[int]) -> Any:
     """Integers less their zero point; a vector of zero points stands before axes of the sizes `behind`."""
-    value, offset = known(integers, params), np.zeros((), np.int8) if zero is None else known(zero, params)
+    value, offset = known(integers, params), np.zeros((), np.int16) if zero is None else known(zero, params)
+    if value is None and offset is not None and offset.size == 1 and str(integers.ty.dtype) == "uint8":
+        integers, offset = _less_sign(bb, integers), offset.astype(np.int16).reshape(()) - np.int16(SIGN)
     if offset is None:
         amount = _vector_before(bb, bb.emit(operators.astype(zero, "int16")), behind)
     else:
@@ -88,8 +134,8 @@ class DynamicQuantizeLinear(OnnxOpConverter):
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         data, (zero, one, steps) = inputs[0], (relax.const(value, "float32") for value in (0.0, 1.0, 255.0))
-        high = bb.emit(operators.maximum(operators.max(data), zero))
-        low = bb.emit(operators.minimum(operators.min(data), zero))
+        high = bb.emit(operators.maximum(operators.max(_of_rows(bb, operators.max, data)), zero))
+        low = bb.emit(operators.minimum(operators.min(_of_rows(bb, operators.min, data)), zero))
         spread = bb.emit(operators.subtract(high, low))
         scale = bb.emit(operators.where(operators.equal(spread, zero), one, operators.divide(spread, steps)))
         begin = operators.subtract(zero, operators.divide(low, scale))
@@ -97,6 +143,14 @@ class DynamicQuantizeLinear(OnnxOpConverter):
         moved = operators.add(operators.round(operators.divide(data, scale)), offset)
         integers = bb.emit(operators.astype(operators.clip(moved, 0, 255), "uint8"))
         return relax.Tuple([integers, scale, bb.emit(operators.astype(offset, "uint8"))])
+
+
+def _of_rows(bb: Any, limit: Any, data: Any) -> Any:
+    """The largest or the least number of each row, which PEs find apart; of a single row its numbers."""
+    rank = len(data.ty.shape)
+    if rank < 2 or int(data.ty.shape[rank - 2]) == 1:
+        return data
+    return bb.emit(limit(data, [axis for axis in range(rank) if axis != rank - 2], keepdims=True))
 
 
 class QuantizeLinear(OnnxOpConverter):

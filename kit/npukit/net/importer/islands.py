@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import C_TYPES
-from npukit.net.importer.assembly import AxesView, straight
+from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import (
     callee,
     constant_value,
@@ -56,6 +57,11 @@ SIMPLE = frozenset(
     )
 )
 """Operators whose result has one number for each number of an operand, computed in a few steps."""
+
+ANYWHERE = SIMPLE - {*RESHAPES, "permute_dims", "flip"}
+"""Operators that make a number of those in its own place, wherever that lies in memory."""
+UNORDERED = {"max", "min"}
+"""Operators whose result does not depend on the order in which they take their numbers."""
 
 TAKE_NUMBERS = frozenset(
     ("add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "less_equal", "greater", "greater_equal")
@@ -214,6 +220,8 @@ class _Island:
     why: str
     names: list[str] = field(default_factory=list)
     macs: int = 0
+    _kinds: set[str] = field(default_factory=set)
+    """The operators that it computes."""
     result: Any = None
     _activations: dict[Any, Any] = field(default_factory=dict)
     """Parameters, by the view or by the variable that they hold."""
@@ -245,6 +253,7 @@ class _Island:
             view, quantization = sums
             return self._real(self._activation(view, shape_of(call), "int32"), quantization, "int32")
         self.names.append(self._name(call))
+        self._kinds.add(callee(call))
         self.macs += macs_of(call)
         self._free = self._free and callee(call) in SIMPLE
         if callee(call) == "call_tir":
@@ -295,6 +304,7 @@ class _Island:
         if callee(whole) != "split":
             return relax.TupleGetItem(self._call(whole), value.index)
         self.names.append("split")
+        self._kinds.add("split")
         source, axis = self._argument(whole, whole.args[0]), int(whole.attrs.axis) % len(shape_of(whole.args[0]))
         sizes = [int(part.shape[axis]) for part in whole.ty.fields]
         begin = sum(sizes[: value.index])
@@ -357,17 +367,36 @@ class _Island:
             self._activations[source] = relax.Var(f"activation_{len(self._activations)}", tensor_type(shape, dtype))
         return self._activations[source]
 
-    def _operands(self) -> list[str]:
+    def _views(self) -> list[AxesView]:
         """The tensor of the net behind each parameter that is no constant."""
-        assembly, islands = self.islands.walk.assembly, self.islands
-        views = (source if isinstance(source, AxesView) else islands.known(source) for source in self._activations)
-        return [assembly.arranged(view, straight(len(view.order))) for view in views]
+        known = self.islands.known
+        return [source if isinstance(source, AxesView) else known(source) for source in self._activations]
+
+    def _orders(self) -> Iterator[Order]:
+        """The order in memory of the result's axes, then of those of each parameter.
+
+        What has a number for each of a tensor's is made in the order of that, whatever the model calls its axes.
+        """
+        views, shapes = self._views(), [shape_of(each) for each in (*self._activations.values(), *self._variables())]
+        anywhere, unordered = self._kinds <= ANYWHERE, self._kinds - ANYWHERE <= UNORDERED
+        made = np.broadcast_shapes(*shapes) if anywhere else ()
+        alike = (view.order for view, shape in zip(views, shapes, strict=False) if shape == made)
+        order = next(alike, straight(len(made)))
+        yield order
+        own = [view.order if unordered and not anywhere else None for view in views]
+        for view_order, shape in zip_longest(own, shapes):
+            yield view_order or (order if anywhere and len(shape) == len(order) else straight(len(shape)))
+
+    def _variables(self) -> list[Any]:
+        return [variable for variable, _, _ in self._constants]
 
     def finished(self, result: Any, quantization: Quantization | None) -> AxesView:
         """The island as an op of the net."""
-        assembly, operands = self.islands.walk.assembly, self._operands()
+        assembly, (order, *orders) = self.islands.walk.assembly, self._orders()
+        operands = [assembly.arranged(view, each) for view, each in zip(self._views(), orders, strict=False)]
+        of_constants = orders[len(operands) :]
         try:
-            module, made = self._module(result, operands)
+            module, made = self._module(result, operands, order, orders)
         except Exception as fault:
             raise NpukitError(f"TVM does not take it: {first_line(fault)}") from fault
         shape, dtype = shape_of(made), dtype_of(made)
@@ -377,33 +406,55 @@ class _Island:
         code = code_of(module)
         name = assembly.new_name(_plain(self._main_name()))
         constants = [
-            assembly.constant(f"{name}_constant_{index}", value, given)
-            for index, (_, value, given) in enumerate(self._constants)
+            assembly.constant(f"{name}_constant_{index}", value.transpose(each), _of_axes(given, each))
+            for index, ((_, value, given), each) in enumerate(zip(self._constants, of_constants, strict=True))
         ]
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
         attributes = TvmCode(" ".join(reversed(self.names)), code.body, work, self.why, self.macs)
         output = Tensor(name, shape, dtype, quantization)
-        return AxesView(
-            assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output), straight(len(shape))
-        )
+        made = assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output)
+        return AxesView(made, order if order else straight(len(shape)))
 
     def _main_name(self) -> str:
         """The operator that takes time, or the last one."""
         costly = [name for name in self.names if name not in SIMPLE]
         return (costly or self.names or ["quantize"])[0]
 
-    def _module(self, result: Any, operands: Sequence[str]) -> tuple[Any, Any]:
+    def _module(self, result: Any, operands: Sequence[str], order: Order, orders: Sequence[Order]) -> tuple[Any, Any]:
         """The function, in which parameters of the same tensor are one."""
-        builder, first = relax.BlockBuilder(), dict[str, Any]()
+        builder, first = relax.BlockBuilder(), dict[Any, Any]()
         known = {variable: builder.add_func(function, variable.name_hint) for variable, function in self._functions}
-        for name, parameter in zip(operands, self._activations.values(), strict=True):
-            known[parameter] = first.setdefault(name, parameter)
-        parameters = [*first.values(), *(variable for variable, _, _ in self._constants)]
-        with builder.function(ISLAND, parameters):
+        names, parameters = [*operands, *self._variables()], [*self._activations.values(), *self._variables()]
+        for name, parameter, each in zip(names, parameters, orders, strict=True):
+            known[parameter] = _seen(first.setdefault(name, _held(parameter, each)), each)
+        with builder.function(ISLAND, list(first.values())):
             with builder.dataflow():
-                made = builder.emit_output(builder.normalize(_replaced(result, known)))
+                whole = builder.normalize(_replaced(result, known))
+                made = builder.emit_output(
+                    operators.permute_dims(whole, order) if order != straight(len(order)) else whole
+                )
             builder.emit_func_output(made)
         return builder.finalize(), made
+
+
+def _of_axes(given: Quantization | None, order: Order) -> Quantization | None:
+    """The meaning of a constant whose axes lie in an order in memory."""
+    return given if given is None or given.axis is None else replace(given, axis=order.index(given.axis))
+
+
+def _held(variable: Any, order: Order) -> Any:
+    """The parameter that holds a variable's numbers in an order in memory."""
+    if order == straight(len(order)):
+        return variable
+    shape = shape_of(variable)
+    return relax.Var(variable.name, tensor_type([shape[axis] for axis in order], dtype_of(variable)))
+
+
+def _seen(held: Any, order: Order) -> Any:
+    """What an order in memory holds, with its axes as the model has them."""
+    if order == straight(len(order)):
+        return held
+    return operators.permute_dims(held, [order.index(axis) for axis in range(len(order))])
 
 
 def _replaced(expression: Any, known: Mapping[Any, Any]) -> Any:

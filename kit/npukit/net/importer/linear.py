@@ -136,7 +136,9 @@ def of_integers(walk: Walk, call: Any) -> AxesView | None:
     data = _centred(walk, call.args[0])
     if data is None or weights is None or weights.ndim != SUMMED[callee(call)]:
         return None
-    return _summed(walk, call, data, IntegerConstant(weights, Quantization((1.0,), (0,))))
+    narrow = weights.astype(np.int8)
+    held = narrow if np.array_equal(narrow, weights) else weights
+    return _summed(walk, call, data, IntegerConstant(held, Quantization((1.0,), (0,))))
 
 
 def _centred(walk: Walk, expression: Any) -> AxesView | None:
