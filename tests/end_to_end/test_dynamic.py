@@ -53,7 +53,8 @@ def test_a_model_of_quantize_dynamic(tmp_path: Path) -> None:
     kinds = {node.op_type for node in onnx.load(tmp_path / "model.onnx").graph.node}
     assert {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"} <= kinds
     built = build(tmp_path / "model.onnx", tmp_path / "out", pes=4)
-    assert sum(op["macs"] for op in built.manifest.summary["ops"]) == 25 * 8 * 27 + 8 * FEATURES + FEATURES * 5
+    engines = [op["engine"] for op in built.manifest.summary["ops"] if op["op"] == "sums"]
+    assert engines == ["mac_array"] * 3
     assert api.validate(tmp_path / "out").passed
     images = np.random.default_rng(8).normal(size=(CASES, 1, 3, 9, 9)).astype(np.float32)
     np.savez(tmp_path / "inputs.npz", in0=images)

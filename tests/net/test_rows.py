@@ -12,7 +12,7 @@ from npukit.net.c_code.intervals import Interval, bounds, number
 from npukit.net.c_code.rows import Rows, part_of, rows_of
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
-from npukit.net.receptive import cuttable_axes, needs
+from npukit.net.receptive import cuttable_axes, may_be_cut, needs
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Tensor
 
@@ -63,7 +63,7 @@ DIVISIBLE = {
 def test_the_rows_that_a_row_is_made_of(name: str) -> None:
     body, span = DIVISIBLE[name]
     net = net_of(body)
-    assert cuttable_axes(net, net.ops[0]) == (1,)
+    assert 1 in cuttable_axes(net, net.ops[0])
     (box,) = needs(net, net.ops[0], Box((0, 2, 0, 0), (1, 3, COLUMNS, 1)))
     assert (box.start[1], box.stop[1]) == span
 
@@ -123,24 +123,61 @@ def test_an_array_of_several_elements_that_each_row_begins_anew(before: str, bod
     assert (rows(net_of(body, before)) is not None) == able
 
 
+def part_made(net: Net, given: np.ndarray, output: Box) -> np.ndarray:
+    """What the code of a part makes of what it needs."""
+    found, op = rows(net), net.ops[0]
+    assert found is not None
+    (box,) = needs(net, op, output)
+    assert box == found.box("p0", net.tensor("x").shape, output)
+    assert isinstance(op.attributes, TvmCode)
+    begins = {"output": found.steps(output)[0]} | ({"p0": found.begin("p0", box)} if "p0" in found.places else {})
+    code = part_of(op.attributes.code, found, *found.steps(output), begins)
+    tensors = {"x": Tensor("x", box.shape, "float32"), "r": Tensor("r", output.shape, "float32")}
+    part = replace(net, ops=(replace(op, attributes=TvmCode("o", code)),), tensors=tensors)
+    return run_reference(part, [given[:, *map(slice, box.start, box.stop)]])[0]
+
+
 def test_parts_make_what_the_whole_makes() -> None:
     """Each part in turn, of arrays that begin where it does."""
     body = columns("output[((y * 4) + x)] = p0[((y * 4) + x)] + p0[(((y >> 1) * 4) + x)];")
     net, given = net_of(body), np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
-    found = rows(net)
-    assert found is not None
     (want,) = run_reference(net, [given])
     for first, stop in ((0, 2), (2, 5), (5, 6)):
-        box = found.box("p0", (1, ROWS, COLUMNS, 1), Box((0, first, 0, 0), (1, stop, COLUMNS, 1)))
-        begins = {"output": first, "p0": box.start[1]}
-        code = part_of(net.ops[0].attributes.code, found, first, stop, begins)  # pyright: ignore[reportAttributeAccessIssue]
-        tensors = {
-            "x": Tensor("x", (1, box.shape[1], COLUMNS, 1), "float32"),
-            "r": Tensor("r", (1, stop - first, COLUMNS, 1), "float32"),
-        }
-        part = Net("part", ("x",), ("r",), (Op("o", TvmCode("o", code), ("x",), ("r",)),), tensors, {})
-        (got,) = run_reference(part, [given[:, :, box.start[1] : box.stop[1]]])
+        got = part_made(net, given, Box((0, first, 0, 0), (1, stop, COLUMNS, 1)))
         np.testing.assert_array_equal(got, want[:, :, first:stop])
+
+
+TWO_AXES = {
+    "each of its own": (columns("output[((y * 4) + x)] = p0[((y * 4) + x)] + 1.0f;"), (3, 4, 1, 3)),
+    "half as many rows": (columns("output[((y * 4) + x)] = p0[((y >> 1) * 4) + x];"), (1, 2, 1, 3)),
+    "two columns for each": (columns("output[((y * 4) + x)] = p0[(y * 4) + ((x / 2) * 3)];"), (3, 4, 0, 4)),
+    "columns turned round": (columns("output[((y * 4) + x)] = p0[((y * 4) + 3) - x];"), (3, 4, 1, 3)),
+    "two rows, all of each": (
+        columns("output[((y * 4) + x)] = p0[((y / 2) * 4) + x] + p0[(((y / 2) + 1) * 4) + x];"),
+        (1, 3, 0, 4),
+    ),
+    "the first two columns alone": (columns("output[((y * 4) + x)] = p0[((y * 4) + (x / 2))];"), (3, 4, 0, 4)),
+}
+
+
+@pytest.mark.parametrize("name", TWO_AXES)
+def test_parts_of_a_row_are_tiles_too(name: str) -> None:
+    """An input follows along the second axis if a step reads one row of it, and all steps of a row the whole row."""
+    body, (top, bottom, left, right) = TWO_AXES[name]
+    net, given = net_of(body), np.random.default_rng(3).normal(size=(1, 1, ROWS, COLUMNS, 1)).astype(np.float32)
+    (want,) = run_reference(net, [given])
+    assert cuttable_axes(net, net.ops[0]) == (1, 2)
+    (box,) = needs(net, net.ops[0], Box((0, 3, 1, 0), (1, 4, 3, 1)))
+    assert (box.start[1], box.stop[1], box.start[2], box.stop[2]) == (top, bottom, left, right)
+    for row, first, stop in ((0, 0, 3), (3, 1, 3), (5, 3, 4)):
+        got = part_made(net, given, Box((0, row, first, 0), (1, row + 1, stop, 1)))
+        np.testing.assert_array_equal(got, want[:, :, row : row + 1, first:stop])
+
+
+def test_a_part_of_several_rows_has_all_of_each() -> None:
+    net = net_of(TWO_AXES["each of its own"][0])
+    tiles = {(1, 6, 1, 1): True, (1, 6, 4, 1): True, (1, 3, 1, 1): True, (1, 3, 2, 1): False, (1, 1, 2, 1): False}
+    assert {parts: may_be_cut(net, net.ops[0], parts) for parts in tiles} == tiles
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.box import Box
+from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Fused, Net, Op
 from npukit.net.specs.fields import AxisRule, InputRule
 from npukit.net.specs.table import SPECS
@@ -64,6 +65,20 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
     if op.parts != (op,):
         return cuttable_axes(net, op.parts[0]) if _cuttable_parts(net, op) else ()
     return SPECS[op.kind].cuttable(net, op)
+
+
+def may_be_one(net: Net, op: Op, tile: Box) -> bool:
+    """True if a box of the output, cut along axes that may be cut, may be a tile: one of C that is cut along a second
+    axis has one position of the first."""
+    rows = rows_of(net, op)
+    return rows is None or rows.allow(tile)
+
+
+def may_be_cut(net: Net, op: Op, parts: Sequence[int]) -> bool:
+    """True if all tiles may be such as the output is cut into by so many parts along its axes."""
+    shape = net.tensor(op.output).shape
+    largest = tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
+    return may_be_one(net, op, Box.whole(largest))
 
 
 def _apply(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:

@@ -21,7 +21,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.receptive import cuttable_axes
+from npukit.net.receptive import cuttable_axes, may_be_one
 from npukit.plan.ir.assignment import Assignment, Tile, fault_of
 from npukit.plan.k_split import cut_as_wanted
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -112,6 +112,8 @@ def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
         cut = next((axis for axis, (part, size) in enumerate(whole) if part < size and axis not in allowed), None)
         if cut is not None:
             return f"the tile of PE {tile.pe} is cut along axis {cut}, which {op.kind} on {op.engine} cannot be"
+        if not may_be_one(graph.net, op, tile.box):
+            return f"the tile of PE {tile.pe} is cut along two axes, and has more than one position of the first"
     return None
 
 

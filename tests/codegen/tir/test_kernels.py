@@ -20,7 +20,7 @@ from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import KINDS, TvmCode
-from npukit.net.receptive import cuttable_axes, needs
+from npukit.net.receptive import cuttable_axes, may_be_one, needs
 from npukit.net.reference import evaluate
 from npukit.net.tensor import Tensor
 from npukit.plan.ir.plan import Compute, Plan, View
@@ -91,16 +91,28 @@ def _tiles(net: Net, step: Compute) -> list[Compute]:
     op = next(op for op in net.ops if op.name == step.op)
     boxes = [step.output.box]
     for axis in cuttable_axes(net, op):
-        boxes = [half for box in boxes for half in _halves(box, axis)]
+        boxes = [part for box in boxes for part in _parts(net, op, box, axis)]
     return [_tile(net, step, box) for box in boxes]
 
 
+def _parts(net: Net, op: Op, box: Box, axis: int) -> list[Box]:
+    """Halves; where a tile must have one position of the axis before, those of the first and all of the others."""
+    halves = _halves(box, axis)
+    if all(may_be_one(net, op, half) for half in halves):
+        return halves
+    first, *others = _cut_at(box, axis - 1, box.start[axis - 1] + 1)
+    return [*_halves(first, axis), *others]
+
+
 def _halves(box: Box, axis: int) -> list[Box]:
-    middle = (box.start[axis] + box.stop[axis] + 1) // 2
-    if middle == box.stop[axis]:
+    return _cut_at(box, axis, (box.start[axis] + box.stop[axis] + 1) // 2)
+
+
+def _cut_at(box: Box, axis: int, place: int) -> list[Box]:
+    if place == box.stop[axis]:
         return [box]
-    stop = (*box.stop[:axis], middle, *box.stop[axis + 1 :])
-    start = (*box.start[:axis], middle, *box.start[axis + 1 :])
+    stop = (*box.stop[:axis], place, *box.stop[axis + 1 :])
+    start = (*box.start[:axis], place, *box.start[axis + 1 :])
     return [Box(box.start, stop), Box(start, box.stop)]
 
 

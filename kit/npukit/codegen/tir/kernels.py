@@ -151,14 +151,15 @@ def given_c(tile: Tile) -> str:
     code, rows = op.attributes.code, rows_of(net, op)
     if rows is None:
         return code
-    begins = {WHOLE_OUTPUT: box.start[rows.axis]}
+    first, stop = rows.steps(box)
+    begins = {WHOLE_OUTPUT: first}
     for place, name in enumerate(op.inputs):
         parameter = f"p{place}"
         if parameter in rows.places:
-            begins[parameter] = rows.box(parameter, net.tensor(name).shape, box).start[rows.axes[parameter]]
+            begins[parameter] = rows.begin(parameter, rows.box(parameter, net.tensor(name).shape, box))
     if box == Box.whole(tile.output.tensor.shape) and not any(begins.values()):
         return code
-    return part_of(code, rows, box.start[rows.axis], box.stop[rows.axis], begins)
+    return part_of(code, rows, first, stop, begins)
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:

@@ -78,7 +78,7 @@ class MatMulInteger(OnnxOpConverter):
 
 
 SIGN = 128
-"""What is taken away of uint8 so that it is int8."""
+"""The number by which uint8 is more than int8."""
 
 
 def _moved_weights(data: Any, zero: Any, weights: Any, params: Any) -> np.ndarray | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 
@@ -75,17 +75,69 @@ class Rows:
     sizes: Mapping[str, int]
     loop: str = r"\w+"
     """The name of what it counts: else that of the first loop."""
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    """The rows that one position of the first axis has, of the output and of what is read, if they are of two axes: a
+    tile has all of them, or is of one such position."""
+    inner: str = ""
+    """The name of what counts them, in a loop that is all of the other."""
+
+    @property
+    def length(self) -> int:
+        return self.lengths.get(WHOLE_OUTPUT, 1)
+
+    def steps(self, output: Box) -> Pair:
+        """The steps that make a box of the output."""
+        first, stop = (corner[self.axis] * self.length for corner in (output.start, output.stop))
+        if self.length == 1 or output.shape[self.axis + 1] == self.length:
+            return first, stop
+        return first + output.start[self.axis + 1], first + output.stop[self.axis + 1]
 
     def box(self, name: str, shape: Shape, output: Box) -> Box:
         """The box of a parameter that a box of the output is made of."""
         whole = Box.whole(shape)
         if name not in self.places:
             return whole
-        read, axis = self.places[name][output.start[self.axis] : output.stop[self.axis]], self.axes[name]
-        first, last = min(low for low, _ in read), max(high for _, high in read)
+        first, stop = self.steps(output)
+        read, axis, length = self.places[name][first:stop], self.axes[name], self.lengths.get(name, 1)
+        low, high = min(low for low, _ in read), max(high for _, high in read)
         starts, stops = list(whole.start), list(whole.stop)
-        starts[axis], stops[axis] = first, last
+        starts[axis], stops[axis] = low // length, (high - 1) // length + 1
+        if length > 1 and stops[axis] - starts[axis] == 1:
+            starts[axis + 1], stops[axis + 1] = low % length, (high - 1) % length + 1
         return Box(tuple(starts), tuple(stops))
+
+    def begin(self, name: str, box: Box) -> int:
+        """The row that a box of a parameter begins with."""
+        axis, length = self.axes[name], self.lengths.get(name, 1)
+        return box.start[axis] * length + (box.start[axis + 1] if length > 1 else 0)
+
+    def along(self, name: str, axis: int) -> tuple[int, tuple[Pair, ...]] | None:
+        """The axis of the output that an axis of a parameter follows, and what of it each position of that reads."""
+        if name not in self.places or axis not in (self.axes[name], self.axes[name] + (self.lengths.get(name, 1) > 1)):
+            return None
+        spans, length = np.array(self.places[name]).reshape(-1, self.length, 2), self.lengths.get(name, 1)
+        if axis == self.axes[name]:
+            low, high = spans[..., 0].min(axis=1) // length, (spans[..., 1].max(axis=1) - 1) // length + 1
+            return self.axis, tuple(zip(low.tolist(), high.tolist(), strict=True))
+        low, high = spans[0, :, 0] % length, (spans[0, :, 1] - 1) % length + 1
+        return self.axis + 1, tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what the loops count."""
+        return (self.loop, self.inner) if self.inner else (self.loop,)
+
+    def turns(self, first: int, stop: int) -> list[Pair]:
+        """The range that each loop counts for these steps."""
+        if not self.inner:
+            return [(first, stop)]
+        whole = (first // self.length, (stop - 1) // self.length + 1)
+        part = first % self.length, (stop - 1) % self.length + 1
+        return [whole, part if whole[1] - whole[0] == 1 else (0, self.length)]
+
+    def allow(self, tile: Box) -> bool:
+        """True if the rows of a box of the output follow each other, so that it may be a tile."""
+        return self.length == 1 or tile.shape[self.axis] == 1 or tile.shape[self.axis + 1] == self.length
 
 
 def rows_of(net: Net, op: Op) -> Rows | None:
@@ -113,19 +165,62 @@ def _of_windows(windows: Pair, given: Shape, output: Shape) -> Rows | None:
 def rows_of_code(code: str, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
     """The rows of C that TVM has made, by the shapes of its parameters; None if it makes its output in other ways."""
     axis = _long_axis(dict(shapes)[WHOLE_OUTPUT])
-    found = () if axis is None else (_rows_of_loop(loop, shapes, axis) for loop in _loops(code))
-    return next((rows for rows in found if rows), None)
+    loops = [] if axis is None else list(_loops(code))
+    found = (_rows_of_loop(loop, shapes, axis) for loop in loops if axis is not None)
+    rows = next((rows for rows in found if rows), None)
+    return rows and (_of_two_axes(loops, rows, shapes) or rows)
 
 
 def _rows_of_loop(loop: _Loop, shapes: tuple[tuple[str, Shape], ...], axis: int) -> Rows | None:
     known = dict(shapes)
     uses = loop.uses() if known[WHOLE_OUTPUT][axis] == loop.count else None
-    if uses is None or not _alone(uses, known[WHOLE_OUTPUT], loop.count):
+    if uses is None or not _alone(uses, _row(known[WHOLE_OUTPUT]), loop.count):
         return None
-    read = {name: _places(uses, name, shape) for name, shape in shapes if name != WHOLE_OUTPUT}
-    places = {name: found for name, found in read.items() if found is not None}
     axes = {name: found for name, shape in shapes if (found := _long_axis(shape)) is not None}
-    return Rows(axis, loop.count, places, axes, {name: _row(known[name]) for name in axes}, loop.name)
+    sizes = {name: _row(known[name]) for name in axes}
+    read = {name: _places(uses, name, sizes[name], known[name][axes[name]]) for name in axes if name != WHOLE_OUTPUT}
+    places = {name: found for name, found in read.items() if found is not None}
+    return Rows(axis, loop.count, places, axes, sizes, loop.name)
+
+
+FEW, MOST_ROWS = 32, 1 << 12
+"""Positions of the first axis that are so few that PEs may want to share each, and rows of two axes that are told."""
+
+
+def _of_two_axes(loops: Sequence[_Loop], rows: Rows, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
+    """The rows of the first two axes of an image; None if they are not those of a loop and the one in it."""
+    known, at = dict(shapes), next(place for place, loop in enumerate(loops) if loop.name == rows.loop)
+    output, inner = known[WHOLE_OUTPUT], loops[at + 1] if at + 1 < len(loops) else None
+    if inner is None or len(output) != 4 or rows.axis != 1 or inner.count != output[2] or inner.count == 1:
+        return None
+    if rows.count > FEW or rows.count * inner.count > MOST_ROWS:
+        return None
+    count = rows.count * inner.count
+    uses, row = replace(inner, turns=rows.count, outside=rows.loop).uses(), output[3]
+    if uses is None or not _alone(uses, row, count):
+        return None
+    places, sizes, lengths = dict[str, tuple[Pair, ...]](), {WHOLE_OUTPUT: row}, {WHOLE_OUTPUT: inner.count}
+    for name, read in rows.places.items():
+        both = _of_pairs(uses, name, known[name], rows) if len(known[name]) == 4 and rows.axes[name] == 1 else None
+        if both:
+            places[name], sizes[name], lengths[name] = both, known[name][3], known[name][2]
+        else:
+            places[name], sizes[name] = tuple(span for span in read for _ in range(inner.count)), rows.sizes[name]
+    return replace(rows, count=count, places=places, sizes=sizes, lengths=lengths, inner=inner.name)
+
+
+def _of_pairs(uses: Sequence[ArrayUse], name: str, shape: Shape, rows: Rows) -> tuple[Pair, ...] | None:
+    """The rows that steps read along two axes, if each reads of one position of the first, the same part at each, and
+    all of those together a whole one."""
+    length = shape[2]
+    places = _places(uses, name, shape[3], shape[1] * length) if length > 1 else None
+    if places is None:
+        return None
+    spans = np.array(places).reshape(rows.count, -1, 2)
+    first, last = spans[..., 0] // length, (spans[..., 1] - 1) // length
+    across = spans - first[..., None] * length
+    alike = np.all(first == last) and np.all(first == first[:, :1]) and np.all(across == across[:1])
+    return places if alike and across.min() == 0 and across.max() == length else None
 
 
 def part_of(code: str, rows: Rows, first: int, stop: int, begins: Mapping[str, int]) -> str:
@@ -133,19 +228,23 @@ def part_of(code: str, rows: Rows, first: int, stop: int, begins: Mapping[str, i
 
     It counts from 0 where each step does what the one before does a row on: parts of one size are one code.
     """
-    loop = next(each for each in _LOOP.finditer(code) if re.fullmatch(rows.loop, each[2]))
+    headers = [next(each for each in _LOOP.finditer(code) if re.fullmatch(name, each[2])) for name in rows.names]
     offsets = {name: row * rows.sizes[name] for name, row in begins.items() if row}
-    body = code[loop.end() :]
-    if _moves_alike(body, loop[2], first, offsets):
-        first, stop = 0, stop - first
+    spans, body = rows.turns(first, stop), code[headers[-1].end() :]
+    if _moves_alike(body, {each[2]: begin for each, (begin, _) in zip(headers, spans, strict=True)}, offsets):
+        spans = [(0, end - begin) for begin, end in spans]
     else:
         body = _moved(body, offsets)
-    return f"{code[: loop.start()]}for ({loop[1]} {loop[2]} = {first}; {loop[2]} < {stop}; ++{loop[2]}) {{{body}"
+    made, done = "", 0
+    for loop, (begin, end) in zip(headers, spans, strict=True):
+        made += f"{code[done : loop.start()]}for ({loop[1]} {loop[2]} = {begin}; {loop[2]} < {end}; ++{loop[2]}) {{"
+        done = loop.end()
+    return made + body
 
 
-def _moves_alike(body: str, name: str, first: int, offsets: Mapping[str, int]) -> bool:
-    """True if the loop's `name` says in subscripts alone where it is, `first` steps on as far as arrays begin later."""
-    slopes: dict[str, int] = {name: 1}
+def _moves_alike(body: str, moves: Mapping[str, int], offsets: Mapping[str, int]) -> bool:
+    """True if what loops count says in subscripts alone where they are: as far as they move do arrays begin later."""
+    slopes = dict(moves)
     for line in map(str.strip, body.splitlines()):
         value, rest, done = _VALUE.fullmatch(line), "", 0
         if value and (moved := slope(value[3], slopes)) is not None:
@@ -153,10 +252,10 @@ def _moves_alike(body: str, name: str, first: int, offsets: Mapping[str, int]) -
             continue
         for array, begin, end in subscripts(line):
             moved = slope(line[begin:end], slopes)
-            if moved is None or moved * first != offsets.get(array, 0):
+            if moved is None or moved != offsets.get(array, 0):
                 return False
             rest, done = rest + line[done:begin], end
-        if any(slopes.get(word) for word, _ in _USED.findall(rest + line[done:])):
+        if any(word in slopes and (slopes[word] or word in moves) for word, _ in _USED.findall(rest + line[done:])):
             return False
     return True
 
@@ -197,15 +296,24 @@ class _Loop:
     name: str
     count: int
     body: str
+    turns: int = 1
+    """The times that it is begun, if the loop `outside` it is one with it."""
+    outside: str = ""
     _scopes: list[dict[str, Interval | None]] = field(default_factory=list)
     _inner: list[str] = field(default_factory=list)
     """The name that each block within a step counts by, if it is a loop."""
 
+    @property
+    def steps(self) -> int:
+        return self.turns * self.count
+
     def uses(self) -> list[ArrayUse] | None:
         """The elements that the steps read and write; None if a step may read what another one left."""
-        steps = np.arange(self.count)
+        steps = np.arange(self.steps)
         around = {name: Interval(0 * steps, 0 * steps + count - 1) for name, count in self.around.items()}
-        self._scopes = [{**around, self.name: Interval(steps, steps)}]
+        turn, place = np.divmod(steps, self.count)
+        outside = {self.outside: Interval(turn, turn)} if self.outside else {}
+        self._scopes, self._inner = [{**around, **outside, self.name: Interval(place, place)}], []
         own = {name for pair in _LOCAL.findall(self.before) for name in pair if name}
         changed, found, blocks = (
             set(_CHANGED.findall(re.sub(r"^ +", "", self.body, flags=re.M))),
@@ -263,10 +371,10 @@ class _Loop:
             self._scopes.append({})
             self._inner.append(inner[2] if inner else "")
             if inner:
-                low, high = (number(int(inner[place]) - less, self.count) for place, less in ((3, 0), (4, 1)))
+                low, high = (number(int(inner[place]) - less, self.steps) for place, less in ((3, 0), (4, 1)))
                 self._scopes[-1][inner[2]] = Interval(low.low, high.high)
         if value := _VALUE.fullmatch(line):
-            whatever = any_word(self.count) if value[1] == "int32" else None
+            whatever = any_word(self.steps) if value[1] == "int32" else None
             self._scopes[-1][value[2]] = None if value[2] in changed else self._bounds(value[3]) or whatever
 
     def _bounds(self, text: str) -> Interval | None:
@@ -276,7 +384,7 @@ class _Loop:
             for name, each in scope.items():
                 if each is None:
                     known.pop(name, None)
-        return bounds(text, known, self.count)
+        return bounds(text, known, self.steps)
 
     def _of_line(self, line: str) -> Iterator[ArrayUse]:
         """The uses in a line, in the order in which they happen: what is written comes last, unless nothing is read."""
@@ -337,9 +445,9 @@ def _row(shape: Shape) -> int:
     return 1 if axis is None else int(np.prod(shape[axis + 1 :], dtype=np.int64))
 
 
-def _alone(uses: Sequence[ArrayUse], shape: Shape, count: int) -> bool:
+def _alone(uses: Sequence[ArrayUse], row: int, count: int) -> bool:
     """True if each step reads and writes its own row of the output alone."""
-    row, steps = _row(shape), np.arange(count)
+    steps = np.arange(count)
     of_output = [use.index for use in uses if use.name == WHOLE_OUTPUT]
     return bool(of_output) and all(
         index is not None and np.all(index.low >= row * steps) and np.all(index.high < row * (steps + 1))
@@ -347,14 +455,12 @@ def _alone(uses: Sequence[ArrayUse], shape: Shape, count: int) -> bool:
     )
 
 
-def _places(uses: Sequence[ArrayUse], name: str, shape: Shape) -> tuple[Pair, ...] | None:
-    """The rows of an array that each step reads; None if that is not known, or it may be all."""
-    axis = _long_axis(shape)
+def _places(uses: Sequence[ArrayUse], name: str, row: int, size: int) -> tuple[Pair, ...] | None:
+    """The rows of an array, `size` in all, that each step reads; None if that is not known, or it may be all."""
     found = [use.index for use in uses if use.name == name]
     known = [index for index in found if index is not None]
-    if axis is None or not found or len(known) < len(found):
+    if not found or len(known) < len(found):
         return None
-    row, size = _row(shape), shape[axis]
     low = np.clip(np.min([index.low for index in known], axis=0) // row, 0, size - 1)
     high = np.clip(np.max([index.high for index in known], axis=0) // row, low, size - 1)
     return None if np.all(high - low == size - 1) else tuple(zip(low.tolist(), (high + 1).tolist(), strict=True))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -379,13 +380,13 @@ class _Island:
         """
         views, shapes = self._views(), [shape_of(each) for each in (*self._activations.values(), *self._variables())]
         anywhere, unordered = self._kinds <= ANYWHERE, self._kinds - ANYWHERE <= UNORDERED
-        made = np.broadcast_shapes(*shapes) if anywhere else ()
+        made = max(shapes[: len(views)], key=lambda shape: (len(shape), prod(shape)), default=())
         alike = (view.order for view, shape in zip(views, shapes, strict=False) if shape == made)
-        order = next(alike, straight(len(made)))
+        order = next(alike, ()) if anywhere and max(map(len, shapes), default=0) == len(made) else ()
         yield order
-        own = [view.order if unordered and not anywhere else None for view in views]
-        for view_order, shape in zip_longest(own, shapes):
-            yield view_order or (order if anywhere and len(shape) == len(order) else straight(len(shape)))
+        own = [view.order if unordered and not anywhere else () for view in views]
+        for each, shape in zip_longest(own, shapes, fillvalue=()):
+            yield each or (order if order and len(shape) == len(order) else straight(len(shape)))
 
     def _variables(self) -> list[Any]:
         return [variable for variable, _, _ in self._constants]
@@ -451,7 +452,7 @@ def _held(variable: Any, order: Order) -> Any:
 
 
 def _seen(held: Any, order: Order) -> Any:
-    """What an order in memory holds, with its axes as the model has them."""
+    """The numbers that are held in an order in memory, with their axes as the model has them."""
     if order == straight(len(order)):
         return held
     return operators.permute_dims(held, [order.index(axis) for axis in range(len(order))])

@@ -8,7 +8,7 @@ from math import prod
 from npukit.errors import NpukitError
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Net, Op
-from npukit.net.ops import Concat, Pad, Reshape, Slice, Transpose, TvmCode
+from npukit.net.ops import Concat, Pad, Pair, Reshape, Slice, Transpose, TvmCode
 from npukit.net.specs.fields import AxisRule, InputRule, boxed_axes, cuttable_but
 from npukit.net.specs.shapes import Shape, check_axes
 from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
@@ -121,20 +121,20 @@ def _field_of_code(net: Net, op: Op) -> list[InputRule]:
     """Rules of C: rows of those inputs that it reads row by row, all of the others."""
     rows = rows_of(net, op)
     return [
-        tuple(
-            AxisRule(rows.axis, places=rows.places[f"p{place}"])
-            if rows and f"p{place}" in rows.places and axis == rows.axes[f"p{place}"]
-            else AxisRule()
-            for axis in range(len(net.tensor(name).shape))
-        )
+        tuple(_rule_of(rows.along(f"p{place}", axis) if rows else None) for axis in range(len(net.tensor(name).shape)))
         for place, name in enumerate(op.inputs)
         if name not in net.constants
     ]
 
 
+def _rule_of(along: tuple[int, tuple[Pair, ...]] | None) -> AxisRule:
+    return AxisRule(along[0], places=along[1]) if along else AxisRule()
+
+
 def _all_but_rows(net: Net, op: Op) -> tuple[int, ...]:
     rows = rows_of(net, op)
-    return tuple(axis for axis in range(len(net.tensor(op.output).shape)) if rows is None or axis != rows.axis)
+    cut = (rows.axis, rows.axis + (rows.length > 1)) if rows else ()
+    return tuple(axis for axis in range(len(net.tensor(op.output).shape)) if axis not in cut)
 
 
 def _products_of_code(net: Net, op: Op) -> int:

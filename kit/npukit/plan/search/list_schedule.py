@@ -20,7 +20,7 @@ from npukit.accel.interface import Cost
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
-from npukit.net.receptive import cuttable_axes
+from npukit.net.receptive import cuttable_axes, may_be_cut
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
@@ -166,6 +166,7 @@ class ListSchedule:
         """Places an op of nothing but states, which are where it is, as the first op that reads what it makes."""
         shape, axes = self._graph.shape(op.output), cuttable_axes(self._graph.net, op)
         same = len(split) == len(shape) and all(parts == 1 or axis in axes for axis, parts in enumerate(split))
+        same = same and may_be_cut(self._graph.net, op, split)
         boxes = self._tiles(op, split if same else (1,) * len(shape))
         self._note(op, _Made(boxes, places[: len(boxes)], self._free[places[: len(boxes)]]))
 
@@ -240,7 +241,8 @@ class ListSchedule:
             for axis, size in enumerate(shape)
         ]
         counts = ([1 << power for power in range(max(each, 1).bit_length())] for each in most)
-        return (split for split in product(*counts) if prod(split) <= len(self._problem.order))
+        most, net = len(self._problem.order), self._graph.net
+        return (split for split in product(*counts) if prod(split) <= most and may_be_cut(net, op, split))
 
     def _tiles(self, op: Op, split: Split) -> Boxes:
         shape = self._graph.shape(op.output)

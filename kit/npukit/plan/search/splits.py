@@ -14,7 +14,7 @@ import numpy as np
 from npukit.accel.interface import Cost
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
-from npukit.net.receptive import cuttable_axes
+from npukit.net.receptive import cuttable_axes, may_be_cut
 from npukit.net.specs.fields import AxisRule
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -267,7 +267,8 @@ class Splits:
         axes = cuttable_axes(self._graph.net, op) if self._worth_sharing(op) else ()
         limits = [_most_parts(size, axis == len(shape) - 1) if axis in axes else 1 for axis, size in enumerate(shape)]
         places = self._places.get(op.engine)
-        yield from _factors(tuple(limits), self.pes if places is None else sum(place < self.pes for place in places))
+        most = self.pes if places is None else sum(place < self.pes for place in places)
+        yield from (each for each in _factors(tuple(limits), most) if may_be_cut(self._graph.net, op, each))
 
     def _worth_sharing(self, op: Op) -> bool:
         """True for all but short ops on the core, of which searches would try very many cuts in vain."""
