@@ -63,7 +63,7 @@ class FrameDraft:
     cycles: int
     held: FrameMemory
     fits: bool
-    """As far as is known before it is emitted."""
+    """The estimates of it, made before it is emitted."""
 
 
 class WideFrame:
