@@ -28,6 +28,12 @@ def multipliers(scales: Sequence[float]) -> tuple[relax.Expr, relax.Expr]:
     return relax.const(multiplier), relax.const(shift)
 
 
+def factors(scales: Sequence[float]) -> list[tuple[Any, Any]]:
+    """The multiplier and the shift of each scale, as numbers of the code."""
+    pairs = (quantize_multiplier(scale) for scale in scales)
+    return [tuple(tirx.const(number, "int32") for number in pair) for pair in pairs]  # type: ignore[misc]
+
+
 def requantized(value: Any, multiplier: Any, shift: Any) -> Any:
     """value * multiplier * 2^(shift - 31) of 32 bits, rounded twice."""
     left, right = te.max(shift, 0), te.max(-shift, 0)
@@ -117,16 +123,21 @@ def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
 def requantize(emitter: Emitter, op: TfliteOp) -> None:
     """The same numbers in integers of another scale or width."""
     source, result = (emitter.scale(index) for index in (op.inputs[0], op.outputs[0]))
-    rescaled = partial(_rescaled, source.zero_point, result.zero_point, emitter.tensor(op.outputs[0]).dtype)
-    factor = multipliers([source.scale / result.scale])
-    emitter.define(op.outputs[0], emitter.loops(rescaled, emitter.value(op.inputs[0]), "requantize", *factor))
+    (factor,), dtype = factors([source.scale / result.scale]), emitter.tensor(op.outputs[0]).dtype
+
+    def scaled(value: Any) -> Any:
+        return clamped(requantized(value - source.zero_point, *factor) + result.zero_point, dtype)
+
+    emitter.define(op.outputs[0], _each(emitter, op, scaled, "requantize"))
 
 
-def _rescaled(before: int, after: int, dtype: str, data: Any, multiplier: Any, shift: Any) -> Any:
-    def scaled(*place: Any) -> Any:
-        return clamped(requantized(data(*place).astype("int32") - before, multiplier[0], shift[0]) + after, dtype)
+def _each(emitter: Emitter, op: TfliteOp, function: Callable[[Any], Any], name: str) -> Any:
+    """A function of each integer of the first input."""
 
-    return te.compute(data.shape, scaled, name="requantized")
+    def loops(data: Any) -> Any:
+        return te.compute(data.shape, lambda *place: function(data(*place).astype("int32")), name="each")
+
+    return emitter.loops(loops, emitter.value(op.inputs[0]), name)
 
 
 def sum_of(sign: int) -> Converter:
@@ -136,42 +147,37 @@ def sum_of(sign: int) -> Converter:
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         first, second, result = (precise(scale(emitter, index)) for index in (*op.inputs, op.outputs[0]))
         twice = precise(2) * max(first, second)
-        factors = multipliers([first / twice, second / twice, twice / (precise(1 << SUM_BITS) * result)])
-        _binary(emitter, op, partial(_summed, sign), factors)
+        *before, after = factors([first / twice, second / twice, twice / (precise(1 << SUM_BITS) * result)])
+
+        def summed(*operands: Any) -> Any:
+            a, b = (requantized(each << SUM_BITS, *factor) for each, factor in zip(operands, before, strict=True))
+            return requantized(a + sign * b, *after)
+
+        _binary(emitter, op, summed)
 
     return convert
 
 
-def _summed(sign: int, a: Any, b: Any, multiplier: Any, shift: Any) -> Any:
-    parts = (requantized(each << SUM_BITS, multiplier[place], shift[place]) for place, each in enumerate((a, b)))
-    first, second = parts
-    return requantized(first + sign * second, multiplier[2], shift[2])
-
-
 def product(emitter: Emitter, op: TfliteOp) -> None:
     first, second, result = (scale(emitter, index) for index in (*op.inputs, op.outputs[0]))
-    _binary(
-        emitter,
-        op,
-        lambda a, b, multiplier, shift: requantized(a * b, multiplier[0], shift[0]),
-        multipliers([first * second / result]),
-    )
+    (factor,) = factors([first * second / result])
+    _binary(emitter, op, lambda a, b: requantized(a * b, *factor))
 
 
-def _binary(emitter: Emitter, op: TfliteOp, function: Any, factors: Sequence[relax.Expr]) -> None:
+def _binary(emitter: Emitter, op: TfliteOp, function: Callable[[Any, Any], Any]) -> None:
     """A function of two integers, whose shapes may broadcast."""
     low, high = limits(emitter, op)
     operands = [emitter.value(index) for index in op.inputs]
     shape = np.broadcast_shapes(*map(emitter.shape, operands))
 
-    def loops(first: Any, second: Any, multiplier: Any, shift: Any) -> Any:
+    def loops(first: Any, second: Any) -> Any:
         def computed(*place: Any) -> Any:
             a, b = (_broadcast(each, place).astype("int32") for each in (first, second))
-            return clamped(function(a, b, multiplier, shift), "int16", low, high)
+            return clamped(function(a, b), "int16", low, high)
 
         return te.compute(shape, computed, name="combined")
 
-    emitter.define(op.outputs[0], emitter.loops(loops, operands[0], op.kind.lower(), operands[1], *factors))
+    emitter.define(op.outputs[0], emitter.loops(loops, operands[0], op.kind.lower(), operands[1]))
 
 
 def _broadcast(data: Any, place: Sequence[Any]) -> Any:
@@ -184,16 +190,12 @@ def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
     ratio = scale(emitter, op.inputs[0]) / scale(emitter, op.outputs[0])
     slope = float(np.float32(op.options["Alpha"]))
 
-    def sloped(data: Any, multiplier: Any, shift: Any) -> Any:
-        def computed(*place: Any) -> Any:
-            value = data(*place).astype("int32")
-            up, down = (requantized(value, multiplier[at], shift[at]) for at in (0, 1))
-            return clamped(select(value < 0, down, up), "int16")
+    up, down = factors([ratio, ratio * slope])
 
-        return te.compute(data.shape, computed, name="sloped")
+    def sloped(value: Any) -> Any:
+        return clamped(select(value < 0, requantized(value, *down), requantized(value, *up)), "int16")
 
-    factors = multipliers([ratio, ratio * slope])
-    emitter.define(op.outputs[0], emitter.loops(sloped, emitter.value(op.inputs[0]), "leaky_relu", *factors))
+    emitter.define(op.outputs[0], _each(emitter, op, sloped, "leaky_relu"))
 
 
 def relu(low: float, high: float) -> Converter:
@@ -203,14 +205,12 @@ def relu(low: float, high: float) -> Converter:
         step = scale(emitter, op.outputs[0])
         ends = [int(np.rint(np.clip(end / step, -(1 << 15), (1 << 15) - 1))) for end in (low, high)]
 
-        def clipped(data: Any, multiplier: Any, shift: Any) -> Any:
-            def computed(*place: Any) -> Any:
-                return clamped(requantized(data(*place).astype("int32"), multiplier[0], shift[0]), "int16", *ends)
+        (factor,) = factors([scale(emitter, op.inputs[0]) / step])
 
-            return te.compute(data.shape, computed, name="clipped")
+        def clipped(value: Any) -> Any:
+            return clamped(requantized(value, *factor), "int16", *ends)
 
-        factors = multipliers([scale(emitter, op.inputs[0]) / step])
-        emitter.define(op.outputs[0], emitter.loops(clipped, emitter.value(op.inputs[0]), "relu", *factors))
+        emitter.define(op.outputs[0], _each(emitter, op, clipped, "relu"))
 
     return convert
 
