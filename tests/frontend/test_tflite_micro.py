@@ -177,6 +177,12 @@ def binary(code: str) -> Callable[[Wide], None]:
     return made
 
 
+def many_differences(wide: Wide) -> None:
+    """So many that some lie where a factor in single precision would round otherwise."""
+    names = [wide.input((2, 70, 90), 0.00097), wide.input((2, 70, 90), 0.00023)]
+    wide.model.op("SUB", names, [wide.output((2, 70, 90), 0.0011)], "Sub")
+
+
 def pool(code: str) -> Callable[[Wide], None]:
     def made(wide: Wide) -> None:
         wide.model.op(code, [wide.input((1, 7, 6, 3), 0.0007)], [wide.output((1, 4, 6, 3), 0.0007)], "Pool2D", **WINDOW)
@@ -210,6 +216,7 @@ WIDE = {
     "relu6": function("RELU6", 0.0007, 0.0007),
     "softmax": function("SOFTMAX", 0.0002, 1 / 32768, "Softmax", Beta=0.7),
     "sub": binary("SUB"),
+    "sub_of_many": many_differences,
     "tanh": function("TANH", 0.0001, 1 / 32768),
     "tanh_of_a_power_of_two": function("TANH", 1 / 2048, 1 / 32768),
 }

@@ -141,13 +141,12 @@ def _each(emitter: Emitter, op: TfliteOp, function: Callable[[Any], Any], name: 
 
 
 def sum_of(sign: int) -> Converter:
-    """A sum, or a difference if the sign is -1: TFLite derives the factors of that in single precision."""
-    precise: Any = np.float64 if sign > 0 else np.float32
+    """A sum, or a difference if the sign is -1."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
-        first, second, result = (precise(scale(emitter, index)) for index in (*op.inputs, op.outputs[0]))
-        twice = precise(2) * max(first, second)
-        *before, after = factors([first / twice, second / twice, twice / (precise(1 << SUM_BITS) * result)])
+        first, second, result = (scale(emitter, index) for index in (*op.inputs, op.outputs[0]))
+        twice = 2 * max(first, second)
+        *before, after = factors([first / twice, second / twice, twice / ((1 << SUM_BITS) * result)])
 
         def summed(*operands: Any) -> Any:
             a, b = (requantized(each << SUM_BITS, *factor) for each, factor in zip(operands, before, strict=True))
