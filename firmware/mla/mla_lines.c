@@ -30,14 +30,23 @@ static void finish(struct lines *all, int32_t channels)
     before->count = now;
     mla_requantise(before);
     before->count = left - now;
-    before->sums += now;
-    before->channels += CHANNEL_WORDS * now;
-    before->to += now;
+    mla_pass(before, now);
 }
 
 static int32_t reach(const struct mla_command *tile)
 {
     return (tile->kernel_height - 1) * tile->dilation_y + 1;
+}
+
+static int32_t lie_apart(const struct mla_command *tile)
+{
+    return tile->input_pixel_stride != tile->input_channels;
+}
+
+/* True if lines of the input are copied: those that are padded, and those of which a line of the kernel is no one run. */
+static int32_t are_copied(const struct mla_command *tile)
+{
+    return tile->pad_left != 0 || tile->pad_right != 0 || (lie_apart(tile) && tile->kernel_width > 1);
 }
 
 static int32_t copied_bytes(const struct mla_command *tile)
@@ -66,6 +75,14 @@ static void copy_line(const int8_t *from, int8_t *to, int32_t bytes)
 #endif
 }
 
+/* A line whose pixels lie apart, as those of some channels of an input do. */
+static void gather_line(const struct mla_command *tile, const int8_t *from, int8_t *to)
+{
+    for (int32_t x = 0; x < tile->input_width; x++, from += tile->input_pixel_stride, to += tile->input_channels) {
+        copy_line(from, to, tile->input_channels);
+    }
+}
+
 /* The lines of the input that a row of the output is the first to see. What pads them has been there since the start. */
 static void copy_lines(struct lines *all, int32_t y)
 {
@@ -73,7 +90,12 @@ static void copy_lines(struct lines *all, int32_t y)
     const int32_t end = mla_smaller(y * tile->stride_y - tile->pad_top + reach(tile), tile->input_height);
     for (; all->next < end; all->next++) {
         int8_t *to = copy_of(all, all->next) + tile->pad_left * tile->input_channels;
-        copy_line(tile->input + all->next * tile->input_row_stride, to, tile->input_width * tile->input_channels);
+        const int8_t *from = tile->input + all->next * tile->input_row_stride;
+        if (lie_apart(tile)) {
+            gather_line(tile, from, to);
+        } else {
+            copy_line(from, to, tile->input_width * tile->input_channels);
+        }
     }
 }
 
@@ -110,7 +132,7 @@ static void multiply_line(struct lines *all, const struct run *run, int32_t ky)
 {
     const struct mla_command *tile = all->tile;
     const int32_t row = run->y * tile->stride_y + ky * tile->dilation_y - tile->pad_top;
-    const int32_t stride = tile->stride_x * tile->input_channels;
+    const int32_t stride = tile->stride_x * (all->copies != 0 ? tile->input_channels : tile->input_pixel_stride);
     if (row >= 0 && row < tile->input_height) {
         const int8_t *line = all->copies != 0 ? copy_of(all, row) : tile->input + row * tile->input_row_stride;
         multiply(all, run, line + run->x * stride, stride, ky);
@@ -141,7 +163,11 @@ static void compute(struct lines *all, const struct run *run)
         .count = mla_smaller(run->columns, tile->output_channels - run->column),
         .planes = all->planes,
         .plane = words,
-        .to = tile->output + run->y * tile->output_row_stride + run->x * tile->output_pixel_stride + run->column,
+        .stride = tile->output_pixel_stride,
+        .unit = mla_output_bytes(tile),
+        .more = mla_more(tile, run->y, run->x, run->column),
+        .to = tile->output + run->y * tile->output_row_stride + run->x * tile->output_pixel_stride +
+              run->column * mla_output_bytes(tile),
     };
     all->share = (all->before.count + all->most_planes - 1) / all->most_planes;
     all->half = 1 - all->half;
@@ -181,7 +207,7 @@ static void share_out(struct lines *all)
     for (int32_t half = 0; half < 2; half++) {
         all->sums[half] = (int32_t *)(void *)mla_room(&scratch, 4 * all->most_planes * tile->pixels * tile->columns);
     }
-    if (tile->pad_left != 0 || tile->pad_right != 0) {
+    if (are_copied(tile)) {
         all->copies = mla_room(&scratch, copied);
         memset(all->copies, tile->input_zero, (size_t)copied);
     }
@@ -200,16 +226,25 @@ static int32_t compute_pixel(const struct mla_command *tile)
 {
     int32_t *sums = tile->scratch, error = 0;
     struct mla_product product = {.a = tile->input, .b = tile->weights, .rows = 1, .depth = line_of(tile)};
-    struct mla_results before = {.channels = tile->channels, .tile = tile, .turn = 1, .pixels = 1, .planes = 1, .to = tile->output};
+    struct mla_results before;
+    before.sums = sums;
+    before.channels = tile->channels;
+    before.tile = tile;
+    before.step = before.count = before.plane = before.stride = 0;
+    before.turn = before.pixels = before.planes = 1;
+    before.unit = mla_output_bytes(tile);
+    before.more = tile->more;
+    before.to = tile->output;
     for (int32_t column = 0; column < tile->output_channels && error == 0; column += tile->columns) {
         const int32_t count = mla_smaller(tile->columns, tile->output_channels - column);
         product.columns = count;
         product.target = sums + (column / tile->columns & 1) * tile->columns;
         mla_execute_mm(&product);
         product.b += tile->columns * product.depth;
-        mla_requantise(&before);
-        before.channels += CHANNEL_WORDS * before.count;
-        before.to += before.count;
+        if (before.count > 0) {
+            mla_requantise(&before);
+            mla_pass(&before, before.count);
+        }
         before.sums = product.target;
         before.count = count;
         error = mla_finish();
@@ -223,8 +258,9 @@ static int32_t is_flat(const struct mla_command *tile)
 {
     const int32_t taps = tile->kernel_height * tile->kernel_width, pads = tile->pad_top | tile->pad_left | tile->pad_right;
     return taps == 1 && pads == 0 && tile->stride_y == 1 && tile->stride_x == 1 && !sees_border(tile) &&
-           tile->input_width == tile->output_width && tile->input_row_stride == tile->input_width * tile->input_channels &&
-           tile->output_row_stride == tile->output_width * tile->output_pixel_stride;
+           tile->input_width == tile->output_width && tile->input_row_stride == tile->input_width * tile->input_pixel_stride &&
+           tile->output_row_stride == tile->output_width * tile->output_pixel_stride &&
+           (tile->more == 0 || tile->more_row_stride == tile->output_width * tile->more_pixel_stride);
 }
 
 static int32_t compute_lines(const struct mla_command *tile)

@@ -33,14 +33,28 @@ static int32_t sum_of(const struct mla_command *tile, struct position at)
     return sum;
 }
 
+static void finish(const struct mla_command *tile, struct position at)
+{
+    int8_t *to = tile->output + at.y * tile->output_row_stride + at.x * tile->output_pixel_stride +
+                 at.channel * mla_output_bytes(tile);
+    const int8_t *more = mla_more(tile, at.y, at.x, at.channel);
+    const int32_t *channel = tile->channels + CHANNEL_WORDS * at.channel;
+    const int32_t kept = more != 0 && tile->addition == 0 ? *(const int32_t *)(const void *)more : 0;
+    const int32_t sum = sum_of(tile, at) + kept;
+    if (tile->raw) {
+        *(int32_t *)(void *)to = sum + channel[BIAS];
+        return;
+    }
+    const int8_t result = mla_finished(sum, mla_stage(channel, tile));
+    *to = tile->addition != 0 ? mla_added(result, *more, tile->addition) : result;
+}
+
 int32_t mla_run_one(const struct mla_command *tile)
 {
     for (int32_t y = 0; y < tile->output_height; y++) {
         for (int32_t x = 0; x < tile->output_width; x++) {
-            int8_t *pixel = tile->output + y * tile->output_row_stride + x * tile->output_pixel_stride;
             for (int32_t c = 0; c < tile->output_channels; c++) {
-                const struct mla_stage stage = mla_stage(tile->channels + CHANNEL_WORDS * c, tile);
-                pixel[c] = mla_finished(sum_of(tile, (struct position){y, x, c}), stage);
+                finish(tile, (struct position){y, x, c});
             }
         }
     }

@@ -61,6 +61,8 @@ static void finish_row(const struct planes *all, int32_t y, int32_t half)
             .pixels = tile->output_width,
             .count = tile->output_channels,
             .planes = 1,
+            .stride = tile->output_pixel_stride,
+            .unit = 1,
             .to = tile->output + y * tile->output_row_stride,
         };
         mla_requantise(&results);

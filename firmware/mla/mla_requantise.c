@@ -64,9 +64,9 @@ static void plain_channels(const struct mla_results *all)
 {
     const int32_t zero = all->tile->output_zero, plane = 4 * all->plane, planes = all->planes, turn = all->turn;
     const int32_t *sums = all->sums, *channel = all->channels;
-    struct plain how = {.stride = all->tile->output_pixel_stride, .pixels = all->pixels};
+    struct plain how = {.stride = all->stride, .pixels = all->pixels};
     int8_t *to = all->to;
-    for (int32_t left = all->count; left > 0; left--, sums += turn, channel += CHANNEL_WORDS, to++) {
+    for (int32_t left = all->count; left > 0; left--, sums += turn, channel += CHANNEL_WORDS, to += all->unit) {
         how.right = -channel[SHIFT];
         how.half = (1 << how.right >> 1) + (zero << how.right);
         how.bias = 2 * channel[BIAS];
@@ -111,7 +111,7 @@ static int32_t finish_plain(const struct mla_results *all)
     if (!all->tile->plain || all->planes > 3 || (all->planes > 1 && all->step != MLA_WIDTH)) {
         return 0;
     }
-    if (all->pixels == 1 && all->planes == 1 && all->turn == 1 && all->count > 0) {
+    if (all->pixels == 1 && all->planes == 1 && all->turn == 1 && all->unit == 1 && all->count > 0) {
         plain_pixel(all);
     } else {
         plain_channels(all);
@@ -144,18 +144,167 @@ static void channel_of_any(const struct mla_results *all, const int32_t *sums, c
     for (int32_t i = 0; i < all->pixels; i++) {
         *to = mla_finished(sum_of(all, sums), stage);
         sums += all->step;
-        to += all->tile->output_pixel_stride;
+        to += all->stride;
     }
 }
 
-void mla_requantise(const struct mla_results *all)
+static inline void to_bytes(const struct mla_results *all)
 {
     if (finish_plain(all)) {
         return;
     }
     const int32_t *sums = all->sums, *channel = all->channels;
-    for (int32_t c = 0; c < all->count; c++, sums += all->turn, channel += CHANNEL_WORDS) {
-        channel_of_any(all, sums, channel, all->to + c);
+    int8_t *to = all->to;
+    for (int32_t c = 0; c < all->count; c++, sums += all->turn, channel += CHANNEL_WORDS, to += all->unit) {
+        channel_of_any(all, sums, channel, to);
+    }
+}
+
+/* ---- what is added, of ways in which the channels of a pixel lie side by side ---- */
+
+static const int8_t *more_of(const struct mla_results *all, int32_t pixel)
+{
+    return all->more + pixel * all->tile->more_pixel_stride;
+}
+
+/* Sums that were kept join those of the first plane. */
+static void add_kept(const struct mla_results *all)
+{
+    const int32_t count = all->count;
+    for (int32_t pixel = 0; pixel < all->pixels; pixel++) {
+        const int32_t *more = (const int32_t *)(const void *)more_of(all, pixel);
+        int32_t *sums = all->sums + pixel * all->step;
+        for (int32_t c = 0; c < count; c++) {
+            sums[c] += more[c];
+        }
+    }
+}
+
+static inline int32_t sum_of_planes(const int32_t *sums, int32_t planes, int32_t plane)
+{
+    if (planes == 3) { /* as the kernels of most layers have three lines */
+        return sums[0] + sums[plane] + sums[2 * plane];
+    }
+    int32_t sum = 0;
+    for (; planes > 0; planes--, sums += plane) {
+        sum += *sums;
+    }
+    return sum;
+}
+
+/* Sums that stay what they are, but for their bias. */
+static void keep(const struct mla_results *all)
+{
+    const int32_t count = all->count, planes = all->planes, plane = all->plane;
+    for (int32_t pixel = 0; pixel < all->pixels; pixel++) {
+        const int32_t *sums = all->sums + pixel * all->step, *bias = all->channels + BIAS;
+        int32_t *to = (int32_t *)(void *)(all->to + pixel * all->stride);
+        for (int32_t c = 0; c < count; c++, bias += CHANNEL_WORDS) {
+            to[c] = sum_of_planes(sums + c, planes, plane) + *bias;
+        }
+    }
+}
+
+#ifdef __ARM_FEATURE_DSP
+
+/* A pixel's sums, of a value that is looked up and another one. */
+#define ADDED(looked_up, other)                              \
+    __asm__ volatile("1: ldrsb %[value], " looked_up "\n"     \
+                     "ldrsb %[more], " other "\n"             \
+                     "ldr %[value], [%[shares], %[value], lsl #2]\n" \
+                     "subs %[count], %[count], #1\n"          \
+                     "add %[value], %[value], %[more], lsl #20\n" \
+                     "smmulr %[value], %[value], %[factor]\n" \
+                     "add %[value], %[value], %[value], asr #31\n" \
+                     "add %[value], %[value], %[half]\n"      \
+                     "asr %[value], %[value], %[right]\n"     \
+                     "ssat %[value], #8, %[value]\n"          \
+                     "strb %[value], [%[to]], #1\n"           \
+                     "bne 1b\n"                               \
+                     : [value] "=&r"(value), [more] "=&r"(second), [results] "+r"(results), [added] "+r"(added), [to] "+r"(to), \
+                       [count] "+r"(count)                    \
+                     : [shares] "r"(addition + SHARES + 128), [factor] "r"(addition[SUM_MULTIPLIER]), \
+                       [half] "r"((1 << right >> 1) + addition[SUM_ZERO] * (1 << right)), [right] "r"(right) \
+                     : "cc", "memory")
+
+static int32_t add_plain(const int32_t *addition, const int32_t *words, const int8_t *added, int8_t *to, int32_t count)
+{
+    const int8_t *results = (const int8_t *)(const void *)words;
+    const int32_t right = addition[SUM_RIGHT];
+    int32_t value, second;
+    if (right < 1 || addition[SUM_LOW] != INT8_MIN || addition[SUM_HIGH] != INT8_MAX) {
+        return 0;
+    }
+    if (addition[LOOKS_RESULT_UP]) {
+        ADDED("[%[results]], #4", "[%[added]], #1");
+    } else {
+        ADDED("[%[added]], #1", "[%[results]], #4");
+    }
+    return 1;
+}
+
+#else
+
+static int32_t add_plain(const int32_t *addition, const int32_t *words, const int8_t *added, int8_t *to, int32_t count)
+{
+    (void)addition, (void)words, (void)added, (void)to, (void)count;
+    return 0;
+}
+
+#endif
+
+/* Results, each a byte in the word of its sum, and what is added to them. */
+static void add_results(const struct mla_results *all)
+{
+    const int32_t *addition = all->tile->addition;
+    for (int32_t pixel = 0; pixel < all->pixels; pixel++) {
+        const int32_t *words = all->sums + pixel * all->step;
+        const int8_t *more = more_of(all, pixel);
+        int8_t *to = all->to + pixel * all->stride;
+        if (!add_plain(addition, words, more, to, all->count)) {
+            for (int32_t c = 0; c < all->count; c++) {
+                to[c] = mla_added(*(const int8_t *)(const void *)(words + c), more[c], addition);
+            }
+        }
+    }
+}
+
+/* Results as bytes in the words of their sums, and then with what is added to them. */
+static void to_added_bytes(const struct mla_results *all)
+{
+    struct mla_results bytes = *all;
+    bytes.to = (int8_t *)(void *)all->sums;
+    bytes.stride = 4 * all->step;
+    bytes.unit = 4 * all->turn;
+    to_bytes(&bytes);
+    add_results(all);
+}
+
+/* Apart, so that what most layers do takes few registers. */
+static void __attribute__((noinline)) finish_with_more(const struct mla_results *all)
+{
+    const struct mla_command *tile = all->tile;
+    if (all->count == 0) {
+        return;
+    }
+    if (all->more != 0 && tile->addition == 0) {
+        add_kept(all);
+    }
+    if (tile->raw) {
+        keep(all);
+    } else if (tile->addition != 0) {
+        to_added_bytes(all);
+    } else {
+        to_bytes(all);
+    }
+}
+
+void mla_requantise(const struct mla_results *all)
+{
+    if (all->more != 0 || all->tile->raw) {
+        finish_with_more(all);
+    } else {
+        to_bytes(all);
     }
 }
 

@@ -91,7 +91,7 @@ static void start_products(const struct windows *all, int32_t pixel, int32_t hal
 }
 
 /* Pixels that follow each other at one stride, as those of a row do. */
-static void finish_run(const struct windows *all, const int32_t *sums, int32_t pixel, int32_t count)
+static void finish_run(const struct windows *all, int32_t *sums, int32_t pixel, int32_t count)
 {
     const struct mla_command *tile = all->tile;
     const int32_t y = pixel / tile->output_width, x = pixel % tile->output_width;
@@ -104,6 +104,9 @@ static void finish_run(const struct windows *all, const int32_t *sums, int32_t p
         .pixels = count,
         .count = tile->output_channels,
         .planes = 1,
+        .stride = tile->output_pixel_stride,
+        .unit = mla_output_bytes(tile),
+        .more = mla_more(tile, y, x, 0),
         .to = tile->output + y * tile->output_row_stride + x * tile->output_pixel_stride,
     };
     mla_requantise(&results);
@@ -128,8 +131,10 @@ static void finish_pixels(const struct windows *all, int32_t pixel, int32_t half
         narrow_pixels(all, pixel, half);
         return;
     }
-    const int32_t *sums = all->sums[half];
-    const int32_t width = tile->output_width, dense = tile->output_row_stride == width * tile->output_pixel_stride;
+    int32_t *sums = all->sums[half];
+    const int32_t width = tile->output_width;
+    const int dense = tile->output_row_stride == width * tile->output_pixel_stride &&
+                      (tile->more == 0 || tile->more_row_stride == width * tile->more_pixel_stride);
     for (int32_t left = count_from(all, pixel); left > 0;) {
         const int32_t in_row = width - pixel % width;
         const int32_t count = in_row < left && !dense ? in_row : left;

@@ -69,7 +69,10 @@ PLACING = (
     Pass("groups", lambda net, wanted: with_groups_joined(net, wanted.engines, wanted.only)),
     Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),
     Pass("subgraphs", lambda net, wanted: with_subgraphs_of(net, wanted.engines, wanted.only)),
-    Pass("patterns", lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only)),
+    Pass(
+        "patterns",
+        lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only, slower_too=wanted.slower_too),
+    ),
     Pass("tables", lambda net, wanted: with_requantising_tables(net)),
     Pass("choices", lambda net, wanted: with_choices(net, wanted.engines, wanted.chosen)),
     Pass("strict", lambda net, wanted: _strict(net) if wanted.strict else net),

@@ -46,7 +46,7 @@ from npukit.plan.core_plan import Planned, better, plan_around, plan_as_pinned, 
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
-from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
+from npukit.plan.k_split import cut_along_depth, cut_as_wanted, deep, spread, worth_trying
 from npukit.plan.least_energy import ENERGY, least_energy
 from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
@@ -289,10 +289,29 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
     several = len(problem.order) > board.mesh.pes.count
     if several and (in_sums := _in_sums(prepared, options, problem)):
         return in_sums
-    planned = plan_with_kernels(problem, options.objective, advised)
+    try:
+        planned = plan_with_kernels(problem, options.objective, advised)
+    except DoesNotFit:
+        if shallow := _along_depth(prepared, options, problem):
+            return shallow
+        raise
     whole = Compiled(prepared, board, planned, options, preference=advised.preference)
     in_sums = None if several else _in_sums(prepared, options, problem)
     return better(whole, in_sums, "sums whole or in parts") if in_sums else whole
+
+
+def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
+    """The plan with deep sums in parts one after the other, where the plan with whole ones lacks memory; or None."""
+    wanted = deep(prepared.net, prepared.engines)
+    if not wanted:
+        return None
+    cut = replace(prepared, net=cut_along_depth(prepared.net, prepared.engines, wanted))
+    pes = whole.max_pes
+    problem = Problem(Graph(cut.net), whole.board, cut.engines, tell=whole.tell, work=whole.work, max_pes=pes)
+    try:
+        return Compiled(cut, whole.board, plan_with_kernels(problem, options.objective), options)
+    except DoesNotFit:
+        return None
 
 
 def _in_sums(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:

@@ -15,13 +15,16 @@ from end_to_end.builds import DIGITS, build
 from helpers import CHECKOUT, first_of, models
 from net.small_nets import quantized
 from npukit import api
+from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.accel.mla.outcome import Outcome, Results, addition_words
 from npukit.accel.mla.plugin import Mla, power_of_two
 from npukit.accel.mla.shifted import Shift
 from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.board.board import load_board
 from npukit.net.box import Box
-from npukit.net.net import Net, Op
-from npukit.net.ops import Conv2d
+from npukit.net.net import Net, Op, fuse
+from npukit.net.ops import Add, Conv2d
+from npukit.net.reference.interpreter import KERNELS
 from npukit.net.requantize import multiply_by_quantized_multiplier, quantization
 from npukit.net.tensor import Quantization, Tensor
 from npukit.plan.ir.plan import streamed_name
@@ -99,7 +102,10 @@ def test_a_tile_has_the_way_that_takes_fewer_cycles_and_shares_its_constants_wit
     costs = [plugin().cost(net, op, box) for box in (few, many)]
     assert {cost.constants_key for cost in costs} == {"sixteens"}
     for shape, cost in zip(shapes, costs, strict=True):
-        ways = shape.lines(plugin().figures, plain=True, zero=3), shape.windows(plugin().figures, plain=True)
+        ways = (
+            shape.lines(plugin().figures, Outcome(Results.PLAIN), 3),
+            shape.windows(plugin().figures, Outcome(Results.PLAIN)),
+        )
         assert cost.cycles == min(ways)
 
 
@@ -113,6 +119,60 @@ def test_lines_of_the_input_are_exact(sizes: tuple[int, int, int, int, int], tmp
     built = build(model, tmp_path / "out", "spinnaker2", pes=1, engine="mla")
     sources = (built.folder / "project").rglob("*.[ch]")
     assert any("kind = MLA_LINES" in path.read_text() for path in sources)
+    found = api.validate(built.folder, cases=1)
+    assert found.passed, found.mismatches
+    measured = api.bench(built.folder)
+    assert measured.latency_cycles == pytest.approx(measured.predicted_latency_cycles, rel=0.15)
+
+
+def residual(result: float, other: float) -> Net:
+    """A convolution whose result is added to what is there."""
+    net, op = convolution(1, 1, channels=64)
+    scales = {"y": quantized("y", (1, 8, 8, 8), result, -4), "r": quantized("r", (1, 8, 8, 8), other, 7)}
+    tensors = {**net.tensors, **scales, "z": quantized("z", (1, 8, 8, 8), 25.0, -9)}
+    return replace(
+        net, inputs=("x", "r"), outputs=("z",), ops=(op, Op("z", Add(), ("y", "r"), ("z",))), tensors=tensors
+    )
+
+
+@pytest.mark.parametrize("scales", [(20.0, 15.0), (10.0, 15.0)])
+def test_the_words_of_an_addition_make_the_references_sums_of_all_values(scales: tuple[float, float]) -> None:
+    net = residual(*scales)
+    multiplier, right, zero, low, high, looks_result_up, *shares = addition_words(net, net.ops[1], "y").tolist()
+    values = np.arange(-128, 128)
+    results, others = np.meshgrid(values, values)
+    looked_up, shifted = (results, others) if looks_result_up else (others, results)
+    sums = np.array(shares)[looked_up + 128] + (shifted << 20)
+    rounded = (sums * multiplier + (1 << 31)) >> 32
+    made = np.clip(((rounded + (1 << right >> 1) - (rounded < 0)) >> right) + zero, low, high)
+    assert looks_result_up == (scales[0] < scales[1])
+    assert np.array_equal(made, KERNELS["add"](net, net.ops[1], [results, others]).reshape(made.shape))
+
+
+def test_a_convolution_and_what_its_result_is_added_to_are_one_op() -> None:
+    net = residual(20.0, 15.0)
+    board = load_board("spinnaker2")
+    placed = with_core(plugins_of(board), board)
+    (op,) = assign_engines(net, placed, slower_too=True).ops
+    assert [part.kind for part in op.parts] == ["conv2d", "add"]
+    assert placed["mla"].cost(net, op, Box.whole((1, 8, 8, 8))).aliases == (1,)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["result looked up", "other looked up", "deep"])
+def test_what_is_added_to_sums_and_results_is_exact(name: str, tmp_path: Path) -> None:
+    nets = {
+        "result looked up": residual(10.0, 15.0),
+        "other looked up": residual(20.0, 15.0),
+        "deep": lines_net(3, 1, 5, 8, 512),
+    }
+    net = nets[name]
+    op, *others = net.ops
+    model = tmp_path / "added.tflite"
+    model.write_bytes(subgraph_tflite(net, fuse(net.ops) if others else op))
+    built = build(model, tmp_path / "out", "spinnaker2", pes=1, engine="mla")
+    assert {part.kind for op in built.net().ops for part in op.parts} >= ({"total"} if name == "deep" else {"add"})
+    assert {op.engine for op in built.net().ops} == {"mla"}
     found = api.validate(built.folder, cases=1)
     assert found.passed, found.mismatches
     measured = api.bench(built.folder)

@@ -318,7 +318,7 @@ def dequantize(bundle: Bundle) -> None:
 
 
 def sums(bundle: Bundle) -> None:
-    """Of a convolution, or of a dense layer."""
+    """Of a convolution, or of a dense layer, alone or added to others."""
     window, depth = bundle.pair(1, 3), bundle.extent(1, 4)
     shape, source = _image(bundle, depth + bundle.pick(0, 5))
     first, images = bundle.pick(0, shape[3] - depth), bundle.pick(0, 1)
@@ -327,7 +327,14 @@ def sums(bundle: Bundle) -> None:
     )
     padding = _padding(bundle, window) if images else (0, 0, 0, 0)
     strides = bundle.pair(1, 2) if images else (1, 1)
-    bundle.add(ops.Sums(first, strides, padding), source, weights, dtype="int32", plain=True)
+    attributes = ops.Sums(first, strides, padding)
+    if bundle.pick(0, 1):
+        bundle.add(attributes, source, weights, dtype="int32", plain=True)
+        return
+    made = output_shape(bundle.net([]), Op("sums", attributes, (source, weights), ("made",)))
+    before = bundle.tensor(made, None, "int32")
+    bundle.inputs.append(before)
+    bundle.add(attributes, source, weights, before, dtype="int32", plain=True)
 
 
 def total(bundle: Bundle) -> None:

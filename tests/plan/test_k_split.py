@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.random_ops import Bundle
+from npukit import pipeline
 from npukit.accel.engines import assign_engines, plugins_of, with_core, with_patterns_of
 from npukit.board.board import load_board
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import CORE, Net
 from npukit.net.norms import norm_constants
@@ -22,7 +23,7 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.k_split import cut_as_wanted, worth_trying
+from npukit.plan.k_split import cut_as_wanted, deep, worth_trying
 from npukit.plan.planner import plan_with_pins
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
@@ -64,7 +65,8 @@ def test_any_cut_anywhere_equals_the_whole(data: st.DataObject) -> None:
     cut = net
     for op in (op for op in net.ops if op.kind in ("conv2d", "dense")):
         depth = net.tensor(op.inputs[0]).shape[-1]
-        cut = cut_in_sums(cut, op.name, data.draw(st.integers(2, min(depth, 5))))
+        parts = data.draw(st.integers(2, min(depth, 5)))
+        cut = cut_in_sums(cut, op.name, parts, in_turn=data.draw(st.booleans()))
     check_net(cut)
     inputs = [np.random.default_rng(1).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
     (wanted,) = run_reference(net, inputs)
@@ -133,6 +135,35 @@ def test_on_a_large_mesh_a_layer_that_is_one_with_what_follows_is_cut_too() -> N
     cut = cut_as_wanted(fused, placed, {layer: 3})
     assert sorted(op.kind for op in cut.ops) == ["add", "sums", "sums", "sums", "total"]
     assert [each.kind for each in cut.ops if each.engine == CORE] == ["total"]
+
+
+def deep_layer() -> Net:
+    """A convolution of which sixteen channels have more weights than half of a PE's memory."""
+    b = Builder("deep")
+    return b.net(b.conv(b.input(1, 6, 6, 512), 32, 3, 1))
+
+
+def test_sums_too_deep_for_a_pe_are_made_one_part_of_the_depth_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = load_board("spinnaker2")
+    plugins = plugins_of(board)
+    placed = with_core(plugins, board)
+    net = assign_engines(deep_layer(), placed)
+    (op,) = net.ops
+    assert deep(net, placed) == {op.name: 4}
+    prepared = Prepared(net, plugins, placed, "", {}, {})
+    cut = plan_on(board, prepared, Options(pes=1), Silent()).net
+    assert [[part.kind for part in each.parts] for each in cut.ops] == [["sums"]] * 3 + [["sums", "total"]]
+    assert {each.engine for each in cut.ops} == {"mla"}
+    inputs = [np.random.default_rng(1).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
+    assert np.array_equal(run_reference(cut, inputs)[0], run_reference(net, inputs)[0])
+    monkeypatch.setattr(pipeline, "deep", lambda net, engines: {})
+    with pytest.raises(DoesNotFit):
+        plan_on(board, prepared, Options(pes=1), Silent())
+
+
+def test_weights_that_come_in_fours_are_not_too_deep() -> None:
+    placed = with_core(plugins_of(BOARD))
+    assert deep(assign_engines(deep_layer(), placed), placed) == {}
 
 
 def test_a_file_says_it(tmp_path: Path) -> None:

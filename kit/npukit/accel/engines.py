@@ -82,7 +82,7 @@ def assign_engines(
     as they are larger, then patterns.
     """
     net = with_placed_ops(net, engines, only, slower_too=slower_too)
-    return with_patterns_of(with_subgraphs_of(net, engines, only), engines, only)
+    return with_patterns_of(with_subgraphs_of(net, engines, only), engines, only, slower_too=slower_too)
 
 
 def with_placed_ops(net: Net, engines: Engines, only: str | None = None, *, slower_too: bool = False) -> Net:
@@ -99,11 +99,13 @@ def with_subgraphs_of(net: Net, engines: Engines, only: str | None = None) -> Ne
     return net
 
 
-def with_patterns_of(net: Net, engines: Engines, only: str | None = None) -> Net:
-    """The net with the patterns fused that an engine takes as one."""
+def with_patterns_of(net: Net, engines: Engines, only: str | None = None, *, slower_too: bool = False) -> Net:
+    """The net with the patterns fused that an engine takes as one; with `slower_too` where PEs that share an op are
+    quicker so, which have no kernels of the core for a whole one."""
     used = _used(engines, only)
+    beside = {**used, CORE: engines[CORE]} if slower_too else used
     for engine in used.values():
-        net = with_patterns(with_matches(net, engine, used), engine, used)
+        net = with_patterns(with_matches(net, engine, used), engine, beside)
     return net.with_ops(tuple(replace(op, pattern="") if op.pattern else op for op in net.ops))
 
 

@@ -169,7 +169,7 @@ def _check_types(net: Net, op: Op) -> None:
 def _check_sums(net: Net, op: Op) -> None:
     """Sums are plain int32; what is summed up and what comes of it is int8 with one scale."""
     if op.kind == "sums":
-        outer, plain = op.inputs[0], op.outputs
+        outer, plain = op.inputs[0], (*op.outputs, *op.inputs[2:])
         if op.inputs[1] not in net.constants or net.tensor(op.inputs[1]).dtype != "int8":
             raise NpukitError("its weights must be int8 constants")
     else:

@@ -53,9 +53,10 @@ class Dense(Attributes):
 
 @dataclass(frozen=True)
 class Sums(Attributes):
-    """inputs: activation, weights as a conv2d's or as a dense layer's, of its channels from `first` on.
+    """inputs: activation, weights as a conv2d's or as a dense layer's, of its channels from `first` on, [sums before].
 
     What those channels add to each output, int32, inputs without their zero point: no bias, nothing requantised.
+    `sums before`, of other channels, are added.
     """
 
     kind: ClassVar[str] = "sums"

@@ -12,6 +12,7 @@ import numpy as np
 from npukit.net.box import Box
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Fused, Net, Op
+from npukit.net.ops import Total
 from npukit.net.specs.fields import AxisRule, InputRule
 from npukit.net.specs.table import SPECS
 
@@ -53,11 +54,16 @@ def _rules_of_parts(net: Net, op: Op) -> list[InputRule]:
 def _cuttable_parts(net: Net, op: Op) -> bool:
     """True if a box of the output is made of the same box of what the first part makes."""
     shape = net.tensor(op.output).shape
-    alike = (
-        SPECS[part.kind].elementwise and all(net.tensor(name).shape == shape for name in (*part.inputs, *part.outputs))
-        for part in op.parts[1:]
-    )
+    shapes = ({net.tensor(name).shape for name in _elements(net, part)} for part in op.parts[1:])
+    alike = (each == {shape} for each in shapes)
     return isinstance(op.attributes, Fused) and not op.attributes.whole and all(alike)
+
+
+def _elements(net: Net, op: Op) -> tuple[str, ...]:
+    """The tensors of one shape by whose elements an op is made; none if it is not."""
+    if isinstance(op.attributes, Total):
+        return (*net.activations(op), *op.outputs)
+    return (*op.inputs, *op.outputs) if SPECS[op.kind].elementwise else ()
 
 
 def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:

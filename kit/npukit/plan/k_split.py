@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from npukit.accel.interface import Accelerator
+from npukit.net.box import Box
 from npukit.net.cost import macs, total_macs
-from npukit.net.net import CORE, Net, Op
+from npukit.net.net import CORE, Net, Op, fuse
 from npukit.net.ops import Conv2d, Dense, Norm, Sums
 from npukit.net.passes.norms import PIECE, cut_in_squares, has_squares
 from npukit.net.passes.sums import cut_in_sums, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.search.layout_search import SMALL_MESH
-from npukit.plan.tensors.boxes import WIDE_GRAIN, grid, to_boxes
+from npukit.plan.tensors.boxes import GRAINS, WIDE_GRAIN, grid, to_boxes
 
 PRODUCTS = 512
 """The least products of one sum in each part: with 640 the wide layer of a language model has three parts and not four.
@@ -27,6 +28,10 @@ PRODUCTS = 512
 WEIGHS = 1 / 20
 """The part of what a frame's products take on a large mesh, shared by all PEs, that those of a layer must take on its
 own: of MobileNets and ResNets the last layer takes less than a hundredth, of a language model each takes a half."""
+
+
+DEEP = 20 << 10
+"""Bytes of the narrowest weight tile that a PE is not asked to hold, where a plan lacks memory."""
 
 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
@@ -52,6 +57,41 @@ def cut_as_wanted(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[
     norms = {op.name for op in net.ops if isinstance(op.attributes, Norm)}
     for name, parts in wanted.items():
         net = cut_in_squares(net, name) if name in norms else cut_in_sums(net, name, parts)
+    return net.with_ops(tuple(_willing(net, op, engines) for op in net.ops))
+
+
+def deep(net: Net, engines: Mapping[str, Accelerator]) -> dict[str, int]:
+    """Ops whose narrowest weight tile crowds a PE's memory, and in how many parts along the depth it does not.
+
+    An accelerator wants as many columns of weights as it makes results at once, over all of a sum's products.
+    """
+    ops = [op for op in net.ops if op.parts == (op,) and _has_sums(net, op, op)]
+    sizes = {op: engines[op.engine].cost(net, op, _narrowest(net, op)).constant_bytes for op in ops}
+    return {op.name: _parts_of_depth(net, op, size) for op, size in sizes.items() if size > DEEP}
+
+
+def _narrowest(net: Net, op: Op) -> Box:
+    shape = net.tensor(op.output).shape
+    return Box((0,) * len(shape), (*(1 for _ in shape[:-1]), min(GRAINS[-1], shape[-1])))
+
+
+def _parts_of_depth(net: Net, op: Op, size: int) -> int:
+    """The least parts that are small enough, each of whole blocks of channels if there are such."""
+    depth, least = net.tensor(op.inputs[1]).shape[-1], -(-size // DEEP)
+    even = (parts for parts in range(least, 2 * least + 1) if depth % (parts * WIDE_GRAIN) == 0)
+    return next(even, least)
+
+
+def cut_along_depth(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Net:
+    """The net with the sums of these ops made in so many parts one after the other, each added to those before."""
+    for name, parts in wanted.items():
+        net = cut_in_sums(net, name, parts, in_turn=True)
+        ops = {op.name: op for op in net.ops}
+        last = name_of_part(name, parts - 1)
+        whole, engine = fuse((ops[last], ops[name])), ops[last].engine
+        if engines[engine].refusal(net, whole) is None:
+            kept = (whole.placed(engine) if op.name == name else op for op in net.ops if op.name != last)
+            net = net.with_ops(tuple(kept))
     return net.with_ops(tuple(_willing(net, op, engines) for op in net.ops))
 
 

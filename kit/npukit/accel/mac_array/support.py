@@ -61,6 +61,10 @@ def _one_group(net: Net, op: Op, _: Figures) -> str | None:
     return f"{groups} groups: the MAC array takes one" if groups != 1 else None
 
 
+def _none_before(net: Net, op: Op, _: Figures) -> str | None:
+    return "sums are added to others by the core" if len(op.inputs) > len({*op.inputs[:2]}) else None
+
+
 def _multiplier_one(net: Net, op: Op, _: Figures) -> str | None:
     multiplier = net.tensor(op.output).shape[-1] // net.tensor(op.inputs[0]).shape[-1]
     return f"a depth multiplier of {multiplier}: the MAC array takes 1" if multiplier != 1 else None
@@ -144,5 +148,5 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
     Mean: (_over_pixels, _small_window),
-    Sums: (_constant_weights, _one_group, _small_window, _bounded),
+    Sums: (_none_before, _constant_weights, _one_group, _small_window, _bounded),
 }

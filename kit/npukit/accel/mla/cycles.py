@@ -14,8 +14,9 @@ PIXEL_START, PIXEL_PRODUCT, PIXEL_CHANNEL = 185, 45, 21
 RUN, PRODUCT, STARTED = 160, 350, 140
 """Cycles of the driver for each run of pixels of a line, and for each of its products; of these the array stands still
 for the last, where it has more to do than the core."""
-COPY, COPIED_BYTE, CLEARED_BYTE = 60, 0.85, 0.5
-"""Cycles to copy a line of the input: for the line, for each byte; and for each byte of room that is cleared."""
+COPY, COPIED_PIXEL, COPIED_BYTE, CLEARED_BYTE = 60, 12, 0.85, 0.5
+"""Cycles to copy a line of the input: for the line, for each pixel that lies apart from the next, for each byte; and
+for each byte of room that is cleared."""
 PIXEL, LINE, EDGE = 60, 75, 75
 """Cycles to gather a pixel's window: for the pixel, for each of its lines, for each place of one that is cut off."""
 WORD_S_BYTE, BYTE = 2.1, 4.1
@@ -23,6 +24,11 @@ WORD_S_BYTE, BYTE = 2.1, 4.1
 PLAIN, OF_TWO, OF_THREE, GENERAL = (45, 14), (55, 16), (55, 18), (67, 31)
 """Cycles to requantise: for each channel of a pass, and for each value; of layers that are plain (`mla.h`), of those
 whose sums are in two and three planes, and of others."""
+RAW = (0, 14)
+"""The same of sums that stay sums, of one plane."""
+KEEPS, KEPT, ADDED = (29, 0), (29, 8), (61, 14)
+"""Cycles besides, where sums stay sums, where kept ones are added, and where something is added to results: for each
+pixel and product, with which the core finishes some channels, and for each value."""
 NARROWED = 55, 4
 """Cycles to make int8 of what the array has shifted: for each pixel, and for each value."""
 PLANE = 6
@@ -53,13 +59,6 @@ class Figures:
     def convolution(self, rows: int, width: int, channels: int, depth: int) -> int:
         """A convolution of stride 1: 16 pixels of a row and 4 channels at a time."""
         return self.setup_cycles + rows * blocks(width, WIDTH) * blocks(channels, LANES) * (depth + OUT_CYCLES)
-
-
-def requantised(passes: int, channels: int, values: int, *, plain: bool, planes: int = 1) -> int:
-    short = {1: PLAIN, 2: OF_TWO, 3: OF_THREE} if plain else {}
-    general = GENERAL[0], GENERAL[1] + PLANE * (planes - 1)
-    of_channel, of_value = short.get(planes, general)
-    return passes * channels * of_channel + values * of_value
 
 
 def gathered(pixels: int, lines: int, line_bytes: int, aligned: float) -> float:

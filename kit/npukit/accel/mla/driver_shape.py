@@ -10,6 +10,7 @@ from npukit.accel.mla.cycles import (
     CALL,
     CLEARED_BYTE,
     COPIED_BYTE,
+    COPIED_PIXEL,
     COPY,
     EDGE,
     LANES,
@@ -31,8 +32,8 @@ from npukit.accel.mla.cycles import (
     gathered,
     overlapped,
     padded,
-    requantised,
 )
+from npukit.accel.mla.outcome import Outcome, Results
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
@@ -59,6 +60,8 @@ class DriverShape:
     """Columns of padding on the left and right."""
     lines_seen: int
     """Lines of the windows of all rows that lie inside of the input."""
+    apart: bool
+    """True if the pixels of a line may lie apart, as those of some channels of an input do."""
     part: int
     """Bytes of a line of the kernel that are summed up at a time."""
 
@@ -73,7 +76,9 @@ class DriverShape:
             cut = top + bottom
             rows = range(output.start[1], output.start[1] + plane.height)
             seen -= sum(_lacking(window, row, shape[1]) for row in _ends(rows, window))
-        return cls(plane, window, shape[-1], depth_of(net, op), cut, sides, seen, part)
+        depth = depth_of(net, op)
+        channels = depth // window.taps
+        return cls(plane, window, channels, depth, cut, sides, seen, channels < shape[-1], part)
 
     @property
     def at_once(self) -> int:
@@ -137,7 +142,12 @@ class DriverShape:
     def scratch_of_lines(self) -> int:
         """A line of the kernel, the sums of a run twice, and padded lines of the input."""
         sums = 2 * padded(4 * self.planes * self.run * self.columns, WIDTH)
-        return self.line + sums + self.reach * self.padded_line * any(self.sides)
+        return self.line + sums + self.reach * self.padded_line * self.are_copied
+
+    @property
+    def are_copied(self) -> bool:
+        """True if lines of the input are copied."""
+        return any(self.sides) or (self.apart and self.window.kernel[1] > 1)
 
     @property
     def reach(self) -> int:
@@ -164,10 +174,10 @@ class DriverShape:
         sums = 4 * padded(self.plane.width, WIDTH) * self.plane.channels
         return self.row_stride * self.lines_of_planes * self.channels + 2 * sums
 
-    def lines(self, figures: Figures, *, plain: bool, zero: int) -> int:
+    def lines(self, figures: Figures, outcome: Outcome, zero: int) -> int:
         """Cycles as products of lines."""
         if self.is_pixel:
-            return self._pixel(figures, plain=plain)
+            return self._pixel(figures, outcome)
         height, plane = self.window.kernel[0], self.plane
         times = blocks(plane.channels, self.columns)
         chunks, columns = blocks(plane.width, self.run), ceil(plane.channels / times)
@@ -175,28 +185,29 @@ class DriverShape:
         lines = height if zero else max(self.lines_seen / plane.height, 1)
         products = lines * blocks(self.line, self.part)
         array = products * figures.product(pixels, ceil(self.line / blocks(self.line, self.part)), columns)
-        finish = requantised(1, columns, columns * plane.width // chunks, plain=plain, planes=self.planes)
+        finish = outcome.cycles(1, columns, columns * plane.width // chunks, self.planes)
         runs = plane.height * chunks * times
         between = max(array + products * STARTED, finish + products * PRODUCT)
         worked = array + products * PRODUCT + (runs - 1) * between + finish + runs * RUN
-        copied = ((plane.height - 1) * self.window.strides[0] + self.reach - self.cut_lines) * any(self.sides)
-        copies = copied * (COPY + COPIED_BYTE * self.input_width * self.channels)
+        copied = ((plane.height - 1) * self.window.strides[0] + self.reach - self.cut_lines) * self.are_copied
+        copies = copied * (COPY + self.input_width * (COPIED_PIXEL * self.apart + COPIED_BYTE * self.channels))
         borders = self.line * (zero != 0 and self.lines_seen < plane.height * height)
-        cleared = CLEARED_BYTE * (borders + self.reach * self.padded_line * any(self.sides))
+        cleared = CLEARED_BYTE * (borders + self.reach * self.padded_line * self.are_copied)
         return round(START + cleared + copies + worked)
 
-    def _pixel(self, figures: Figures, *, plain: bool) -> int:
+    def _pixel(self, figures: Figures, outcome: Outcome) -> int:
         """Cycles of a single pixel: some columns at a time."""
         channels, times = self.plane.channels, blocks(self.plane.channels, self.columns)
         array = figures.product(1, self.line, min(channels, self.columns))
-        finish = channels / times * PIXEL_CHANNEL if plain else requantised(1, channels, channels, plain=False) / times
+        short = outcome == Outcome(Results.PLAIN)
+        finish = (channels * PIXEL_CHANNEL if short else outcome.cycles(1, channels, channels)) / times
         between = (times - 1) * max(array, finish)
         return round(PIXEL_START + times * PIXEL_PRODUCT + array + between + finish)
 
-    def windows(self, figures: Figures, *, plain: bool) -> int:
+    def windows(self, figures: Figures, outcome: Outcome) -> int:
         """Cycles as products of windows."""
         pixels, channels, passes = self.plane.pixels, self.plane.channels, blocks(self.plane.pixels, self.at_once)
-        finish = requantised(passes, channels, pixels * channels, plain=plain) + passes * CALL
+        finish = outcome.cycles(passes, channels, pixels * channels) + passes * CALL
         return overlapped(passes, figures.product(self.at_once, self.depth, channels), self._gathered, finish)
 
     def shifted(self, figures: Figures, slots: int) -> int:
@@ -213,11 +224,11 @@ class DriverShape:
         cut_off = self.plane.height * sum(each > 0 for each in padding[1::2]) * height * width
         return gathered(self.plane.pixels, height, width * self.channels, aligned) + cut_off * EDGE
 
-    def convolutions(self, figures: Figures, *, plain: bool) -> int:
+    def convolutions(self, figures: Figures, outcome: Outcome) -> int:
         """Cycles as convolutions, row by row."""
         plane, times = self.plane, blocks(self.plane.height, self.rows_of_planes)
         array = figures.convolution(1, plane.width, plane.channels, self.depth)
-        finish = requantised(plane.height, plane.channels, plane.pixels * plane.channels, plain=plain)
+        finish = outcome.cycles(plane.height, plane.channels, plane.pixels * plane.channels)
         pixels = (times * self.lines_of_planes - self.cut_lines) * plane.width
         room = times * self.row_stride * self.lines_of_planes * self.channels * PLANE_ROOM
         planes = pixels * (self.channels * PLANE_BYTE + PLANE_PIXEL) + room

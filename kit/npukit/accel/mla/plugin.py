@@ -9,14 +9,14 @@ and nothing below 0 is kept, the array's shift does just that to sums with a bia
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
 from pathlib import Path
 
 import numpy as np
 
-from npukit.accel.filters import rows_and_biases, tile_filter
+from npukit.accel.filters import rows_and_biases
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import (
     Abilities,
@@ -34,21 +34,20 @@ from npukit.accel.interface import (
 )
 from npukit.accel.mla.cycles import LANES, WIDTH, Figures, padded
 from npukit.accel.mla.driver_shape import DriverShape
+from npukit.accel.mla.outcome import Outcome, Parts, Results, addition_words
 from npukit.accel.mla.shifted import Shift, shift_of
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Conv2d, Dense
-from npukit.net.requantize import quantization, requantization
+from npukit.net.ops import Conv2d, Dense, Sums, Total
+from npukit.net.requantize import quantization
 from npukit.net.tensor import Quantization, Tensor
 
 PRODUCTS, CONVOLUTION = "products", "convolution"
 LINES, WINDOWS, SHIFTED, PLANES = "LINES", "WINDOWS", "SHIFTED", "PLANES"
 """The ways of the driver: a tile's products are of lines or of windows, whichever take fewer cycles."""
-CHANNEL_BYTES, COMMAND_BYTES = 12, 144
-MOST_RIGHT = 20
-"""Bits of a shift with which the zero point, shifted, keeps clear of the highest bit."""
+CHANNEL_BYTES, COMMAND_BYTES = 12, 120
 MOST_INPUT = 49152
 """Bytes of a whole op's input of which each PE makes planes that computes some of its channels: of larger ones products
 are better shared."""
@@ -75,29 +74,25 @@ class ProvenSums:
     """Bits of a whole sum without its bias."""
     part: int
     """Bytes of a line of the kernel whose sums the array has bits for; 0 if there are none."""
-    plain: bool
-    """True if every sum is shifted to the right, and kept as an int8 can be: the short way of the driver."""
+    outcome: Outcome
     fit: bool
-    """True if the core can requantise them in 32 bits."""
+    """True if the core can finish them in 32 bits."""
     shift: Shift | None
     """The shift and the biases by which the array gives the results."""
 
     @classmethod
-    def of(cls, net: Net, op: Op, held: int) -> ProvenSums:
-        assert isinstance(op.attributes, Conv2d | Dense)
-        rows, biases = rows_and_biases(net, op)
-        factors, lines = requantization(net, op), window_of(net, op).kernel[0]
-        sizes = np.abs(rows.astype(np.int64)) * 128
+    def of(cls, net: Net, parts: Parts, held: int) -> ProvenSums:
+        main = parts.main
+        rows, biases = rows_and_biases(net, main)
+        sizes, lines = np.abs(rows.astype(np.int64)) * 128, window_of(net, main).kernel[0]
         most = sizes.sum(1)
-        left = np.maximum(factors.shifts, 0).astype(np.int64)
         return cls(
-            net.constants[op.inputs[1]],
-            net.constant(op, 2),
+            net.constants[main.inputs[1]],
+            net.constant(main, 2),
             int(most.max()).bit_length() + 1,
             _part(sizes.reshape(len(rows) * lines, -1), held),
-            op.attributes.clamp == (-128, 127) and bool(np.all(factors.shifts < 0)),
-            bool(np.all((most + np.abs(biases)) << left < 1 << 30) and np.all(factors.shifts >= -MOST_RIGHT)),
-            shift_of(net, op, biases, most),
+            *parts.outcome(net, most),
+            None if isinstance(main.attributes, Sums) else shift_of(net, main, biases, most),
         )
 
 
@@ -113,7 +108,7 @@ def _part(lines: np.ndarray, held: int) -> int:
 
 
 class Mla:
-    """Convolutions of one group, and dense layers."""
+    """Convolutions of one group, dense layers, and sums that are a part of such."""
 
     name = "mla"
     version = "2"
@@ -126,7 +121,7 @@ class Mla:
         run="mla_run",
         header="mla.h",
     )
-    abilities = Abilities()
+    abilities = Abilities(patterns=(("conv2d", "add"), ("sums", "total")))
     passes = OwnPasses(quantizer=power_of_two)
     model: Path | None = data_folder("firmware") / "mla" / "mla_model.c"
 
@@ -135,19 +130,20 @@ class Mla:
         self._known: dict[str, ProvenSums] = {}
 
     def refusal(self, net: Net, op: Op) -> str | None:
-        if not isinstance(op.attributes, Conv2d | Dense):
-            return f"the array has products of matrices and convolutions, no {op.kind}"
-        if op.inputs[1] not in net.constants:
+        parts = Parts.of(op)
+        main, output = parts.main, net.tensor(op.output)
+        if not isinstance(main.attributes, Conv2d | Dense | Sums):
+            return f"the array has products of matrices and convolutions, no {main.kind}"
+        if main.inputs[1] not in net.constants:
             return "the weights are not constant"
-        if any(net.tensor(name).dtype != "int8" for name in (*op.inputs[:2], op.output)):
-            return "the driver takes int8 and gives int8"
-        if isinstance(op.attributes, Conv2d):
-            if (batch := net.tensor(op.output).shape[0]) != 1:
-                return f"a batch of {batch}: the driver takes one"
-            groups = net.tensor(op.inputs[0]).shape[-1] // net.tensor(op.inputs[1]).shape[-1]
-            if groups != 1:
-                return f"{groups} groups: the array has one"
-        return self._too_large(net, op)
+        made = "int32" if isinstance(parts.last.attributes, Sums) else "int8"
+        if any(net.tensor(name).dtype != "int8" for name in main.inputs[:2]) or output.dtype != made:
+            return f"the driver takes int8 and gives {made}"
+        if len(output.shape) == 4 and output.shape[0] != 1:
+            return f"a batch of {output.shape[0]}: the driver takes one"
+        if (groups := _groups(net, main)) != 1:
+            return f"{groups} groups: the array has one"
+        return parts.refusal(net) or self._too_large(net, op)
 
     def _too_large(self, net: Net, op: Op) -> str | None:
         sums = self._sums(net, op)
@@ -159,20 +155,23 @@ class Mla:
 
     def _sums(self, net: Net, op: Op) -> ProvenSums:
         """Cached, as the planner asks often."""
-        known, weights, bias = self._known.get(op.name), net.constants[op.inputs[1]], net.constant(op, 2)
+        main, known = op.parts[0], self._known.get(op.name)
+        weights, bias = net.constants[main.inputs[1]], net.constant(main, 2)
         if known is None or known.weights is not weights or known.bias is not bias:
-            known = self._known[op.name] = ProvenSums.of(net, op, self.figures.accumulator_bits)
+            known = self._known[op.name] = ProvenSums.of(net, Parts.of(op), self.figures.accumulator_bits)
         return known
 
     def shape(self, net: Net, op: Op, output: Box) -> DriverShape:
         """A box of the op's output as the driver sees it."""
-        return DriverShape.of(net, op, output, self._sums(net, op).part)
+        return DriverShape.of(net, op.parts[0], output, self._sums(net, op).part)
 
     def choices(self, net: Net, op: Op) -> list[Choice]:
         """Products of matrices, and where the array has it a convolution of its own."""
+        if op.parts != (op,):
+            return []
         shape = self.shape(net, op, Box.whole(net.tensor(op.output).shape))
         window, short = shape.window, self._sums(net, op).bits <= self.figures.accumulator_bits
-        plain = window.taps > 1 and {*window.strides, *window.dilation} == {1} and short
+        plain = window.taps > 1 and {*window.strides, *window.dilation} == {1} and short and not shape.apart
         own = plain and net.tensor(op.inputs[0]).bytes <= MOST_INPUT
         return [Choice(PRODUCTS), Choice(CONVOLUTION)] if own else []
 
@@ -181,22 +180,23 @@ class Mla:
         sums, held = self._sums(net, op), self.figures.accumulator_bits
         if shape.may_be_lines:
             zero = quantization(net, op.inputs[0]).zero_point
-            yield shape.lines(self.figures, plain=sums.plain, zero=zero), LINES
+            yield shape.lines(self.figures, sums.outcome, zero), LINES
         if sums.bits <= held:
-            yield shape.windows(self.figures, plain=sums.plain), WINDOWS
-        if sums.shift and sums.shift.bits <= held:
+            yield shape.windows(self.figures, sums.outcome), WINDOWS
+        if sums.shift and sums.shift.bits <= held and not sums.outcome.adds:
             yield shape.shifted(self.figures, sums.shift.slots), SHIFTED
 
     def _way(self, net: Net, op: Op, shape: DriverShape) -> tuple[int, str]:
         """The cycles of a tile, and the way in which it is computed."""
         if op.choice == CONVOLUTION:
-            return shape.convolutions(self.figures, plain=self._sums(net, op).plain), PLANES
+            return shape.convolutions(self.figures, self._sums(net, op).outcome), PLANES
         return min(self._products(net, op, shape))
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         shape = self.shape(net, op, output)
         (cycles, way), channels = self._way(net, op, shape), shape.plane.channels
-        beside = CHANNEL_BYTES * channels + COMMAND_BYTES
+        outcome = self._sums(net, op).outcome
+        beside = CHANNEL_BYTES * channels + COMMAND_BYTES + 4 * outcome.words
         if way == PLANES:
             weights = padded(channels, LANES) * shape.depth
             return Cost(cycles, weights + beside, shape.scratch_of_planes, constants_key="fours")
@@ -204,7 +204,7 @@ class Mla:
         weights = padded(channels, WIDTH) * padded(shape.depth + slots, WIDTH)
         scratch = shape.scratch_of_lines if way == LINES else shape.scratch_of_windows(slots)
         key = "sixteens with biases" if way == SHIFTED else "sixteens"
-        return Cost(cycles, weights + beside, scratch, constants_key=key)
+        return Cost(cycles, weights + beside, scratch, aliases=outcome.aliases, constants_key=key)
 
     def _slots(self, net: Net, op: Op, way: str) -> int:
         """Bytes behind each window that bring biases."""
@@ -213,13 +213,14 @@ class Mla:
 
     def lower(self, tile: Tile) -> Lowered:
         assert tile.scratch is not None
-        rows, channels = tile_filter(tile)
-        shape = self.shape(tile.net, tile.op, tile.output.box)
-        _, way = self._way(tile.net, tile.op, shape)
-        shift, box = self._sums(tile.net, tile.op).shift, tile.output.box
-        slots = self._slots(tile.net, tile.op, way)
+        net, parts = tile.net, Parts.of(tile.op)
+        shape = self.shape(net, tile.op, tile.output.box)
+        _, way = self._way(net, tile.op, shape)
+        sums, chosen = self._sums(net, tile.op), slice(tile.output.box.start[-1], tile.output.box.stop[-1])
+        rows, shift = rows_and_biases(net, parts.main)[0][chosen], sums.shift
+        slots = self._slots(net, tile.op, way)
         if shift and slots:
-            rows = np.concatenate([rows, shift.rows(box.start[-1], box.stop[-1])], axis=1)
+            rows = np.concatenate([rows, shift.rows(chosen.start, chosen.stop)], axis=1)
         weights, form = (
             (_in_fours(rows, tile), "[channel / 4][input channel][y][x][4]")
             if way == PLANES
@@ -227,7 +228,10 @@ class Mla:
         )
         constants = (
             ConstantArray(f"{tile.name}_weights", weights, 16, f"weights {form}"),
-            ConstantArray(f"{tile.name}_channels", channels, 4, "of each channel: bias, multiplier, shift"),
+            ConstantArray(
+                f"{tile.name}_channels", parts.channel_words(net)[chosen], 4, "of each channel: bias, multiplier, shift"
+            ),
+            *_addition(tile, parts),
         )
         fields: tuple[tuple[str, Field], ...] = (
             ("kind", f"MLA_{way}"),
@@ -236,10 +240,12 @@ class Mla:
             ("channels", Address(constants[1].symbol)),
             ("scratch", tile.scratch),
             ("output", tile.output.address),
-            *_sizes(tile, shape, way),
+            *_sizes(tile, parts, shape, way),
             ("slots", slots),
             ("right", shift.right if shift and slots else 0),
-            ("plain", int(self._sums(tile.net, tile.op).plain)),
+            ("plain", int(sums.outcome.results is Results.PLAIN)),
+            ("raw", int(sums.outcome.results is Results.RAW)),
+            *_more(tile, constants[2:]),
         )
         return Lowered(constants, Commands((Struct(fields),)))
 
@@ -247,6 +253,26 @@ class Mla:
         slot = board.accelerator_named(self.name)
         files = FILES if slot and slot.base is not None else ("mla_on_core.c",)
         return tuple(data_folder("firmware") / "mla" / each for each in files)
+
+
+def _groups(net: Net, op: Op) -> int:
+    if isinstance(op.attributes, Sums):
+        return op.attributes.groups
+    return net.tensor(op.inputs[0]).shape[-1] // net.tensor(op.inputs[1]).shape[-1]
+
+
+def _addition(tile: Tile, parts: Parts) -> Iterator[ConstantArray]:
+    if parts.addition:
+        words = addition_words(tile.net, parts.addition, parts.main.output)
+        yield ConstantArray(f"{tile.name}_addition", words, 4, "how results and what is added to them are rescaled")
+
+
+def _more(tile: Tile, addition: Sequence[ConstantArray]) -> Iterator[tuple[str, Field]]:
+    """The fields of what is added to sums or results."""
+    for more in tile.inputs[1:]:
+        yield "more", more.address
+        yield from (("more_row_stride", more.row_stride), ("more_pixel_stride", more.pixel_stride))
+    yield from (("addition", Address(each.symbol)) for each in addition)
 
 
 def _in_sixteens(weights: np.ndarray) -> np.ndarray:
@@ -264,10 +290,11 @@ def _in_fours(weights: np.ndarray, tile: Tile) -> np.ndarray:
     return np.ascontiguousarray(room.reshape(-1, LANES, taps, channels).transpose(0, 3, 2, 1))
 
 
-def _sizes(tile: Tile, shape: DriverShape, way: str) -> Iterator[tuple[str, int]]:
+def _sizes(tile: Tile, parts: Parts, shape: DriverShape, way: str) -> Iterator[tuple[str, int]]:
     """The numbers of `struct mla_command`."""
-    source, attributes = tile.inputs[0], tile.op.attributes
-    assert isinstance(attributes, Conv2d | Dense)
+    source, finisher = tile.inputs[0], parts.total or parts.main
+    attributes = finisher.attributes
+    assert isinstance(attributes, Conv2d | Dense | Sums | Total)
     for name, operand in (("input", source), ("output", tile.output)):
         plane = Plane.of(operand.box)
         yield f"{name}_height", plane.height
@@ -282,8 +309,9 @@ def _sizes(tile: Tile, shape: DriverShape, way: str) -> Iterator[tuple[str, int]
     yield from (("kernel_height", window.kernel[0]), ("kernel_width", window.kernel[1]))
     yield from (("pad_top", top), ("pad_left", left), ("pad_right", shape.sides[1]))
     yield "input_zero", quantization(tile.net, tile.op.inputs[0]).zero_point
-    yield "output_zero", quantization(tile.net, tile.op.output).zero_point
-    yield from (("clamp_min", attributes.clamp[0]), ("clamp_max", attributes.clamp[1]))
+    raw = isinstance(attributes, Sums)
+    yield "output_zero", 0 if raw else quantization(tile.net, finisher.output).zero_point
+    yield from zip(("clamp_min", "clamp_max"), (0, 0) if raw else attributes.clamp, strict=True)
     yield "pixels", {LINES: shape.run, PLANES: shape.rows_of_planes}.get(way, shape.at_once)
     yield "columns", shape.columns
     yield "part", shape.part

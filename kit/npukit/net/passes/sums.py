@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from npukit.net.requantize import requantization
 from npukit.net.tensor import Tensor
 
 
-def cut_in_sums(net: Net, name: str, parts: int) -> Net:
+def cut_in_sums(net: Net, name: str, parts: int, *, in_turn: bool = False) -> Net:
     """The net in which the sums of a convolution or dense layer are made in so many parts, and then added by the core.
 
-    They are ops called `NAME_sums_0` and so on, on the engine of the op; what adds them has its name.
+    They are ops called `NAME_sums_0` and so on, on the engine of the op; what adds them has its name. Those made
+    `in_turn` are each added to those before, so that the last are what is to be requantised.
     """
     op = next(op for op in net.ops if op.name == name)
     reason = _refusal(net, op, parts)
@@ -28,7 +30,10 @@ def cut_in_sums(net: Net, name: str, parts: int) -> Net:
         raise NpukitError(f"{name} cannot be cut into {parts} sums: {reason}", tries=["leave its sums whole"])
     tensors, constants = dict(net.tensors), dict(net.constants)
     made = list(_sums(net, op, parts, tensors, constants))
-    total = _total(net, op, [each.output for each in made], tensors, constants)
+    if in_turn:
+        pairs = pairwise(made)
+        made = [made[0], *(replace(each, inputs=(*each.inputs, before.output)) for before, each in pairs)]
+    total = _total(net, op, [each.output for each in made][-1 if in_turn else 0 :], tensors, constants)
     ops = tuple(new for each in net.ops for new in ([*made, total] if each is op else [each]))
     return _without_unread(replace(net, ops=ops, tensors=tensors, constants=constants))
 

@@ -94,7 +94,12 @@ def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
 
 
 def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """The partial sums of the weights' channels of a convolution or a dense layer."""
+    """The partial sums of the weights' channels of a convolution or a dense layer, added to those before."""
+    made = _sums(net, op, operands)
+    return made + operands[2] if len(operands) > 2 else made
+
+
+def _sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     attributes, weights = op.attributes, operands[1]
     assert isinstance(attributes, Sums)
     zero = quantization(net, op.inputs[0]).zero_point

@@ -64,12 +64,14 @@ def _sums(net: Net, op: Op) -> Shape:
     read = weights[-1] * attributes.groups
     if not shape or not 0 <= attributes.first <= shape[-1] - read or len(weights) not in (2, len(shape)):
         raise NpukitError(f"weights {list(weights)} from channel {attributes.first} on do not suit {list(shape)}")
-    if len(weights) == 2:
-        return *shape[:-1], weights[0]
-    rows, columns = windows(
-        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
-    )
-    return shape[0], rows, columns, weights[0]
+    made = (*shape[:-1], weights[0])
+    if len(weights) == 4:
+        kernel = weights[1], weights[2]
+        rows = windows(shape[1:3], kernel, attributes.strides, attributes.padding, attributes.dilation)
+        made = (shape[0], *rows, weights[0])
+    if any(net.tensor(name).shape != made for name in op.inputs[2:]):
+        raise NpukitError(f"{op.inputs[2]}, to which its sums are added, is not of their shape {list(made)}")
+    return made
 
 
 def _total(net: Net, op: Op) -> Shape:
@@ -142,9 +144,9 @@ def _field_of_sums(net: Net, op: Op) -> list[InputRule]:
     assert isinstance(op.attributes, Sums)
     first, weights = op.attributes.first, net.tensor(op.inputs[1]).shape
     summed = AxisRule(only=(first, first + weights[-1] * op.attributes.groups))
-    if len(weights) == 4:
-        return [(AxisRule(0), *_window(net, op), summed)]
-    return [(*same_axes(len(net.tensor(op.output).shape) - 1), summed)]
+    rank = len(net.tensor(op.output).shape)
+    read = (AxisRule(0), *_window(net, op), summed) if len(weights) == 4 else (*same_axes(rank - 1), summed)
+    return [read, *(same_axes(rank) for _ in op.inputs[2:])]
 
 
 def _field_of_dense(net: Net, op: Op) -> list[InputRule]:
@@ -252,7 +254,7 @@ FILTERS = (
         Sums,
         _sums,
         Example("sums(x, w)", "int32[1,2,2,4]", constants=_KERNEL),
-        operands=(2, 2),
+        operands=(2, 3),
         scales=Scales.FREE,
         field=_field_of_sums,
         cuttable=_cuttable_sums,

@@ -33,10 +33,15 @@ def dense(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None
     _products(tile, source, weights, output, Finish(tile, tuple(constants)))
 
 
-def sums(tile: Tile, source: Pointed, weights: Pointed, output: Pointed) -> None:
-    """Sums of the channels that the tile's input has."""
+def sums(tile: Tile, source: Pointed, *rest: Pointed) -> None:
+    """Sums of the channels that the tile's input has, added to those before if there are."""
+    *before, weights, output = rest
     windows = len(tile.net.tensor(tile.op.inputs[1]).shape) == 4
-    (_convolution if windows else _products)(tile, source, weights, output, Kept())
+    for kept, operand in zip(before, tile.inputs[1:], strict=True):
+        given, made = Layout.of(operand), Layout.of(tile.output)
+        with each_pixel(made) as place, loop("c", 0, made.channels) as c:
+            output[made.index(*place, c)] = kept[given.index(*place, c)]
+    (_convolution if windows else _products)(tile, source, weights, output, Kept(adds=bool(before)))
 
 
 def total(tile: Tile, *arrays: Pointed) -> None:

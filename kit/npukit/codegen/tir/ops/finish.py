@@ -22,14 +22,18 @@ class Sink(Protocol):
 
 
 class Kept:
-    """They are the result."""
+    """They are the result, or are added to what is there."""
+
+    def __init__(self, *, adds: bool) -> None:
+        self._adds = adds
 
     def initial(self, channels: Sequence[Expr]) -> list[Expr]:
         return [0 for _ in channels]
 
     def store(self, output: Pointed, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
         for channel, total in zip(channels, sums, strict=True):
-            output[place + channel] = total.value
+            place_of = place + channel
+            output[place_of] = output[place_of] + total.value if self._adds else total.value
 
 
 class Finish:
