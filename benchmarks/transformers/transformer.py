@@ -6,9 +6,8 @@
 Each is made as PyTorch exports it to ONNX, quantised with seeded images, validated and benched on the emulator, or only
 planned. The last columns are those of the ops that take longest, and what dense layers and the array's products of two
 activations reach of its 64 multiply-accumulates a cycle. `ViT-tiny/32` has the sizes of the network of that name, for
-images of 224 x 224 in patches of 32 x 32; it wants a chip, as `--only ViT-tiny/32 --board pe-mesh-152 --pes 152`. In
-patches of 16 x 16 it does not fit yet: heads are a reshape away from the channels that they are, so that each PE gets
-queries, keys and values of all heads for all tokens, 113 KB.
+images of 224 x 224 in patches of 32 x 32; `MobileViT-like` has convolutions, and attention over their pixels
+(`mobile_vit.py`). They want a chip, as `--only MobileViT-like --board pe-mesh-152 --pes 152`.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.state import commit
+from benchmarks.transformers.mobile_vit import MobileSizes, save_mobile_model
 
 from end_to_end.transformers import Sizes, save_model, save_samples
 from npukit import api
@@ -36,6 +36,7 @@ NETWORKS = {
     "ViT-tiny/32, 2 blocks": TINY,
     "ViT-tiny/32": replace(TINY, blocks=12),
     "ViT-tiny/16": replace(TINY, blocks=12, patch=16),
+    "MobileViT-like": MobileSizes(side=224, width=144, heads=4, channels=3, classes=1000),
 }
 SMALL = [name for name, sizes in NETWORKS.items() if sizes.side < TINY.side]
 IMAGES = 8
@@ -82,7 +83,10 @@ class VisionCase:
     def options(self) -> api.Options:
         """The options of a build of the model and its samples, which are written first."""
         samples = self.folder / "samples.npz"
-        save_model(self.model, self.sizes)
+        if isinstance(self.sizes, MobileSizes):
+            save_mobile_model(self.model, self.sizes)
+        else:
+            save_model(self.model, self.sizes)
         save_samples(samples, self.sizes, IMAGES if self.sizes.side == TINY.side else 40)
         layout = ("layout=NHWC",) if self.sizes.channels > 1 else ()
         return api.Options(calibration=samples, io="int8", pes=self.pes, preprocess=layout)

@@ -90,6 +90,9 @@ class Builder:
     def flatten(self, source: str) -> str:
         return self._op(Reshape(), (source,), (1, self.tensors[source].elements), "cpu")
 
+    def reshape(self, source: str, *shape: int) -> str:
+        return self._op(Reshape(), (source,), shape, "cpu")
+
     def softmax(self, source: str) -> str:
         return self._op(Softmax(), (source,), self.tensors[source].shape, "cpu", scale=1 / 256, zero=-128)
 

@@ -16,7 +16,7 @@ from npukit.plan.ir.plan import Send
 from npukit.plan.ir.text import print_plan
 from npukit.plan.planner import best_plan, plan_network
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search import wide_frame
+from npukit.plan.search import objectives, wide_frame
 from npukit.plan.search.frame_memory import lacking_bytes, pes_for_constants, root_lacks_room
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.objectives import PRICES
@@ -141,3 +141,19 @@ def test_constants_that_ops_share_are_there_once() -> None:
     whole = LatencySearch(problem, QUICK).best()
     assert len(set(problem.graph.constants_as.values())) < 3
     assert lacking_bytes(problem, whole) == missing_bytes(problem.board, planned(problem, whole)) == 0
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_large_image_is_for_the_first_chip_if_it_fits_there(monkeypatch: pytest.MonkeyPatch, *, fits: bool) -> None:
+    board, tried = load_board("pe-mesh-7296"), list[int]()
+
+    class Search:
+        def __init__(self, problem: Problem) -> None:
+            tried.append(len(problem.order))
+
+        def best(self) -> str | None:
+            return "plan" if fits or len(tried) > 1 else None
+
+    monkeypatch.setattr(objectives, "WideFrame", Search)
+    assert objectives.fastest_plan(Problem(Graph(large_image_net(128)), board, engines(board), max_pes=304)) == "plan"
+    assert tried == [152, 304][: 1 if fits else 2]

@@ -13,7 +13,8 @@ from npukit.plan.emit.regions import Region
 from npukit.plan.ir.names import in_order
 from npukit.plan.ir.plan import Buffer, Compute
 from npukit.plan.predict.memory import Lifetime, extent, handed_on, in_turn, joined, pack
-from npukit.plan.tensors.graph import Graph, reshaped_box
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.reshapes import reshaped_box
 
 
 def placed(graph: Graph, program: PeProgram, frames: int | None) -> tuple[list[Buffer], int]:

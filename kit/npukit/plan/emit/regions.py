@@ -119,7 +119,7 @@ class _Regions:
     """The regions of one frame as they grow."""
 
     def __init__(self, graph: Graph, frame: int, between: Collection[str], *, low_memory: bool) -> None:
-        self._frame, self._between, self._low_memory = frame, between, low_memory
+        self._graph, self._frame, self._between, self._low_memory = graph, frame, between, low_memory
         self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
         self._kept = {*graph.kept, *graph.kept.values()}
 
@@ -144,6 +144,8 @@ class _Regions:
         found[pe] = (*regions, new)
 
     def _may_share(self, region: Region, box: Box) -> bool:
+        if not self._graph.shows(region.tensor, region.box.hull(box)):
+            return False
         if region.owned and region.tensor in self._kept:
             return region.box.contains(box)
         ends = (region.box.start[-1:], region.box.stop[-1:])

@@ -225,13 +225,24 @@ class ListSchedule:
         return replace(choice, made=_Made(boxes, places, done), merit=merit, orders=orders)
 
     def _splits(self, op: Op) -> Iterator[Split]:
-        """The cheapest splits of each number of tiles."""
+        """The splits of what it reads, and the cheapest of each number of tiles."""
+        possible = list(self._possible(op))
+        made = [self._graph.maker_of[home].name for home in self._graph.sources(op) if home in self._graph.maker_of]
+        known = {self._split_of[name] for name in made if name in self._split_of}
+        yield from sorted(known.intersection(possible))
         by_count: dict[int, list[tuple[float, Split]]] = {}
-        for split in self._possible(op):
-            cost, tiles = self._cost(op, split), prod(split)
-            by_count.setdefault(tiles, []).append((cost.cycles + self._price * tiles * cost.constant_bytes, split))
+        for split in possible:
+            by_count.setdefault(prod(split), []).append((self._promise(op, split), split))
         for ranked in by_count.values():
             yield from (split for _, split in sorted(ranked)[:SPLITS])
+
+    def _promise(self, op: Op, split: Split) -> float:
+        """The cycles of the largest tile, of bringing what it reads and writes, and those that constants are worth."""
+        cost, tiles, noc = self._cost(op, split), self._tiles(op, split), self._problem.board.noc
+        largest = tiles[[volumes(tiles).argmax()]]
+        operands = self._bytes_of([*self._graph.needs(op, largest), (op.output, largest)])
+        brought = operands / noc.port_bytes_per_cycle if noc else 0.0
+        return cost.cycles + brought + self._price * prod(split) * cost.constant_bytes
 
     def _possible(self, op: Op) -> Iterator[Split]:
         """Cuts of each axis in two, four, eight, ... parts."""

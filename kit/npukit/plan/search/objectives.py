@@ -74,7 +74,7 @@ def fastest_plan(problem: Problem) -> Plan:
 def _best_layouts(problem: Problem) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
     wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
-    if wide and _wants_dram(problem) and (plan := WideFrame(problem).best()):
+    if wide and _wants_dram(problem) and (plan := _large_inputs(problem)):
         return plan
     search = _search(problem)
     if hopeless := _closest_if_far(problem, search):
@@ -93,6 +93,15 @@ def _best_layouts(problem: Problem) -> Plan:
 def _wants_dram(problem: Problem) -> bool:
     """True if the root cannot hold the inputs, or all PEs together the constants."""
     return root_lacks_room(problem) or pes_for_constants(problem) > len(problem.order)
+
+
+def _large_inputs(problem: Problem) -> Plan | None:
+    """The fastest frame with inputs in DRAM: on the root's chip, as the search over layouts knows no borders of chips,
+    and on all PEs if it does not fit there."""
+    count = problem.board.mesh.pes.count
+    near = [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
+    found = WideFrame(problem.on(near)).best() if len(near) < len(problem.order) else None
+    return found or WideFrame(problem).best()
 
 
 def _closest_if_far(problem: Problem, search: LatencySearch) -> Plan | None:

@@ -211,11 +211,11 @@ class Splits:
 
     def _most_needed(self, index: int, split: Split) -> list[int]:
         """Elements that a tile needs of each input at most."""
-        graph, found = self._graph, []
-        for number, (name, rule) in enumerate(graph.inputs_of(graph.ops[index])):
-            reach = [self._known_reach(index, number, axis, _parts(split, each)) for axis, each in enumerate(rule)]
-            found.append(prod(reach) if graph.keeps_boxes(name) else prod(graph.shape(graph.homes[name])))
-        return found
+        rules = enumerate(rule for _, rule in self._graph.inputs_of(self._graph.ops[index]))
+        return [
+            prod(self._known_reach(index, number, axis, _parts(split, each)) for axis, each in enumerate(rule))
+            for number, rule in rules
+        ]
 
     def _most_reached(self, index: int, number: int, axis: int, parts: int) -> int:
         """Positions along an axis of an input that a tile needs at most, if the axis it follows is cut so often."""

@@ -21,6 +21,7 @@ from npukit.net.passes.at_link import inside
 from npukit.net.receptive import input_rules, needs, needs_of_many
 from npukit.net.specs.fields import InputRule
 from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes
+from npukit.plan.tensors.reshapes import reshaped, reshaped_box
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +137,10 @@ class Graph:
             self._boxes_needed[key] = tuple((home, to_boxes(needed)[0]) for home, needed in boxes)
         return self._boxes_needed[key]
 
-    def keeps_boxes(self, name: str) -> bool:
-        """True if a box of a tensor is a box of what it lies on."""
-        return _without_ones(self.shape(name)) == _without_ones(self.shape(self.homes[name]))
+    def shows(self, home: str, box: Box) -> bool:
+        """True if a box of a tensor is a box of each of its reshapes."""
+        shape = self.shape(home)
+        return all(reshaped_box(box, shape, self.shape(name)).elements == box.elements for name in self.views(home))
 
     @cached_property
     def _boxes_read(self) -> dict[tuple[str, Box], tuple[Box, ...]]:
@@ -175,24 +177,6 @@ class Graph:
                     live.pop(name, None)
             found.append(tuple(live))
         return found
-
-
-def reshaped(boxes: Boxes, shape: tuple[int, ...], other: tuple[int, ...]) -> Boxes:
-    """Boxes of a shape as boxes of another shape of the same elements; all of it where no box is the same elements."""
-    row = np.array([(0, size) for size in other], np.int64).reshape(len(other), 2)
-    whole = np.broadcast_to(row, (len(boxes), len(other), 2)).copy()
-    if _without_ones(shape) == _without_ones(other):
-        whole[:, [i for i, n in enumerate(other) if n != 1]] = boxes[:, [i for i, n in enumerate(shape) if n != 1]]
-    return whole
-
-
-def _without_ones(shape: tuple[int, ...]) -> list[int]:
-    return [size for size in shape if size != 1]
-
-
-def reshaped_box(box: Box, shape: tuple[int, ...], other: tuple[int, ...]) -> Box:
-    row = reshaped(from_boxes([box]), shape, other)[0]
-    return Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist()))
 
 
 Aliases = Mapping[str, tuple[str, ...]]
