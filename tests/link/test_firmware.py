@@ -10,13 +10,14 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from link.device_process import GCC_M4, WARNINGS, ZIG_M4, includes, server_sources
+from npukit.data import data_folder
 
 
 def compile_server(compiler: list[str], folder: Path) -> list[Path]:
-    objects = []
+    objects, libc = [], f"-I{data_folder('firmware') / 'libc'}"
     for source in server_sources():
         objects.append(folder / f"{source.stem}.o")
-        command = [*compiler, "-O2", *WARNINGS, *includes(), "-c", str(source), "-o", str(objects[-1])]
+        command = [*compiler, "-O2", *WARNINGS, *includes(), libc, "-c", str(source), "-o", str(objects[-1])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stderr) == (0, "")
     return objects

@@ -125,6 +125,11 @@ class FrameMemory:
             there.add((pe, key))
         return found
 
+    @cached_property
+    def least_resident(self) -> int:
+        """Bytes of the constants that are not worth streaming, on the PE that has most."""
+        return max(self.resident(self._streamable).values(), default=0)
+
     def with_more_streamed(self, streamed: frozenset[str], rooms: Mapping[int, int]) -> frozenset[str]:
         """These ops and more, so that no PE has more resident constants than it has room for, if there are as many.
 

@@ -118,7 +118,7 @@ class WideFrame:
     def _lists(self) -> Iterator[FrameDraft]:
         """Drafts by list scheduling."""
         for assignment, schedule in schedules_from_dram(self._computing):
-            yield self._draft(assignment, schedule.cycles, max(schedule.held, ORDERS))
+            yield self._draft(assignment, schedule.cycles, schedule.held)
 
     def _layouts(self) -> Iterable[FrameDraft]:
         """Drafts by the search over layouts."""
@@ -132,9 +132,13 @@ class WideFrame:
                 found[best.splits] = self._draft(search.assignment(best), best.cycles)
         return found.values()
 
-    def _draft(self, assignment: Assignment, cycles: int, orders: int = ORDERS) -> FrameDraft:
-        """A draft with as few constants streamed as are expected to be enough beside so many bytes of orders."""
+    def _draft(self, assignment: Assignment, cycles: int, kept: int = 0) -> FrameDraft:
+        """A draft with as few constants streamed as are expected to be enough.
+
+        Orders are what PEs hold of the bytes `kept`, beside constants that are not worth streaming.
+        """
         held, streamed = FrameMemory(self._problem, assignment, cycles), frozenset[str]()
+        orders = max(kept - held.least_resident, ORDERS)
         left: dict[int, int] = {}
         for _ in range(REPAIRS):
             beside = orders + held.tensors_and_weight_tiles(streamed)
