@@ -126,6 +126,12 @@ class FrameMemory:
         return found
 
     @cached_property
+    def most_tiles(self) -> int:
+        """Tiles on the PE that has most."""
+        pes = Counter(tile.pe for tiles in self._assignment.values() for tile in tiles)
+        return max(pes.values(), default=0)
+
+    @cached_property
     def least_resident(self) -> int:
         """Bytes of the constants that are not worth streaming, on the PE that has most."""
         return max(self.resident(self._streamable).values(), default=0)

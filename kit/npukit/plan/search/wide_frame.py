@@ -24,7 +24,7 @@ from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.frame_memory import WEIGHT_TILES, WINDOW, FrameMemory
 from npukit.plan.search.layout_search import Effort, LatencySearch
-from npukit.plan.search.list_schedule import schedules_from_dram, states_early
+from npukit.plan.search.list_schedule import TILE, schedules_from_dram, states_early
 from npukit.plan.search.tries import latency, tried, with_kernels
 from npukit.plan.tensors.problem import Problem
 
@@ -135,10 +135,11 @@ class WideFrame:
     def _draft(self, assignment: Assignment, cycles: int, kept: int = 0) -> FrameDraft:
         """A draft with as few constants streamed as are expected to be enough.
 
-        Orders are what PEs hold of the bytes `kept`, beside constants that are not worth streaming.
+        Orders are what PEs hold of the bytes `kept`, if these are known, beside constants that are not worth streaming.
         """
         held, streamed = FrameMemory(self._problem, assignment, cycles), frozenset[str]()
-        orders = max(kept - held.least_resident, ORDERS)
+        known = kept - held.least_resident if kept else TILE * held.most_tiles
+        orders = max(known, ORDERS)
         left: dict[int, int] = {}
         for _ in range(REPAIRS):
             beside = orders + held.tensors_and_weight_tiles(streamed)
