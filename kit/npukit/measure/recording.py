@@ -171,7 +171,7 @@ def _kernels(calls: Iterable[_Call], windows: _Windows) -> dict[str, list[int]]:
     starts: dict[str, list[int]] = defaultdict(list)
     for call in filter(_is_kernel, calls):
         starts[call.name].append(call.start)
-    return {name: windows.steps_at(times) for name, times in starts.items()}
+    return {name: windows.begun_at(times) for name, times in starts.items()}
 
 
 def _is_kernel(call: _Call) -> bool:
@@ -199,6 +199,10 @@ class _Windows:
         assert (found < len(self.ends)).all(), "work after every layer"
         assert (self.starts[found] <= times).all(), "work between layers"
         return self.steps[found].tolist()
+
+    def begun_at(self, times: Sequence[int]) -> list[int]:
+        """The steps of calls: between two layers PEs wait for what an accelerator still does of the one before."""
+        return self.steps[np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)].tolist()
 
 
 def _layers(calls: Iterable[_Call]) -> Iterator[_Span]:

@@ -1,0 +1,13 @@
+"""The steps that recorded calls belong to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.measure.recording import _Windows
+
+
+def test_a_wait_between_two_layers_belongs_to_the_one_before() -> None:
+    windows = _Windows(np.array([3, 5]), np.array([10, 30]), np.array([20, 40]))
+    assert windows.begun_at([10, 19, 25, 30, 45]) == [3, 3, 3, 5, 5]
+    assert windows.steps_at([10, 20, 30]) == [3, 3, 5]
