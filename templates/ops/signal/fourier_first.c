@@ -9,12 +9,5 @@ for (int32_t turn = 0; turn < turns; ++turn) {
     const wide f = ((wide)from_2_imaginary * by_four + half) >> bits;
     const wide g = ((wide)from_3_real * by_four + half) >> bits;
     const wide h = ((wide)from_3_imaginary * by_four + half) >> bits;
-    to_0_real = (number)(a + e + c + g);
-    to_0_imaginary = (number)(b + f + d + h);
-    to_1_real = (number)(a - e + d - h);
-    to_1_imaginary = (number)(b - f - c + g);
-    to_2_real = (number)(a + e - c - g);
-    to_2_imaginary = (number)(b + f - d - h);
-    to_3_real = (number)(a - e - d + h);
-    to_3_imaginary = (number)(b - f + c - g);
+SUMS
 }

@@ -20,13 +20,6 @@ for (int32_t at = 0; at < span; ++at) {
         const wide imaginary_3 = ((wide)from_3_imaginary * by_four + half) >> bits;
         const wide g = (real_3 * cosine_3 - imaginary_3 * sine_3 + half) >> bits;
         const wide h = (real_3 * sine_3 + imaginary_3 * cosine_3 + half) >> bits;
-        to_0_real = (number)(a + e + c + g);
-        to_0_imaginary = (number)(b + f + d + h);
-        to_1_real = (number)(a - e + d - h);
-        to_1_imaginary = (number)(b - f - c + g);
-        to_2_real = (number)(a + e - c - g);
-        to_2_imaginary = (number)(b + f - d - h);
-        to_3_real = (number)(a - e - d + h);
-        to_3_imaginary = (number)(b - f + c - g);
+SUMS
     }
 }

@@ -80,8 +80,9 @@ def test_what_a_pe_is_expected_to_hold_has_scratch_memory_and_what_code_its_core
     net = net.with_ops(tuple(replace(op, engine=CORE) if op.kind == "depthwise_conv2d" else op for op in net.ops))
     search = WideFrame(Problem(Graph(net), board, engines(board)))
     draft = search.drafts()[0]
-    plan = search._emitted(draft)
-    assert plan
+    emission = search._emitted(draft)
+    assert emission
+    plan = emission.plan
     assert any(step.scratch for pe in plan.pes for step in pe.computes())
     for pe in plan.pes[len(search._prefetchers) :]:
         expected = draft.held.program(pe.pe) + draft.held.tensors_and_weight_tiles(draft.streamed)

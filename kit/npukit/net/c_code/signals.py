@@ -153,7 +153,7 @@ class _Steps:
     def _step(self, step: int) -> str:
         """The C of a step: it takes what is given or held, and leaves it held or as the result."""
         radix, span, first = self.radices[step], self.spans()[step], step == self.begin == 0
-        file = "two" if radix == 2 else "first" if first else "four"
+        file, depth = ("two", 1) if radix == 2 else ("first", 1) if first else ("four", 2)
         here = f"turn * {radix * span} + at" if span > 1 else f"turn * {radix}"
         begin, source, far = (f"2 * ({here})", "held", span) if step else self._given()
         end, target = (here, "held") if step + 1 < len(self.radices) else (f"row * {self.size} + {here}", "output")
@@ -162,6 +162,7 @@ class _Steps:
         for each, (at, part) in product(range(radix), enumerate(("real", "imaginary"))):
             words[f"from_{each}_{part}"] = self._read(source, 2 * each * far + at)
             words[f"to_{each}_{part}"] = f"{target}[to + {2 * each * span + at}]"
+        words["SUMS"] = indent(body_of(text_of("signal/fourier_sums.c"), words), depth * INDENT).rstrip()
         return body_of(text_of(f"signal/fourier_{file}.c"), words)
 
     def _given(self) -> tuple[str, str, int]:

@@ -74,7 +74,7 @@ def fastest_plan(problem: Problem) -> Plan:
 def _best_layouts(problem: Problem) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
     wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
-    if wide and _wants_dram(problem) and (plan := _large_inputs(problem)):
+    if wide and _wants_dram(problem) and (plan := _wide_frame(problem)):
         return plan
     search = _search(problem)
     if hopeless := _closest_if_far(problem, search):
@@ -95,9 +95,9 @@ def _wants_dram(problem: Problem) -> bool:
     return root_lacks_room(problem) or pes_for_constants(problem) > len(problem.order)
 
 
-def _large_inputs(problem: Problem) -> Plan | None:
-    """The fastest frame with inputs in DRAM: on the root's chip, as the search over layouts knows no borders of chips,
-    and on all PEs if it does not fit there."""
+def _wide_frame(problem: Problem) -> Plan | None:
+    """The fastest frame with inputs and weights in DRAM: on the root's chip, as the search over layouts knows no borders
+    of chips, and on all PEs if it does not fit there."""
     count = problem.board.mesh.pes.count
     near = [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
     found = WideFrame(problem.on(near)).best() if len(near) < len(problem.order) else None

@@ -63,7 +63,16 @@ class FrameDraft:
     cycles: int
     held: FrameMemory
     fits: bool
-    """The estimates of it, made before it is emitted."""
+    """The estimate of whether PEs have room for it."""
+
+
+@dataclass(frozen=True)
+class _Emission:
+    """A draft's plan, the same with the code of the core's kernels, and the bytes that this lacks."""
+
+    plan: Plan
+    full: Plan
+    missing: int
 
 
 class WideFrame:
@@ -79,33 +88,34 @@ class WideFrame:
 
     def best(self) -> Plan | None:
         """The fastest frame that fits among those which the budget allows; None if none does."""
-        board, plans = self._problem.board, tried(self._problem, self._plans())
-        fitting = (plan for plan in plans if not missing_bytes(board, plan))
-        return min(fitting, key=lambda plan: (self._missing(plan) > 0, latency(plan)), default=None)
+        emitted = list[_Emission]()
+        for _ in tried(self._problem, self._plans(emitted)):
+            pass
+        fitting = (each for each in emitted if not missing_bytes(self._problem.board, each.plan))
+        best = min(fitting, key=lambda each: (each.missing > 0, latency(each.plan)), default=None)
+        return best and best.plan
 
-    def _missing(self, plan: Plan) -> int:
-        """Bytes that the plan lacks with the core's kernels."""
-        return missing_bytes(self._problem.board, with_kernels(self._problem, plan))
-
-    def _plans(self) -> Iterator[Plan | None]:
-        """Plans of one draft after the other, until none is expected to be faster than the fastest that fits."""
+    def _plans(self, emitted: list[_Emission]) -> Iterator[Plan | None]:
+        """Plans of one draft after the other, which it adds to `emitted`, but for drafts that are expected to be slower
+        than the fastest that fits."""
         fastest = inf
         for draft in self.drafts():
             if draft.cycles >= fastest:
                 continue
-            for plan in self._repaired(draft):
-                if plan and not self._missing(plan):
-                    fastest = min(fastest, latency(plan))
-                yield plan
+            for emission in self._repaired(draft):
+                if emission:
+                    emitted.append(emission)
+                    fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
+                yield emission and emission.plan
 
-    def _repaired(self, draft: FrameDraft) -> Iterator[Plan | None]:
+    def _repaired(self, draft: FrameDraft) -> Iterator[_Emission | None]:
         """A draft's plan, and while it does not fit that with more constants streamed."""
         for _ in range(REPAIRS):
-            plan = self._emitted(draft)
-            yield plan
-            if plan is None or not self._missing(plan):
+            emission = self._emitted(draft)
+            yield emission
+            if emission is None or not emission.missing:
                 break
-            more = self._with_more_streamed(draft, plan)
+            more = self._with_more_streamed(draft, emission)
             if more.streamed == draft.streamed:
                 break
             draft = more
@@ -148,15 +158,14 @@ class WideFrame:
         fits = all(size <= left[pe] for pe, size in held.resident(streamed).items())
         return FrameDraft(assignment, streamed, cycles + held.delay(streamed), held, fits)
 
-    def _with_more_streamed(self, draft: FrameDraft, plan: Plan) -> FrameDraft:
+    def _with_more_streamed(self, draft: FrameDraft, emission: _Emission) -> FrameDraft:
         """The draft with as many constants streamed as its plan lacks room for."""
         before = draft.held.resident(draft.streamed)
         weight_tiles = 0 if draft.streamed else WINDOW
-        pes = with_kernels(self._problem, plan).pes
-        rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in pes}
+        rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in emission.full.pes}
         return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
 
-    def _emitted(self, draft: FrameDraft) -> Plan | None:
+    def _emitted(self, draft: FrameDraft) -> _Emission | None:
         wanted = Batch(
             (draft.assignment,),
             stream=WEIGHT_TILES.of(draft.streamed),
@@ -166,5 +175,6 @@ class WideFrame:
             plan = replace(emit_batch(self._problem, wanted), objective="latency")
         except DoesNotFit:
             return None
-        fits = not missing_bytes(self._problem.board, plan)
-        return with_predictions(self._problem.net, self._problem.board, plan) if fits else plan
+        net, board, full = self._problem.net, self._problem.board, with_kernels(self._problem, plan)
+        plan = plan if missing_bytes(board, plan) else with_predictions(net, board, plan)
+        return _Emission(plan, full, missing_bytes(board, full))
