@@ -96,8 +96,8 @@ def _wants_dram(problem: Problem) -> bool:
 
 
 def _wide_frame(problem: Problem) -> Plan | None:
-    """The fastest frame with inputs and weights in DRAM: on the root's chip, as the search over layouts knows no borders
-    of chips, and on all PEs if it does not fit there."""
+    """The fastest frame with inputs and weights in DRAM: on the root's chip, as the search over layouts knows no
+    borders of chips, and on all PEs if it does not fit there."""
     count = problem.board.mesh.pes.count
     near = [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
     found = WideFrame(problem.on(near)).best() if len(near) < len(problem.order) else None
