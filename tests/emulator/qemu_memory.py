@@ -28,7 +28,8 @@ def memory_on_qemu(elf: Path, span: tuple[int, int], done: tuple[int, int], fold
         until = monotonic() + _SECONDS
         while monotonic() < until and not _is_done(memory, start, end, done):
             sleep(0.1)
-            qemu.stdin.write(f'pmemsave {start} {end - start} "{memory}"\n')
+            # Stopped, as memory that is saved while the program runs may have its end and not yet what came before.
+            qemu.stdin.write(f'stop\npmemsave {start} {end - start} "{memory}"\ncont\n')
             qemu.stdin.flush()
         qemu.kill()
     assert _is_done(memory, start, end, done), "QEMU did not come to the program's end"
