@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
-TOKEN = re.compile(r"\s*(\d+\.\d*(?:e[+-]?\d+)?f?|\w+|<<|>>|[<>=!]=|&&|\|\||\"[^\"]*\"|[-+*/%&|^<>!~?:()\[\],])")
-TYPE = re.compile(r"(?:u?int(?:8|16|32|64)_t|float|double|bool|void)\Z")
+from npukit.net.c_code.parse import BINDS, Expression, expression
 
-_BINARY = {
-    operator: strength
-    for strength, operators in enumerate(["||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"], 2)
-    for operator in operators.split()
-}
-_TERNARY, _UNARY, _POSTFIX = 1, 20, 21
+_CHOICE, _UNARY, _POSTFIX = -1, 20, 21
+"""Strengths of what is no operator of two operands, beside `BINDS`."""
 _PLAIN = {"+", "-", "*"}
 """Operators of well-known precedence: their operands need no parentheses for the reader's sake."""
 
@@ -39,133 +33,62 @@ class _Text:
 
 def tidy_expression(source: str, symbols: Symbols = lambda name, offset: None) -> str:
     """The same expression with only the parentheses that the compiler or the reader needs."""
-    parser = _Parser(list(_tokens(source)), symbols)
-    printed = parser.ternary()
-    if parser.rest:
-        raise ValueError(f"not a C expression: {source}")
-    return printed.text
+    return _Printer(symbols).text(expression(source))
 
 
-def _tokens(source: str) -> Iterator[str]:
-    position, source = 0, source.rstrip()
-    while position < len(source):
-        found = TOKEN.match(source, position)
-        if found is None:
-            raise ValueError(f"not a C expression: {source}")
-        yield found[1]
-        position = found.end()
+@dataclass(frozen=True)
+class _Printer:
+    symbols: Symbols
 
+    def text(self, source: Expression) -> str:
+        return self.printed(source).text
 
-class _Parser:
-    def __init__(self, tokens: list[str], symbols: Symbols) -> None:
-        self.rest = tokens[::-1]
-        self._symbols = symbols
+    def printed(self, source: Expression) -> _Text:
+        if isinstance(source, str):
+            return _Text(source, _POSTFIX)
+        kind, *operands = source
+        match kind:
+            case "?":
+                parts = (self.printed(operand).within(_CHOICE + 1) for operand in operands)
+                return _Text("{} ? {} : {}".format(*parts), _CHOICE)
+            case "[]":
+                return _Text(f"{self.text(operands[0])}[{self.text(operands[1])}]", _POSTFIX)
+            case "()":
+                return self._call(*operands)
+            case "cast":
+                return self._cast(*operands)
+            case "&" if len(operands) == 1:
+                return self._address(operands[0])
+            case _ if len(operands) == 1:
+                return _Text(f"{kind}{self.printed(operands[0]).within(_UNARY)}", _UNARY)
+            case _:
+                return _join(self.printed(operands[0]), str(kind), self.printed(operands[1]))
 
-    def _peek(self, ahead: int = 0) -> str:
-        return self.rest[-1 - ahead] if len(self.rest) > ahead else ""
+    def _call(self, function: Expression, *given: Expression) -> _Text:
+        arguments = [self.text(each) for each in given]
+        if function == PLACE_OF:
+            name, offset = arguments
+            return _Text(self.symbols(name, offset) or f"{name} + {offset}", _POSTFIX)
+        return _Text(f"{self.text(function)}({', '.join(arguments)})", _POSTFIX)
 
-    def _take(self, expected: str = "") -> str:
-        token = self.rest.pop() if self.rest else ""
-        if not token or (expected and token != expected):
-            raise ValueError(f"expected {expected or 'more'}, found {token or 'the end'}")
-        return token
+    def _cast(self, kind: Expression, value: Expression) -> _Text:
+        printed = self.printed(value)
+        if value[:2] == ("()", PLACE_OF):
+            return printed
+        plain = str(kind).rstrip("*")
+        stars = str(kind)[len(plain) :]
+        return _Text(f"({plain}{' ' + stars if stars else ''}){printed.within(_UNARY)}", _UNARY)
 
-    def ternary(self) -> _Text:
-        condition = self._binary(2)
-        if self._peek() != "?":
-            return condition
-        self._take("?")
-        yes = self.ternary()
-        self._take(":")
-        no = self.ternary()
-        parts = (part.within(_TERNARY + 1) for part in (condition, yes, no))
-        return _Text("{} ? {} : {}".format(*parts), _TERNARY)
-
-    def _binary(self, weakest: int) -> _Text:
-        left = self._unary()
-        while _BINARY.get(self._peek(), 0) >= weakest:
-            operator = self._take()
-            right = self._binary(_BINARY[operator] + 1)
-            left = _join(left, operator, right)
-        return left
-
-    def _unary(self) -> _Text:
-        token = self._peek()
-        if token in ("-", "!", "~"):
-            return _Text(self._take() + self._unary().within(_UNARY), _UNARY)
-        if token == "&":
-            return self._address()
-        if token == "(" and TYPE.match(self._peek(1)):
-            return self._cast()
-        return self._postfix()
-
-    def _address(self) -> _Text:
-        self._take("&")
-        name, offset = self._reference()
-        symbol = self._symbols(name, offset)
+    def _address(self, element: Expression) -> _Text:
+        name, offset = (self.text(each) for each in element[1:])
+        symbol = self.symbols(name, offset)
         if symbol is not None:
             return _Text(symbol, _POSTFIX)
         return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
 
-    def _place(self) -> _Text:
-        self._take("(")
-        name = self._take()
-        self._take(",")
-        offset = self.ternary().text
-        self._take(")")
-        return _Text(self._symbols(name, offset) or f"{name} + {offset}", _POSTFIX)
-
-    def _reference(self) -> tuple[str, str]:
-        """`name[offset]`, perhaps in parentheses."""
-        wrapped = self._peek() == "("
-        if wrapped:
-            self._take("(")
-        name = self._take()
-        self._take("[")
-        offset = self.ternary().text
-        self._take("]")
-        if wrapped:
-            self._take(")")
-        return name, offset
-
-    def _cast(self) -> _Text:
-        self._take("(")
-        kind = self._take()
-        stars = ""
-        while self._peek() == "*":
-            stars += self._take()
-        self._take(")")
-        if self._peek() == PLACE_OF:
-            return self._unary()
-        return _Text(f"({kind}{' ' + stars if stars else ''}){self._unary().within(_UNARY)}", _UNARY)
-
-    def _postfix(self) -> _Text:
-        if self._peek() == "(":
-            self._take("(")
-            inner = self.ternary()
-            self._take(")")
-            return inner
-        text = self._take()
-        if text == PLACE_OF:
-            return self._place()
-        while self._peek() in ("[", "("):
-            opening = self._take()
-            closing = {"[": "]", "(": ")"}[opening]
-            text += opening + self._arguments(closing) + closing
-        return _Text(text, _POSTFIX)
-
-    def _arguments(self, closing: str) -> str:
-        arguments = []
-        while self._peek() != closing:
-            arguments.append(self.ternary().text)
-            if self._peek() == ",":
-                self._take(",")
-        self._take(closing)
-        return ", ".join(arguments)
-
 
 def _join(left: _Text, operator: str, right: _Text) -> _Text:
-    strength = _BINARY[operator]
+    strength = BINDS[operator]
     if operator in ("+", "-") and right.text.startswith("-") and right.text[1:].isdigit():
         operator, right = {"+": "-", "-": "+"}[operator], _Text(right.text[1:], _POSTFIX)
     if operator == "-" and left.text == "0":
@@ -177,7 +100,7 @@ def _join(left: _Text, operator: str, right: _Text) -> _Text:
 def _operand(part: _Text, operator: str, strength: int) -> str:
     """The operand, with parentheses where C needs them, or where a reader would have to think."""
     known = operator in _PLAIN and (not part.operator or part.operator in _PLAIN)
-    compared = _BINARY[operator] <= _BINARY["<"] and operator not in ("&", "|", "^") and part.operator in _PLAIN
+    compared = BINDS[operator] <= BINDS["<"] and operator not in ("&", "|", "^") and part.operator in _PLAIN
     same = operator == part.operator and operator in ("&&", "||")
     plain = part.strength >= _UNARY or known or compared or same
     return part.within(strength) if plain else f"({part.text})"

@@ -15,12 +15,14 @@ given, `cast` of a type and a value, `?` of a condition and two values."""
 
 _TOKEN = re.compile(
     r"[A-Za-z_]\w*|0[xX][\da-fA-F]+\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\w*"
+    r'|"[^"]*"'
     r"|<<=|>>=|[-+*/%&|^]=|\+\+|--|<<|>>|&&|\|\||[<>=!]=|\S"
 )
 _LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
-_BINDS = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
+BINDS = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
+"""The strength of each operator of two operands, weakest first."""
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^]|<<|>>)?=|\+\+|--")
-_TYPE = re.compile(r"bool|float|u?int\d+_t|int|void")
+_TYPE = re.compile(r"bool|double|float|u?int\d+_t|int|void")
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,9 @@ class _Reader:
         return self.tokens[self.at]
 
     def take(self) -> str:
-        self.at += self.at < len(self.tokens) - 1
-        return self.tokens[self.at - 1]
+        found = self.next
+        self.at += bool(found)
+        return found
 
     def skip(self, *tokens: str) -> bool:
         """Pass one of these over; false if there is none."""
@@ -158,9 +161,9 @@ class _Reader:
 
     def binary(self, level: int) -> Expression:
         left = self.primary()
-        while _BINDS.get(self.next, -1) >= level:
+        while BINDS.get(self.next, -1) >= level:
             operator = self.take()
-            left = (operator, left, self.binary(_BINDS[operator] + 1))
+            left = (operator, left, self.binary(BINDS[operator] + 1))
         return left
 
     def primary(self) -> Expression:
@@ -192,6 +195,15 @@ class _Reader:
             yield self.expression()
             self.skip(",")
         self.skip(")")
+
+
+def expression(code: str) -> Expression:
+    """An expression; a ValueError if that is not all that the code is."""
+    reader = _Reader([*_TOKEN.findall(code), ""])
+    found = reader.expression()
+    if reader.next or code.count("(") != code.count(")") or code.count("[") != code.count("]"):
+        raise ValueError(f"not a C expression: {code}")
+    return found
 
 
 def statements(code: str) -> tuple[Statement, ...]:
