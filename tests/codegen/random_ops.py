@@ -93,9 +93,9 @@ class Bundle:
         return Net("random", tuple(self.inputs), outputs, tuple(chosen), dict(self.tensors), dict(self.constants))
 
 
-def _image(bundle: Bundle, channels: int | None = None) -> tuple[Shape, str]:
+def _image(bundle: Bundle, channels: int | None = None, dtype: str = "int8") -> tuple[Shape, str]:
     shape = (1, bundle.extent(4, 9), bundle.extent(4, 9), channels or bundle.extent(1, 9))
-    return shape, bundle.activation(shape)
+    return shape, bundle.activation(shape, dtype=dtype)
 
 
 def _padding(bundle: Bundle, window: tuple[int, int]) -> ops.Padding:
@@ -142,13 +142,15 @@ def transpose_conv2d(bundle: Bundle) -> None:
 def average_pool(bundle: Bundle) -> None:
     window, (_, source) = bundle.pair(1, 4), _image(bundle)
     attributes = ops.AveragePool(window, bundle.pair(1, 3), _padding(bundle, window), bundle.clamp())
-    bundle.add(attributes, source, quantization=bundle.tensors[source].quantization)
+    given = bundle.tensors[source]
+    bundle.add(attributes, source, quantization=given.quantization, dtype=given.dtype)
 
 
 def max_pool(bundle: Bundle) -> None:
     window, (_, source) = bundle.pair(1, 4), _image(bundle)
     attributes = ops.MaxPool(window, bundle.pair(1, 3), _padding(bundle, window), bundle.clamp())
-    bundle.add(attributes, source, quantization=bundle.tensors[source].quantization)
+    given = bundle.tensors[source]
+    bundle.add(attributes, source, quantization=given.quantization, dtype=given.dtype)
 
 
 def softmax(bundle: Bundle) -> None:
@@ -282,9 +284,11 @@ def resize_nearest(bundle: Bundle) -> None:
 
 
 def resize_bilinear(bundle: Bundle) -> None:
-    shape, source = _image(bundle)
+    """Of 16 bits too, in steps of a 1024th, whose products need 64 bits, and of an eighth, whose do not."""
+    shape, source = _image(bundle, dtype="int16" if bundle.pick(0, 1) else "int8")
+    step = 128 ** bundle.pick(0, 1)
     rows, columns = (
-        tuple((*bundle.pair(0, size - 1), bundle.pick(0, 1024)) for _ in range(bundle.extent(1, 7)))
+        tuple((*bundle.pair(0, size - 1), bundle.pick(0, 1024 // step) * step) for _ in range(bundle.extent(1, 7)))
         for size in shape[1:3]
     )
     _moved(bundle, ops.ResizeBilinear(rows, columns), source)
@@ -375,7 +379,8 @@ def _orders(bundle: Bundle, rank: int, ends: int) -> tuple[int, ...]:
 
 
 def _moved(bundle: Bundle, attributes: ops.Attributes, source: str) -> None:
-    bundle.add(attributes, source, quantization=bundle.tensors[source].quantization)
+    given = bundle.tensors[source]
+    bundle.add(attributes, source, quantization=given.quantization, dtype=given.dtype)
 
 
 MAKERS: dict[str, Callable[[Bundle], None]] = {

@@ -140,6 +140,16 @@ def depthwise(wide: Wide) -> None:
     wide.model.op("DEPTHWISE_CONV_2D", names, [wide.output((1, 5, 4, 6), 0.0004)], "DepthwiseConv2D", **options)
 
 
+def transposed(size: tuple[int, int], padding: int, strides: tuple[int, int] = (2, 3), images: int = 1) -> Any:
+    def made(wide: Wide) -> None:
+        shape = wide.model.constant("size", np.array([images, *size, 5], np.int32))
+        names = [shape, wide.weights((5, 3, 4, 6), 0), wide.input((images, 4, 3, 6), 0.0007), wide.bias(5, "int64")]
+        options = {"Padding": padding, "StrideH": strides[0], "StrideW": strides[1]}
+        wide.model.op("TRANSPOSE_CONV", names, [wide.output((images, *size, 5), 0.002)], "TransposeConv", **options)
+
+    return made
+
+
 def dense(bias: str) -> Callable[[Wide], None]:
     def made(wide: Wide) -> None:
         weights = wide.model.constant("w", wide.random.integers(-127, 128, (5, 40), np.int8), 0.004)
@@ -217,6 +227,10 @@ WIDE = {
     "softmax": function("SOFTMAX", 0.0002, 1 / 32768, "Softmax", Beta=0.7),
     "sub": binary("SUB"),
     "sub_of_many": many_differences,
+    "transposed": transposed((8, 9), tflite.Padding.SAME),
+    "transposed_far": transposed((9, 13), tflite.Padding.VALID, (2, 4)),
+    "transposed_images": transposed((9, 10), tflite.Padding.VALID, (2, 2), 2),
+    "transposed_dense": transposed((4, 3), tflite.Padding.SAME, (1, 1)),
     "tanh": function("TANH", 0.0001, 1 / 32768),
     "tanh_of_a_power_of_two": function("TANH", 1 / 2048, 1 / 32768),
 }
@@ -230,7 +244,7 @@ def test_activations_of_16_bits(maker: str, tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(data)
     net = load_model(tmp_path / "model.tflite").net
     assert np.array_equal(run_reference(net, wide.given)[0], run_micro(data, [wide.given])[0][0])
-    summed = maker.startswith(("conv", "dense", "depthwise")) and maker != "dense_long"
+    summed = maker.startswith(("conv", "dense", "depthwise", "transposed")) and maker != "dense_long"
     assert sum(op.kind == "sums" for op in net.ops) == 2 * summed
 
 

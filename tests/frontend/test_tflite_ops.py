@@ -248,6 +248,25 @@ def test_moves(name: str, tmp_path: Path) -> None:
     compared(MOVES[name], ["y"], tmp_path, int8(16, *SHAPE))
 
 
+@pytest.mark.parametrize(
+    ("code", "size", "options"),
+    [
+        ("RESIZE_BILINEAR", (12, 14), {"HalfPixelCenters": True}),
+        ("RESIZE_BILINEAR", (11, 9), {"AlignCorners": True}),
+        ("RESIZE_NEAREST_NEIGHBOR", (12, 21), {}),
+    ],
+)
+def test_resized_in_16_bits(code: str, size: tuple[int, int], options: dict[str, Any], tmp_path: Path) -> None:
+    """Fractions of a quarter, whose products fit 32 bits, and of a 1024th."""
+    model, table = Model(), {"RESIZE_BILINEAR": "ResizeBilinear"}.get(code, "ResizeNearestNeighbor")
+    model.inputs.append(model.tensor("x", SHAPE, 0.0007, dtype="int16"))
+    model.constant("size", int32(*size))
+    model.tensor("y", (1, *size, 4), 0.0007, dtype="int16")
+    model.op(code, ["x", "size"], ["y"], table, **options)
+    values = np.random.default_rng(16).integers(-32768, 32768, SHAPE).astype(np.int16)
+    assert [op.kind for op in compared(model, ["y"], tmp_path, values).ops] != ["tvm_code"]
+
+
 def test_concatenation_of_differently_quantised_parts_is_within_rounding(tmp_path: Path) -> None:
     model = Model()
     for name in "abc":

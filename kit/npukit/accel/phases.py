@@ -29,7 +29,7 @@ def with_phases(net: Net, engines: Engines, only: str | None = None) -> Net:
 
 
 @dataclass(frozen=True)
-class _Axis:
+class PhasedAxis:
     """The rows of a transposed convolution, or its columns."""
 
     size: int
@@ -58,6 +58,16 @@ class _Axis:
         return before, self.places + self.taps - 1 - before - self.size
 
 
+def weights_by_phase(weights: np.ndarray, rows: PhasedAxis, columns: PhasedAxis) -> np.ndarray:
+    """Weights OHWI of each phase in turn, the last tap first; zeros where a phase has fewer taps."""
+    outputs, *_, inputs = weights.shape
+    more = [axis.taps * axis.stride - axis.kernel for axis in (rows, columns)]
+    whole = np.pad(weights, ((0, 0), (0, more[0]), (0, more[1]), (0, 0)))
+    split = whole.reshape(outputs, rows.taps, rows.stride, columns.taps, columns.stride, inputs)
+    turned = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 1, 3, 5)
+    return np.ascontiguousarray(turned).reshape(-1, rows.taps, columns.taps, inputs)
+
+
 @dataclass(frozen=True)
 class _Phases:
     """A transposed convolution of a net, on its way to ops that make the same."""
@@ -70,9 +80,9 @@ class _Phases:
         """The net with the other ops; as it is where those would read beyond what a convolution can be padded by."""
         if min(*self.rows.padding, *self.columns.padding) < 0:
             return self.net
-        weights = self._weights()
+        weights, given = self._weights(), self.net.constants[self.op.inputs[1]]
         tensors = {**self.net.tensors, weights.name: weights}
-        constants = {**self.net.constants, weights.name: self._by_phase(self.net.constants[self.op.inputs[1]])}
+        constants = {**self.net.constants, weights.name: weights_by_phase(given, self.rows, self.columns)}
         inputs = [self.op.inputs[0], weights.name]
         for old in self.op.inputs[2:]:
             bias = replace(self.net.tensor(old), name=f"{self.op.name}_phase_bias", shape=(self.phases * self.outputs,))
@@ -85,16 +95,16 @@ class _Phases:
         return without_unread(replace(self.net, ops=made, tensors=tensors, constants=constants))
 
     @property
-    def rows(self) -> _Axis:
+    def rows(self) -> PhasedAxis:
         return self._axis(0)
 
     @property
-    def columns(self) -> _Axis:
+    def columns(self) -> PhasedAxis:
         return self._axis(1)
 
-    def _axis(self, axis: int) -> _Axis:
+    def _axis(self, axis: int) -> PhasedAxis:
         given, weights, made = (self.net.tensor(name).shape[1 + axis] for name in (*self.op.inputs[:2], self.op.output))
-        return _Axis(given, weights, self.attributes.strides[axis], self.attributes.padding[axis], made)
+        return PhasedAxis(given, weights, self.attributes.strides[axis], self.attributes.padding[axis], made)
 
     @property
     def phases(self) -> int:
@@ -111,15 +121,6 @@ class _Phases:
             given = Quantization(given.scales * self.phases, given.zero_points * self.phases, 0)
         shape = (self.phases * self.outputs, self.rows.taps, self.columns.taps, old.shape[-1])
         return Tensor(f"{self.op.name}_phase_weights", shape, old.dtype, given)
-
-    def _by_phase(self, weights: np.ndarray) -> np.ndarray:
-        """The weights of each phase, the last tap first; zeros where a phase has fewer taps."""
-        rows, columns = self.rows, self.columns
-        more = [axis.taps * axis.stride - axis.kernel for axis in (rows, columns)]
-        whole = np.pad(weights, ((0, 0), (0, more[0]), (0, more[1]), (0, 0)))
-        split = whole.reshape(self.outputs, rows.taps, rows.stride, columns.taps, columns.stride, -1)
-        turned = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 1, 3, 5)
-        return np.ascontiguousarray(turned).reshape(self._weights().shape)
 
     def _ops(self, inputs: tuple[str, ...]) -> Iterator[tuple[Op, Tensor]]:
         """The convolution of all phases, and the moves behind it, the last of which makes the op's output."""

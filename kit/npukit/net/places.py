@@ -51,3 +51,12 @@ def _between(place: int, size: int) -> tuple[int, int, int]:
     low = max(int(place / ONE), 0)
     high = min(int((place + ONE - 1) / ONE), size - 1)
     return min(low, size - 1), high, place - low * ONE
+
+
+RATIOS: Mapping[str, Callable[[int, int], tuple[int, int, int]]] = {
+    "half_pixel": lambda size, result: (2 * size, size - result, 2 * result),
+    "pytorch_half_pixel": lambda size, result: (2 * size, (size - result) * (result > 1), 2 * result),
+    "asymmetric": lambda size, result: (size, 0, result),
+    "align_corners": lambda size, result: (size - 1, 0, max(result - 1, 1)),
+}
+"""The place i of a result in the input: (i * the first + the second) / the third."""

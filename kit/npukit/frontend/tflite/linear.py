@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import tflite
@@ -13,8 +13,10 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize
+from npukit.frontend.tflite import wide_linear
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
+from npukit.frontend.tflite.wide import by_width
 from npukit.frontend.tflite.windows import Pair, activated, dilation_of, padding_of, same_padding, strides_of
 from npukit.net.tensor import Quantization
 
@@ -121,31 +123,23 @@ def mediapipe_transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
 def _transposed(emitter: Emitter, op: TfliteOp, size: Sequence[int], strides: Pair, is_valid: bool) -> None:
     """A transposed convolution of data, weights and perhaps a bias, whose result has this height and width."""
     _check_zero(emitter, op.inputs[1])
-    data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
-    window, given = emitter.shape(weights)[1:3], emitter.shape(data)[1:3]
+    window = emitter.tensor(op.inputs[1]).shape[1:3]
     starts = [same_padding(*sides, 1) // 2 for sides in zip(size, window, strides, strict=True)]
-    starts = [0, 0] if is_valid else starts
+    places = size, strides, [0, 0] if is_valid else starts
+    by_width(partial(wide_linear.transpose_conv, places=places), partial(_of_reals, places=places))(emitter, op)
+
+
+def _of_reals(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair, Sequence[int]]) -> None:
+    data, weights, (size, strides, starts) = emitter.real(op.inputs[0]), emitter.real(op.inputs[1]), places
+    window, given = emitter.shape(weights)[1:3], emitter.shape(data)[1:3]
     ends = [
         (side - 1) * stride + extent - start - wanted
         for side, stride, extent, start, wanted in zip(given, strides, window, starts, size, strict=True)
     ]
     padding = (*starts, *(max(end, 0) for end in ends))
     extra = tuple(max(-end, 0) for end in ends)
-    if emitter.tensor(op.inputs[0]).dtype not in ("int8", "uint8"):
-        product = _transposed_in_float(emitter, data, weights, (strides, padding, extra))
-    else:
-        product = operators.nn.conv2d_transpose(
-            data, weights, strides, padding, extra, data_layout="NHWC", kernel_layout="OHWI"
-        )
-    _finish(emitter, op, product)
-
-
-def _transposed_in_float(emitter: Emitter, data: relax.Expr, weights: relax.Expr, how: tuple[Any, ...]) -> relax.Expr:
-    """Channels first, for which alone TVM makes code."""
-    images = emitter.emit(operators.permute_dims(data, [0, 3, 1, 2]))
-    filters = emitter.emit(operators.permute_dims(weights, [3, 0, 1, 2]))
-    product = emitter.emit(operators.nn.conv2d_transpose(images, filters, *how))
-    return operators.permute_dims(product, [0, 2, 3, 1])
+    layouts = {"data_layout": "NHWC", "kernel_layout": "OHWI"}
+    _finish(emitter, op, operators.nn.conv2d_transpose(data, weights, strides, padding, extra, **layouts))
 
 
 def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:

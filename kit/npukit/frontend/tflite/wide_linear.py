@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tvm import relax, tirx, topi
 
+from npukit.accel.phases import PhasedAxis, weights_by_phase
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
@@ -67,7 +68,36 @@ def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: in
     def layer(data: relax.Expr, dtype: str) -> relax.Expr:
         return operators.nn.conv2d(data, kept, strides, around, dilation, groups, **layouts, out_dtype=dtype)
 
-    _emit(emitter, op, emitter.value(op.inputs[0]), weights, layer)
+    emitter.define(op.outputs[0], _made(emitter, op, emitter.value(op.inputs[0]), weights, layer))
+
+
+def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair, Sequence[int]]) -> None:
+    """One convolution sums up all phases at an input's place; they take their places among the rows and columns then.
+
+    `places`: rows and columns of the result, how far an input's are apart, and those before the first.
+    """
+    weights, data = _weights(emitter, op), emitter.value(op.inputs[0])
+    sides = zip(emitter.shape(data)[1:3], weights.shape[1:3], places[1], places[2], places[0], strict=True)
+    axes = [PhasedAxis(*map(int, each)) for each in sides]
+    by_phase, layouts = weights_by_phase(weights, *axes), {"data_layout": "NHWC", "kernel_layout": "OHWI"}
+    around, kept = [max(axis.padding[end], 0) for end in (0, 1) for axis in axes], relax.const(by_phase)
+
+    def layer(data: relax.Expr, dtype: str) -> relax.Expr:
+        return operators.nn.conv2d(data, kept, padding=around, **layouts, out_dtype=dtype)
+
+    turned = _in_turns(emitter, _made(emitter, op, data, by_phase, layer), axes, len(weights))
+    begins = [axis.cut % axis.stride + max(-axis.padding[0], 0) * axis.stride for axis in axes]
+    ends = [begin + axis.kept for begin, axis in zip(begins, axes, strict=True)]
+    whole = (*ends,) == emitter.shape(turned)[1:3] and not any(begins)
+    emitter.define(op.outputs[0], turned if whole else operators.strided_slice(turned, [1, 2], begins, ends))
+
+
+def _in_turns(emitter: Emitter, phases: relax.Expr, axes: Sequence[PhasedAxis], channels: int) -> relax.Expr:
+    """The image whose rows and columns are in turns those of each phase, which are channels before."""
+    (images, down, across, _), (rows, columns) = emitter.shape(phases), axes
+    lines = emitter.emit(operators.reshape(phases, (images * down, across, rows.stride, columns.stride * channels)))
+    turned = emitter.emit(operators.permute_dims(lines, (0, 2, 1, 3)))
+    return emitter.emit(operators.reshape(turned, (images, down * rows.stride, across * columns.stride, channels)))
 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
@@ -80,15 +110,19 @@ def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
     def layer(data: relax.Expr, dtype: str) -> relax.Expr:
         return operators.matmul(data, across, out_dtype=dtype)
 
-    _emit(emitter, op, data, weights, layer)
+    emitter.define(op.outputs[0], _made(emitter, op, data, weights, layer))
 
 
-def _emit(
+def _made(
     emitter: Emitter, op: TfliteOp, data: relax.Expr, weights: np.ndarray, layer: Callable[[Any, str], Any]
-) -> None:
-    """Sums of 64 bits, or of 32 where the bias has as many, requantised for each channel."""
+) -> relax.Expr:
+    """Sums of 64 bits, or of 32 where the bias has as many, requantised for each channel.
+
+    Where there are more channels of weights than of the bias, they are the bias's in turns.
+    """
     stated = [index for index in op.inputs[2:] if index >= 0]
     bias = emitter.constant(stated[0]) if stated else np.zeros(len(weights), np.int64)
+    bias = np.tile(bias, len(weights) // len(bias))
     reach = HALF * np.abs(weights.reshape(len(weights), -1), dtype=np.int64).sum(axis=1)
     kind, ends = "int32" if reach.max(initial=0) < WORD else "int64", limits(emitter, op)
     scaled, constants = _of_channel(emitter, op, bias, reach)
@@ -104,7 +138,7 @@ def _emit(
         return te.compute(upper.shape, finished, name="scaled")
 
     given = (relax.const(each, str(each.dtype)) for each in constants)
-    emitter.define(op.outputs[0], emitter.loops(loops, upper, op.kind.lower(), *lower, *given))
+    return emitter.loops(loops, upper, op.kind.lower(), *lower, *given)
 
 
 HALF, WORD = 1 << 15, 1 << 31
@@ -171,7 +205,7 @@ def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
     scales: tuple[float, ...] = (1.0,) if given is None else given.scales
     if len(scales) == 1 and op.kind == "FULLY_CONNECTED":
         return [float(np.float32(source) * np.float32(scales[0])) / result] * channels
-    return [source * each / result for each in scales] * (channels if len(scales) == 1 else 1)
+    return [source * each / result for each in scales] * (channels // len(scales))
 
 
 def average_pool(emitter: Emitter, op: TfliteOp) -> None:

@@ -22,6 +22,7 @@ from npukit.net.c_code.rows import WHOLE_OUTPUT, rows_of_code
 from npukit.net.importer import loops
 from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement
 from npukit.net.importer.calls import kernel_of, module_of
+from npukit.net.importer.legal.images import OWN
 from npukit.net.importer.loops import LoopKernel, LoopsInC, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
 from npukit.net.net import Net, Op
@@ -138,7 +139,7 @@ def _fused(module: IRModule) -> Any:
     whole[ISLAND] = island.with_attr("Primitive", True)
     with tvm.target.Target("c"):
         scanned: Any = backend.DispatchSortScan()(whole)
-    fused = transforms.FuseTIR()(transforms.LegalizeOps()(scanned))
+    fused = transforms.FuseTIR()(transforms.LegalizeOps(OWN)(scanned))
     function = fused[ISLAND]
     if not isinstance(function, tirx.PrimFunc):
         raise NpukitError("TVM does not make loops of it")

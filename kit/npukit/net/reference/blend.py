@@ -32,7 +32,7 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
     total = _blended(tall, attributes.columns, axis=3)
     half = ONE * ONE // 2
     rounded = np.sign(total) * ((np.abs(total) + half) // (ONE * ONE))
-    return rounded.astype(np.int8)
+    return rounded.astype(operands[0].dtype)
 
 
 def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: int) -> np.ndarray:

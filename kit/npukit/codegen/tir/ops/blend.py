@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_position
-from npukit.net.ops import Mean
+from npukit.net.ops import Mean, ResizeBilinear
 from npukit.net.reference.blend import ONE
 from npukit.net.requantize import mean_rescaling, quantization
 
 SHIFT = 2 * (ONE.bit_length() - 1)
 """Bits by which a sum of products with two shares is too large."""
+WORD_BITS = 32
 
 
 def mean(tile: Tile, source: Pointed, output: Pointed) -> None:
@@ -44,6 +47,9 @@ def resize_nearest(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed,
 def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:
     """The four pixels and their shares are the same for all channels. Halves are rounded away from zero."""
     given, made = Strided.of(tile.inputs[0]), Strided.of(tile.output)
+    dtype, dropped = tile.net.tensor(tile.op.output).dtype, _dropped_bits(tile)
+    shift = SHIFT - dropped
+    wide = "int32" if np.iinfo(dtype).bits + shift < WORD_BITS else "int64"
     with each_position(made.shape[:3]) as (n, y, x):
         top, bottom, down = (
             let(name, cast("int32", rows[y * 3 + i])) for i, name in enumerate(("top", "bottom", "down"))
@@ -53,17 +59,27 @@ def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed
         )
         near = [(row, column) for row in (top, bottom) for column in (left, right)]
         shares = [(ONE - down) * (ONE - across), (ONE - down) * across, down * (ONE - across), down * across]
-        shares = [let(f"share_{place}", share) for place, share in enumerate(shares)]
+        shares = [let(f"share_{place}", share >> dropped if dropped else share) for place, share in enumerate(shares)]
         begins = [let(f"from_{place}", _index(given, n, row, column, 0)) for place, (row, column) in enumerate(near)]
         to = let("to", made.index((n, y, x, 0)))
         with loop("c", 0, made.shape[3]) as c:
             parts = (
-                cast("int32", source[begin + c * given.strides[3]]) * share
+                cast(wide, source[begin + c * given.strides[3]]) * cast(wide, share)
                 for begin, share in zip(begins, shares, strict=True)
             )
             total = let("total", sum(parts))
-            rounded = (total + ONE * ONE // 2 + (total >> 31)) >> SHIFT
-            output[to + c * made.strides[3]] = cast("int8", rounded)
+            rounded = (total + (1 << (shift - 1)) + (total >> (31 if wide == "int32" else 63))) >> shift
+            output[to + c * made.strides[3]] = cast(dtype, rounded)
+
+
+def _dropped_bits(tile: Tile) -> int:
+    """The bits that are zero in all products of two shares."""
+    attributes = tile.op.attributes
+    assert isinstance(attributes, ResizeBilinear)
+    down, across = (
+        int(np.gcd.reduce([ONE, *(step for *_, step in places)])) for places in (attributes.rows, attributes.columns)
+    )
+    return (down * across).bit_length() - 1
 
 
 def _index(layout: Strided, n: Expr, row: Expr, column: Expr, c: Expr) -> Expr:

@@ -1,0 +1,1 @@
+"""Operators of Relax as loops of npukit's own, where TVM's take several times as long."""
