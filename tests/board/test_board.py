@@ -109,6 +109,12 @@ def test_nowhere_to_put_the_stack(tmp_path: Path) -> None:
     assert "stack must have exactly one memory" in wrong(tmp_path, PE_MESH.replace(', "stack"]', "]"))
 
 
+def test_several_banks_are_for_one_core(tmp_path: Path) -> None:
+    more = '[[memory]]\nname = "more"\norigin = 0x9_0000\nsize = 16\nholds = ["activations"]\n\n[mesh]'
+    fault = "activations must have exactly one memory to live in, not SRAM and more"
+    assert fault in wrong(tmp_path, PE_MESH.replace("[mesh]", more))
+
+
 def test_like_a_board_that_is_not_there(tmp_path: Path) -> None:
     assert "is like atlantis, which is not there" in wrong(tmp_path, 'like = "atlantis"')
 

@@ -62,6 +62,7 @@ class OpKernels:
             arrangement=self.arrangement,
             reads_beyond=0 if self.copy else self.main.reads_beyond,
             may_overwrite=(0,) if self.copy else self.main.may_overwrite,
+            accesses=sum(kernel.accesses for kernel in self.kernels),
         )
 
     @property

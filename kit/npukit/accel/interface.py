@@ -75,6 +75,7 @@ class Cost:
     nothing.
     `arena`: offsets in the scratch memory, multiples of 16, for each input, then for the output. The plan puts there
     what nothing else needs meanwhile; the driver copies the rest, and may overwrite all of it.
+    `accesses`: times that the core reads or writes its operands and its scratch memory.
     """
 
     cycles: int
@@ -86,6 +87,7 @@ class Cost:
     aliases: tuple[int, ...] = ()
     constants_key: str | None = None
     arena: tuple[int, ...] = ()
+    accesses: int = 0
 
 
 @dataclass(frozen=True)

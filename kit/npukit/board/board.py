@@ -124,6 +124,18 @@ class Memory(_Part):
     def end(self) -> int:
         return self.origin + self.size
 
+    def cycles_of(self, size: int, accesses: int) -> int:
+        """Cycles that so many accesses to data of this size wait: behind a cache for each line once, else each time."""
+        if self.waits is None:
+            return 0
+        cached = self.waits.data_bytes > self.waits.line_bytes
+        return self.waits.cycles * (min(accesses, -(-size // self.waits.line_bytes)) if cached else accesses)
+
+    @property
+    def cycles_per_byte(self) -> float:
+        """The waits for a byte of a line."""
+        return self.waits.cycles / self.waits.line_bytes if self.waits else 0
+
 
 class Grid(_Part):
     columns: Side
@@ -431,7 +443,14 @@ class Board(_Part):
         return self.model_copy(update={"accelerator": slots, "hal_file": None})
 
     def memory_for(self, kind: Holds) -> Memory:
-        return next(m for m in self.memory if kind in m.holds)
+        """The memory that holds code, constants or the stack; of the banks the fastest."""
+        return self.banks[0] if kind == "activations" else next(m for m in self.memory if kind in m.holds)
+
+    @property
+    def banks(self) -> tuple[Memory, ...]:
+        """The memories that hold activations, the fastest first, of those that are as fast the first in the file."""
+        banks = (memory for memory in self.memory if "activations" in memory.holds)
+        return tuple(sorted(banks, key=lambda bank: bank.cycles_per_byte))
 
     def accelerator_named(self, name: str) -> AcceleratorSlot | None:
         return next((a for a in self.accelerator if a.name == name), None)

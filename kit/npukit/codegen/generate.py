@@ -24,6 +24,7 @@ from npukit.net.c_code.function import math_functions
 from npukit.net.net import CORE, Net
 from npukit.net.ops import TvmCode
 from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import bank_begins
 
 MOST_TENSORS = 0xFFFF
 """Inputs or outputs that the protocol can count."""
@@ -69,15 +70,17 @@ def _kind(board: Board, program: Program) -> tuple[str, int]:
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:
     ends = _ends(net, plan, board, role.first) if role.first.is_root else None
     known = {pe.pe for pe in ends.pes} if ends else set()
+    banks = plan.by_pe[role.first.pe].memory.banks
     return Sources(
         role=number,
         pes=pes_of(role.pes, plan, board, root=role.first.is_root, leads=role.first.leads),
-        files=render(role, titles, ends),
+        files=render(role, titles, ends, tuple(zip(bank_begins(board)[1:], banks, strict=False))),
         drivers=(*_drivers(role.first, board), *_conversions(ends)),
         wrappers=dict(_wrappers(role.first)),
         streamed=_streamed(role),
         constant_bytes=role.constants.bytes,
         activation_bytes=role.activation_bytes,
+        bank_bytes=banks,
         foreign_pes=tuple(sorted((foreign_pes(role.constants.members) | known) - {role.first.pe})),
         own=own_data(role),
         spans={each.pe: each.spans for each in role.programs if not each.leads} if titles.traces else {},

@@ -15,13 +15,14 @@ from npukit.plan.predict.memory import aligned
 
 
 class Arena:
-    """The buffers of one PE, each with the C name of its offset."""
+    """The buffers of one PE, each with the C name of its offset. `bytes` are those of the first bank."""
 
     def __init__(self, net: Net, pe: PePlan, places: Sequence[str] = ()) -> None:
         """`places`: the names for the buffers, if they are another PE's."""
         names = Names()
         self._net = net
-        self.bytes = max((aligned(buffer.offset + buffer.bytes) for buffer in pe.buffers), default=0)
+        ends = (aligned(buffer.offset + buffer.bytes) for buffer in pe.buffers)
+        self.bytes = max((end for end in ends if not pe.memory.banks or end <= pe.memory.activations), default=0)
         self.buffers = {buffer.name: buffer for buffer in pe.buffers}
         named = places or [f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers]
         self.offsets = dict(zip(self.buffers, named, strict=True))

@@ -82,8 +82,10 @@ class ChipRow:
     dram: int
 
 
-def render(role: Role, titles: Titles, ends: HostTensors | None) -> dict[str, str]:
-    """Every file by its name."""
+def render(
+    role: Role, titles: Titles, ends: HostTensors | None, banks: Sequence[tuple[int, int]] = ()
+) -> dict[str, str]:
+    """Every file by its name. `banks`: of each behind the first, the offset of its first byte, and how many it has."""
     known = {pe.pe for pe in ends.pes} if ends else set()
     foreign = (foreign_pes(role.constants.members) | known) - {role.first.pe}
     values = {
@@ -95,6 +97,7 @@ def render(role: Role, titles: Titles, ends: HostTensors | None) -> dict[str, st
         "events": _events(role) if titles.traces else 0,
         "foreign_arenas": [foreign_arena(pe) for pe in sorted(foreign)],
         "library": None,
+        "banks": banks,
     }
     if values["first_step"] is None:
         return _files(role, FILES, values)
@@ -134,7 +137,7 @@ def render_library(role: Role, prefix: str) -> dict[str, str]:
     names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.first.routines]
     linked = [*names, *(["net_constants"] if role.constants.members else []), "net_memory"]
     library = {"prefix": prefix, "names": linked, "one_instance": has_one_instance(role)}
-    values = {"library": library, "foreign_arenas": []}
+    values = {"library": library, "foreign_arenas": [], "banks": ()}
     return _files(role, (*(name for name in FILES if name != NETWORK), NAMES), values)
 
 

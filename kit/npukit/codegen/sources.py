@@ -53,7 +53,8 @@ class Sources:
 
     Where chips do the same, `pes` has all of them, chip by chip, and `own` the data of those of one chip.
 
-    `constant_bytes` and `activation_bytes` are the sizes of the sections `.constants` and `.activations`, to the byte.
+    `constant_bytes` and `activation_bytes` are the sizes of the sections `.constants` and `.activations`, to the byte,
+    `bank_bytes` those of activations in banks behind the first.
     """
 
     role: int
@@ -62,6 +63,7 @@ class Sources:
     drivers: tuple[Path, ...]
     constant_bytes: int
     activation_bytes: int
+    bank_bytes: tuple[int, ...] = ()
     wrappers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The functions that plug-ins' drivers must have, each with an op that calls it and the plug-in."""
     streamed: tuple[DramPiece, ...] = ()

@@ -161,4 +161,4 @@ def _whole_tensor(net: Net, program: Program, name: str, wanted: str) -> Address
 
 def _address(place: Address) -> str:
     offset = f" + {place.offset}" if place.offset else ""
-    return f"&net_activations.arena[{place.symbol}{offset}]"
+    return f"ARENA({place.symbol}{offset})"

@@ -23,7 +23,7 @@ from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
-from npukit.plan.predict.memory import shortfall, with_code, with_near
+from npukit.plan.predict.memory import VARIABLE_BYTES, shortfall, with_code, with_near
 from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
 from npukit.plan.search.tries import with_kernel_code
@@ -40,9 +40,6 @@ class HasPlan(Protocol):
     @property
     def plan(self) -> Plan: ...
 
-
-VARIABLE_BYTES = 8 << 10
-"""Room that the firmware's own variables are left: they were measured to take 2 KB at most."""
 
 _MADE, _GIVEN = "plain C: made by TVM", "plain C: as it is given"
 _DIVIDED = "plain C: its kernel in assembly wants the whole op on one PE, and {} PEs share it"

@@ -114,7 +114,15 @@ def _fault(problem: Problem, plan: Plan) -> str:
     return (
         f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {region.missing:,} bytes more than "
         f"PE {pe.pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
+        f"{_in_all_banks(board.seen_by(pe.pe), pe)}"
     )
+
+
+def _in_all_banks(board: Board, pe: PePlan) -> str:
+    """The sum over several banks, and what they have together."""
+    names, use = [bank.name for bank in board.banks], pe.memory
+    in_all = f"{use.activations + sum(use.banks):,} bytes of {sum(bank.size for bank in board.banks):,}"
+    return f"; activations in {' and '.join(names)} are {in_all}" if names[1:] else ""
 
 
 def _orders(pe: PePlan) -> str:

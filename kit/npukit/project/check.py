@@ -48,8 +48,7 @@ def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
 
 def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
     """Bytes by which what is stacked up from the memory's origin passes what hangs down from its end."""
-    places = (layout.constants, layout.activations, layout.stack, layout.own)
-    hanging = [place.start for place in places if place.address is not None and place.memory.name == memory]
+    hanging = [place.start for place in layout.hanging if place.memory.name == memory]
     origin, end = next((m.origin, m.end) for m in layout.memories if m.name == memory)
     rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
     use = _use(layout, elf)[memory]
@@ -63,6 +62,7 @@ def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:
         (".activations", layout.activations),
         (".stack", layout.stack),
         (".own", layout.own),
+        *((f".bank_{number}", bank) for number, bank in enumerate(layout.banks, start=1)),
     ):
         section = elf.sections.get(name)
         size = section.size if section else 0
@@ -88,6 +88,7 @@ def _use(layout: MemoryLayout, elf: Elf) -> dict[str, dict[str, int]]:
         ("activations", layout.activations.memory.name, layout.activations.size),
         ("each PE's own", layout.own.memory.name, layout.own.size),
         ("stack", layout.stack.memory.name, layout.stack.size),
+        *(("activations", bank.memory.name, bank.size) for bank in layout.banks),
     )
     use: dict[str, dict[str, int]] = {memory.name: {} for memory in layout.memories}
     for purpose, memory, size in placed:

@@ -108,9 +108,8 @@ def _write_own(
 
 
 def _layout(board: Board, role: ProjectRole, stack_bytes: int) -> MemoryLayout:
-    return memory_layout(
-        board.seen_by(role.pes[0]), role.constant_bytes, role.activation_bytes, stack_bytes, role.own.bytes
-    )
+    sizes = role.constant_bytes, role.activation_bytes, stack_bytes, role.own.bytes, role.bank_bytes
+    return memory_layout(board.seen_by(role.pes[0]), *sizes)
 
 
 def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
@@ -122,6 +121,7 @@ def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
         stack=layout.stack.size,
         free=free_bytes(layout, elf),
         variables=0 if layout.runs_in_place else variables,
+        banks=tuple(bank.size for bank in layout.banks),
     )
 
 

@@ -47,6 +47,7 @@ class ProjectRole:
     image: str
     constant_bytes: int
     activation_bytes: int
+    bank_bytes: tuple[int, ...]
     foreign_pes: tuple[int, ...]
     own: OwnData
 
@@ -143,6 +144,7 @@ def _role(sources: Sources, board: Board, alone: bool, network_pe: int) -> Proje
         image="image" if alone else f"image-{number}",
         constant_bytes=sources.constant_bytes,
         activation_bytes=sources.activation_bytes,
+        bank_bytes=sources.bank_bytes,
         foreign_pes=sources.foreign_pes,
         own=sources.own,
     )

@@ -6,6 +6,7 @@ stack's size, and with the code's what is left over, is known once the program h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Board, Memory
@@ -48,11 +49,20 @@ class MemoryLayout:
     stack: Section
     own: Section
     """The own data, in which PEs of the program differ."""
+    banks: tuple[Section, ...] = ()
+    """Activations in banks behind the first."""
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        places = (self.code, self.variables, self.constants.memory, self.stack.memory)
+        banks = (bank.memory for bank in self.banks)
+        places = (self.code, self.variables, self.constants.memory, self.stack.memory, *banks)
         return tuple({memory.name: memory for memory in places}.values())
+
+    @property
+    def hanging(self) -> tuple[Section, ...]:
+        """The sections that hang down from the ends of memories."""
+        places = (self.stack, self.own, self.activations, self.constants, *self.banks)
+        return tuple(place for place in places if place.address is not None)
 
     @property
     def constants_apart(self) -> bool:
@@ -62,8 +72,7 @@ class MemoryLayout:
     @property
     def variables_end(self) -> int:
         """The lowest address above the firmware's variables that something else has."""
-        hanging = (self.stack, self.own, self.activations, self.constants)
-        return min(place.start for place in hanging if place.address is not None and place.memory == self.variables)
+        return min(place.start for place in self.hanging if place.memory == self.variables)
 
     @property
     def runs_in_place(self) -> bool:
@@ -72,7 +81,12 @@ class MemoryLayout:
 
 
 def memory_layout(
-    board: Board, constant_bytes: int, activation_bytes: int, stack_bytes: int, own_bytes: int = 0
+    board: Board,
+    constant_bytes: int,
+    activation_bytes: int,
+    stack_bytes: int,
+    own_bytes: int = 0,
+    bank_bytes: Sequence[int] = (),
 ) -> MemoryLayout:
     """The layout for sections of these sizes. Whether it all fits is for `check_fits` to say, with the code's size."""
     code, data = board.memory_for("code"), board.memory_for("activations")
@@ -81,10 +95,14 @@ def memory_layout(
     own = Section(data, own_bytes, _down(activations.start, own_bytes, SECTION_ALIGNMENT))
     beside_activations = constants_memory == data
     address = _down(own.start, constant_bytes, SECTION_ALIGNMENT) if beside_activations else None
-    ceiling = stack_memory.end if stack_memory != data else address if address is not None else own.start
+    filled = zip(board.banks[1:], bank_bytes, strict=False)
+    banks = tuple(Section(bank, size, _down(bank.end, size, SECTION_ALIGNMENT)) for bank, size in filled)
+    ceilings = {bank.memory.name: bank.start for bank in banks}
+    ceilings[data.name] = address if address is not None else own.start
+    ceiling = ceilings.get(stack_memory.name, stack_memory.end)
     stack = Section(stack_memory, stack_bytes, _down(ceiling, stack_bytes, STACK_ALIGNMENT))
     constants = Section(constants_memory, constant_bytes, address)
-    return MemoryLayout(code, data, constants, activations, stack, own)
+    return MemoryLayout(code, data, constants, activations, stack, own, banks)
 
 
 def activation_address(board: Board, activation_bytes: int) -> int:

@@ -53,7 +53,7 @@ def test_the_image_is_laid_out_as_planned(identity: Identity, board_name: str, c
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
 def test_one_memory_is_accounted_for_to_the_byte(identity: Identity, compiler: str) -> None:
     (image,) = identity("pe-mesh", compiler).images
-    assert sum(vars(image.memory).values()) == load_board("pe-mesh").memory[0].size
+    assert sum({**vars(image.memory), "banks": 0}.values()) == load_board("pe-mesh").memory[0].size
 
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)

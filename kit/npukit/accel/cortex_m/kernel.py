@@ -12,6 +12,7 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.layout import Layout
 
+WORD = 4
 PROLOGUE = ".syntax unified\n.thumb\n.text\n"
 _DIGEST_DIGITS = 8
 _ENTRY_INSTRUCTIONS, _ENTRY_BYTES, _ENTRY_CYCLES = 3, 12, 4
@@ -95,6 +96,11 @@ class Kernel:
     @property
     def constant_bytes(self) -> int:
         return sum(constant.values.nbytes for constant in self.constants)
+
+    @property
+    def accesses(self) -> int:
+        """Times that a call reads or writes activations, and not its constants."""
+        return max(0, self.body.accesses - self.sweeps * self.constant_bytes // WORD)
 
 
 @dataclass(frozen=True)

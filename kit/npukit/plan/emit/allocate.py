@@ -8,6 +8,7 @@ from itertools import groupby
 
 from npukit.board.board import Board
 from npukit.net.net import CORE
+from npukit.plan.emit.banks import Banks
 from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import Traffic
 from npukit.plan.emit.pe_program import PeProgram
@@ -26,9 +27,9 @@ from npukit.plan.predict.memory import (
     code_bytes,
     code_bytes_with_table,
     control_bytes,
+    in_banks,
     is_table,
     is_worker,
-    memory_use,
     missing_bytes,
     rows_of_signal,
     table_bytes,
@@ -65,21 +66,38 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
     pe_count = len(programs) + alike.more_pes
     numbers: dict[tuple[object, ...], int] = {}
-    pes, roles, extents = [], [], []
+    pes, roles, extents = [], [], list[Sequence[int]]()
     for program in programs:
         table = is_table(len(program.steps), pe_count)
-        buffers, activations = placed(graph, program, traffic.frames if table else None)
-        pes.append(PePlan(program.pe, 0, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0)))
+        banks = Banks.of(board.seen_by(program.pe), program)
+        places = placed(graph, program, banks, traffic.frames if table else None)
+        steps = tuple(_waiting(program.steps, places.waits) if places.waits else program.steps)
+        pes.append(PePlan(program.pe, 0, steps, tuple(places.buffers), MemoryUse(0, 0, 0, 0, 0)))
         roles.append(numbers.setdefault(_code_of_program(pes[-1], table), len(numbers)))
-        extents.append(activations)
+        extents.append(places.extents)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
-    every = zip(programs, pes, roles, extents, [known, *[0] * (len(pes) - 1)], strict=True)
-    fitted = tuple(_fitted(board, plan, pe, program, pe_count, *figures) for program, pe, *figures in every)
+    tensors = [known, *[0] * (len(pes) - 1)]
+    every = zip(programs, pes, roles, extents, tensors, strict=True)
+    fitted = tuple(_fitted(board, plan, pe, p, pe_count, role, own, ends) for p, pe, role, own, ends in every)
     return with_replicas(replace(plan, pes=fitted), alike.places)
 
 
+def _waiting(steps: Sequence[Step], waits: Mapping[int, int]) -> Iterator[Step]:
+    """The steps with the cycles that they wait for activations."""
+    for number, step in enumerate(steps):
+        waited = waits.get(number, 0)
+        yield replace(step, cycles=step.cycles + waited) if waited and isinstance(step, Compute) else step
+
+
 def _fitted(
-    board: Board, plan: Plan, pe: PePlan, program: PeProgram, pe_count: int, role: int, activations: int, tensors: int
+    board: Board,
+    plan: Plan,
+    pe: PePlan,
+    program: PeProgram,
+    pe_count: int,
+    role: int,
+    extents: Sequence[int],
+    tensors: int,
 ) -> PePlan:
     """The PE's plan with the role and memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
@@ -95,7 +113,9 @@ def _fitted(
         orders = Orders(sum(program.commands.values()) + pieces, descriptors)
     code += CODE_OF_STATES if program.kept else 0
     constants = aligned(sum(program.constants.values()) + orders.bytes)
-    memory = memory_use(board.seen_by(pe.pe), constants, control_bytes(layers) + activations, code, stack)
+    first, *others = extents
+    use = MemoryUse(code, constants, 0, stack, 0)
+    memory = in_banks(board.seen_by(pe.pe), use, (control_bytes(layers) + first, *others))
     return replace(pe, role=role, memory=memory, orders=orders)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from npukit.accel.interface import Cost
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
+from npukit.plan.emit.banks import Banks, Reads, reads_of
 from npukit.plan.emit.pe_program import Block, Held, PeProgram, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.ir.names import in_order
@@ -17,9 +19,17 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.reshapes import reshaped_box
 
 
-def placed(graph: Graph, program: PeProgram, frames: int | None) -> tuple[list[Buffer], int]:
-    """Every buffer of a PE, and the bytes of all of them; with the frames of a micro-batch, every micro-batch's in the
-    same place."""
+@dataclass(frozen=True)
+class Placed:
+    """Every buffer of a PE, their bytes in each bank, and the cycles that steps wait for them."""
+
+    buffers: list[Buffer]
+    extents: tuple[int, ...]
+    waits: Mapping[int, int]
+
+
+def placed(graph: Graph, program: PeProgram, banks: Banks, frames: int | None) -> Placed:
+    """The places of all that a PE holds; with the frames of a micro-batch, every micro-batch's in the same place."""
     needs = _BufferNeeds()
     scratch: list[tuple[Held, Lifetime]] = []
     for step, cost in program.costs:
@@ -33,12 +43,19 @@ def placed(graph: Graph, program: PeProgram, frames: int | None) -> tuple[list[B
     lifetimes = [life for _, life in wanted]
     ways = [(_packed_in_waves(wanted, units, frames), saved) for units, saved in _ways(graph, program, wanted)]
     offsets, _ = min(ways, key=lambda way: extent(lifetimes, way[0]) - way[1])
+    reads: Reads = {}
+    if any(bank.waits for bank in banks.memories):
+        reads = reads_of(program, _named(graph, wanted), [life.bytes for life in lifetimes])
+    if banks.memories[1:] and extent(lifetimes, offsets) > banks.room:
+        spread = [banks.spread(lifetimes, units, reads) for units, _ in _ways(graph, program, wanted)]
+        offsets = min(spread, key=lambda each: sum(banks.waits(lifetimes, each, reads).values()))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         span = life.bytes, offset, life.first, life.last
         shown = [(held.name, "", held.box)] if isinstance(held, Block) else _shown(graph, held)
         buffers += [Buffer(name, tensor, box, *span, needs.arrangements.get(name)) for name, tensor, box in shown]
-    return in_order(buffers), extent(lifetimes, offsets)
+    extents, waits = banks.extents(lifetimes, offsets), banks.waits(lifetimes, offsets, reads)
+    return Placed(in_order(buffers), extents, waits)
 
 
 Unit = Mapping[int, int]

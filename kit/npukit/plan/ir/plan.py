@@ -169,7 +169,7 @@ class MemoryUse:
     """Bytes of one PE's memories. Code and stack are reserves until the image is linked.
 
     `variables` is the part of the code that lies where the activations are, on boards whose code has a memory of its
-    own: none until the image is linked.
+    own: none until the image is linked. `banks` are bytes of activations in banks behind the first.
     """
 
     code: int
@@ -178,6 +178,7 @@ class MemoryUse:
     stack: int
     free: int
     variables: int = 0
+    banks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

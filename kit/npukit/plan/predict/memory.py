@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,10 @@ STACK_BYTES = 3 << 10
 
 WORKER_STACK_BYTES = 5 << 7
 """The stack of a PE as above: measured 0.4 KB."""
+
+
+VARIABLE_BYTES = 8 << 10
+"""Room that the firmware's own variables are left: they were measured to take 2 KB at most."""
 
 
 CONTROL_BYTES, RECORD_BYTES = 64, 16
@@ -291,23 +295,42 @@ def code_bytes_with_table(tensors: int, kernels: int) -> int:
 def memory_use(
     board: Board, constants: int, activations: int, code: int = CODE_BYTES, stack: int = STACK_BYTES
 ) -> MemoryUse:
-    """The division of a PE's memory. `free` counts the memory that holds the activations; below 0 it does not fit."""
-    parts = {"code": code, "constants": constants, "activations": activations, "stack": stack}
-    return MemoryUse(**parts, free=_free(board, parts, "activations"))
+    """The division of a PE's memory. `free` counts the memory that holds the activations, of banks the first; below 0
+    it does not fit. What the first has no room for is in the next."""
+    use = _with_free(board, MemoryUse(code, constants, activations, stack, 0))
+    if use.free >= 0 or not board.banks[1:]:
+        return use
+    banks, left = [activations + use.free], -use.free
+    for bank in board.banks[1:]:
+        banks.append(left if bank == board.banks[-1] else min(left, bank.size))
+        left -= banks[-1]
+    return in_banks(board, use, banks)
+
+
+def in_banks(board: Board, use: MemoryUse, extents: Sequence[int]) -> MemoryUse:
+    """The memory use with so many bytes of activations in each bank."""
+    return _with_free(board, replace(use, activations=extents[0], banks=tuple(extents[1:])))
+
+
+def bank_begins(board: Board) -> tuple[int, ...]:
+    """The offset of each bank's first byte among the activations."""
+    return tuple(accumulate((bank.size for bank in board.banks[:-1]), initial=0))
+
+
+def activation_room(board: Board, constants: int, layers: int) -> int:
+    """Bytes of the first bank that are left for the arena of a PE with so many constants and layers."""
+    variables = 0 if "code" in board.banks[0].holds else VARIABLE_BYTES
+    return memory_use(board, constants, control_bytes(layers)).free - variables
 
 
 def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
     """The memory use with so much more code than the reserve."""
-    parts = {"code": use.code + code_bytes, "constants": use.constants}
-    parts |= {"activations": use.activations, "stack": use.stack}
-    return MemoryUse(**parts, free=_free(board, parts, "activations"))
+    return _with_free(board, replace(use, code=use.code + code_bytes))
 
 
 def with_near(board: Board, use: MemoryUse, near: int) -> MemoryUse:
     """The memory use with so many bytes of the constants copied at start-up to beside the program's variables."""
-    moved = replace(use, code=use.code + near, variables=use.variables + near)
-    activations = next(region for region in regions_of(board, moved) if "activations" in region.parts)
-    return replace(moved, free=activations.size - activations.used)
+    return _with_free(board, replace(use, code=use.code + near, variables=use.variables + near))
 
 
 @dataclass(frozen=True)
@@ -329,11 +352,13 @@ class RegionUse:
 
 def regions_of(board: Board, use: MemoryUse) -> tuple[RegionUse, ...]:
     """The use of each memory of a PE."""
-    apart = use.variables
+    apart, banks = use.variables, [bank.name for bank in board.banks]
     sizes = {"code": use.code - apart, "constants": use.constants, "activations": use.activations, "stack": use.stack}
-    parts = [{kind: sizes[kind] for kind in memory.holds} for memory in board.memory]
+    further = dict(zip_longest(banks[1:], use.banks, fillvalue=0))
+    of_bank = {name: {"activations": size} for name, size in further.items()}
     if apart:
-        parts = [{**held, "variables": apart} if "activations" in held else held for held in parts]
+        of_bank[banks[0]] = {"variables": apart}
+    parts = [{kind: sizes[kind] for kind in memory.holds} | of_bank.get(memory.name, {}) for memory in board.memory]
     return tuple(RegionUse(memory.name, memory.size, held) for memory, held in zip(board.memory, parts, strict=True))
 
 
@@ -358,6 +383,6 @@ def missing_bytes(board: Board, plan: Plan) -> int:
     return max(shortfall(board.seen_by(pe.pe), pe.memory) for pe in plan.pes)
 
 
-def _free(board: Board, parts: dict[str, int], kind: str) -> int:
-    memory = next(m for m in board.memory if kind in m.holds)
-    return memory.size - sum(parts[held] for held in memory.holds)
+def _with_free(board: Board, use: MemoryUse) -> MemoryUse:
+    home = next(region for region in regions_of(board, use) if region.name == board.banks[0].name)
+    return replace(use, free=home.size - home.used)

@@ -170,7 +170,7 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
         descriptors=orders.descriptors,
         table=orders.table,
         records=records,
-        activations=use.activations - records - received - weight_tiles - scratch,
+        activations=use.activations + sum(use.banks) - records - received - weight_tiles - scratch,
         receive_buffers=received,
         weight_tiles=weight_tiles,
         scratch=scratch,

@@ -16,9 +16,9 @@ const uint32_t net_sign = 0x00000001;
 /* What each layer leaves behind here. */
 const uint32_t net_layer_count = NET_LAYERS;
 const struct net_layer net_layers[] = {
-    { .data = &net_activations.arena[at_conv_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* conv [0:1, 0:5, 0:4, 0:6] */
-    { .data = &net_activations.arena[at_sum_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* sum [0:1, 0:5, 0:4, 0:6] */
-    { .data = &net_activations.arena[at_softmax_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* softmax [0:1, 0:5, 0:4, 0:6] */
+    { .data = ARENA(at_conv_0), .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* conv [0:1, 0:5, 0:4, 0:6] */
+    { .data = ARENA(at_sum_0), .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* sum [0:1, 0:5, 0:4, 0:6] */
+    { .data = ARENA(at_softmax_0), .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* softmax [0:1, 0:5, 0:4, 0:6] */
 };
 const uint16_t *const net_layer_numbers = 0;
 
@@ -52,11 +52,11 @@ int32_t net_run(void)
 }
 
 static const struct net_tensor inputs[] = {
-    { .name = "image", .data = &net_activations.arena[at_image_0], .row_bytes = 120, .rows = 1, .stride = 120 }, /* image: int8[1,5,4,6] scale 0.02 zero 3 */
+    { .name = "image", .data = ARENA(at_image_0), .row_bytes = 120, .rows = 1, .stride = 120 }, /* image: int8[1,5,4,6] scale 0.02 zero 3 */
 };
 
 static const struct net_tensor outputs[] = {
-    { .name = "softmax", .data = &net_activations.arena[at_softmax_0], .row_bytes = 120, .rows = 1, .stride = 120 }, /* softmax: int8[1,5,4,6] scale 0.00390625 zero -128 */
+    { .name = "softmax", .data = ARENA(at_softmax_0), .row_bytes = 120, .rows = 1, .stride = 120 }, /* softmax: int8[1,5,4,6] scale 0.00390625 zero -128 */
 };
 
 static const char *const layer_names[] = {

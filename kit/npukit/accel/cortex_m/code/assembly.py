@@ -51,12 +51,13 @@ class _Loop(NamedTuple):
 
 
 class Assembly:
-    """The body of one routine. `instructions` and `cycles` are those of one whole call."""
+    """The body of one routine. `instructions`, `cycles` and `accesses` to memory are those of one whole call."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.instructions = 0
         self.cycles = 0
+        self.accesses = 0
         self.bytes = 0
         self._times = 1
         self._loops: list[_Loop] = []
@@ -153,6 +154,7 @@ class Assembly:
         self.lines.append(f"    {text}")
         self.instructions += self._times
         self.cycles += self._times * timing.cycles(instruction, self._before)
+        self.accesses += self._times * instruction.accesses
         size = self._branch_bytes(text) if instruction.branches else timing.size(instruction)
         self.bytes += size
         self._written[self._around] = self._written.get(self._around, 0) + size

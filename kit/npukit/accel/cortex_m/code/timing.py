@@ -16,6 +16,7 @@ _BRANCHES = frozenset({"b", "bne", "bls", "bgt"})
 _VECTOR_LOADS = ("vldr", "vstr")
 _NUMBERS = {"sp": 13, "lr": 14, "pc": 15}
 _LOW = 8
+_WORDS_OF_A_VECTOR = 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,15 @@ class Instruction:
     @property
     def registers_listed(self) -> int:
         return len(_listed(self.operands[-1]))
+
+    @cached_property
+    def accesses(self) -> int:
+        """Words, or parts of a word, that it reads or writes in memory."""
+        if self.registers_are_listed:
+            return self.registers_listed
+        if self.mnemonic.startswith(_VECTOR_LOADS):
+            return _WORDS_OF_A_VECTOR
+        return {"ldrd": 2, "strd": 2}.get(self.mnemonic, int(self.loads or self.mnemonic in _STORES))
 
     @property
     def address_register(self) -> str:
