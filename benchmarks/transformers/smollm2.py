@@ -60,14 +60,24 @@ class Case:
         states = save_model(self.file, self.model, self.shape)
         seen = frames(self.model, self.shape, self.window(CALIBRATING, 0, self.calibrated))
         np.savez(self.folder / "samples.npz", **{f"in{place}": each for place, each in enumerate(seen)})  # type: ignore[arg-type]
-        kept = tuple(in_float(self.shape.blocks))
-        samples = self.folder / "samples.npz"
-        return api.Options(calibration=samples, states=tuple(states.items()), keep_float=kept, io="int8")
+        wide = tuple(in_int16(self.shape.blocks))
+        kept = tuple(each for each in in_float(self.shape.blocks) if each not in wide)
+        return api.Options(
+            calibration=self.folder / "samples.npz",
+            states=tuple(states.items()),
+            keep_float=kept,
+            keep_int16=wide,
+            io="int8",
+        )
 
     def net(self) -> Net:
         options = self.options()
         return load_model(
-            self.file, calibration=options.calibration, states=options.states, keep_float=options.keep_float
+            self.file,
+            calibration=options.calibration,
+            states=options.states,
+            keep_float=options.keep_float,
+            keep_int16=options.keep_int16,
         ).net
 
     def window(self, page: str, number: int, length: int) -> list[int]:
@@ -84,6 +94,12 @@ def in_float(blocks: int) -> Iterator[str]:
         yield from (f"multiply_{6 * block + each}" for each in range(6))
         yield from (f"lookup_{5 * block + each}" for each in range(5))
         yield from (f"max_{block}", f"divide_{block}")
+
+
+def in_int16(blocks: int) -> Iterator[str]:
+    """What dense layers read in 16 bits: what the last product of each feed-forward layer is of, and the last norm."""
+    yield from (f"divide_{block}" for block in range(blocks))
+    yield f"norm_{2 * blocks}"
 
 
 def as_taken(net: Net, given: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -51,6 +51,8 @@ class Options:
     """Compute a float model in float, on the core, instead of quantising it."""
     keep_float: tuple[str, ...] = ()
     """Layers of the int8 network, by name, to compute in float all the same; with calibration."""
+    keep_int16: tuple[str, ...] = ()
+    """Such layers whose results dense layers read in 16 bits."""
     ranges: str = "minmax"
     """The range that calibration takes for an activation: `minmax`, or `percentile` to leave out the rarest values."""
     preprocess: tuple[str, ...] = ()

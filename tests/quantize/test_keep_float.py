@@ -92,6 +92,20 @@ def test_a_dense_layer_that_only_float_reads_has_a_range_for_each_channel(wide_c
     assert errors(kept)["dense_0"] > 30
 
 
+def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
+    """It sums integers all the same, of two rows for each token: what is lost is lost in weights and output."""
+    kept = load_model(**wide_channels, keep_float=["x", "add_0", "norm_0"])
+    wide = load_model(**wide_channels, keep_float=["x", "add_0"], keep_int16=["norm_0"])
+    (sums,) = (op for op in wide.net.ops if op.kind == "sums")
+    assert wide.net.tensor(sums.inputs[0]).shape == (1, 16, 32)
+    assert errors(wide)["whole_0"] > errors(kept)["dense_1"] + 1
+
+
+def test_what_not_only_dense_layers_read_has_no_16_bits(wide_channels: dict[str, Any]) -> None:
+    with pytest.raises(NpukitError, match="dense layers are not all that reads"):
+        load_model(**wide_channels, keep_int16=["x"])
+
+
 def test_a_channel_of_few_tokens_has_room_for_others() -> None:
     """Few of four normal numbers are near the largest of thousands; one that was seen is within the range all the same.
 

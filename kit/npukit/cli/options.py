@@ -149,6 +149,10 @@ KeepFloat = Annotated[
     list[str] | None,
     typer.Option("--keep-float", metavar="LAYER", help="With --calibration: a layer or input kept float; repeatable."),
 ]
+KeepInt16 = Annotated[
+    list[str] | None,
+    typer.Option("--keep-int16", metavar="LAYER", help="The same, and dense layers read it in 16 bits; repeatable."),
+]
 Tracker = Annotated[
     str | None, typer.Option("--tracker", metavar="HOST:PORT", help="On all free boards of this TVM tracker.")
 ]

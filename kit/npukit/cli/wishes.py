@@ -16,6 +16,7 @@ from npukit.cli.options import (
     InputShapes,
     Io,
     KeepFloat,
+    KeepInt16,
     Objective,
     OnlyEngine,
     OwnPlan,
@@ -59,6 +60,7 @@ class Wishes:
     io: EndTypes = Io.FILE
     in_float: InFloat = False
     keep_float: KeepFloat = None
+    keep_int16: KeepInt16 = None
 
     def options(self, pes: int | None, toolchain: str | None = None) -> Options:
         """`pes` are those of the one network there is; several have each their own."""
@@ -83,4 +85,5 @@ class Wishes:
             io=self.io,
             in_float=self.in_float,
             keep_float=tuple(self.keep_float or ()),
+            keep_int16=tuple(self.keep_int16 or ()),
         )

@@ -37,6 +37,7 @@ from npukit.quantize.rewrite import QdqModule, rewrite
 from npukit.quantize.scales import Quantizer, in_turn, quantised
 from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, Names, choose_tied, frames, with_named_states
+from npukit.quantize.wide import Wide
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
 """The fraction of all values that a range leaves out at either end."""
@@ -49,6 +50,17 @@ class OwnImport:
     relax: Sequence[Callable[[IRModule], IRModule]] = ()
     quantizers: Sequence[Quantizer] = ()
     patterns: Patterns = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The layers that stay in float in a network that is quantised here, as the int8 network calls them.
+
+    Dense layers read those `in_int16` in 16 bits.
+    """
+
+    in_float: Sequence[str] = ()
+    in_int16: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ def load_model(
     in_file_types: bool = False,
     in_float: bool = False,
     keep_float: Sequence[str] = (),
+    keep_int16: Sequence[str] = (),
     own: OwnImport = OwnImport(),
 ) -> Loaded:
     """The network of a model file, with what is declared of its inputs and outputs compiled into it.
@@ -83,7 +96,8 @@ def load_model(
         module = each(module)
     dumped("relax.py", module.script)
     layout = layout_of(path)
-    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float, own)
+    wanted = Kept(keep_float, keep_int16)
+    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, wanted, own)
     kept = states_of(module)
     net = with_states(loaded.net, [_as_the_net_has_it(loaded.net, each) for each in kept])
     net = applied(check_net(net), declared, layout, _ends(module, layout, kept) if in_file_types else AS_NET)
@@ -113,13 +127,14 @@ def _loaded(
     ranges: str,
     sensed: tuple[Declared, Layout],
     in_float: bool,
-    keep_float: Sequence[str],
+    keep: Kept,
     own: OwnImport,
 ) -> Loaded:
     """The network as the file has it, or quantised."""
     name = name_of(path)
-    if keep_float and calibration is None:
-        raise NpukitError("--keep-float is for a model that is quantised here", tries=["give --calibration"])
+    if calibration is None and keep != Kept():
+        option = "--keep-float" if keep.in_float else "--keep-int16"
+        raise NpukitError(f"{option} is for a model that is quantised here", tries=["give --calibration"])
     if not in_float and calibration is None:
         return Loaded(_as_it_is(module, name, own.patterns))
     if not is_float(module):
@@ -134,7 +149,7 @@ def _loaded(
     given = (each for place, each in enumerate(parameters(module)) if place not in kept)
     wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in given]
     data, quantizer = _sensed(calibration, wanted, *sensed, name), in_turn(own.quantizers)
-    return quantize_module(module, name, data, CUT[ranges], keep_float, quantizer, own.patterns)
+    return quantize_module(module, name, data, CUT[ranges], keep, quantizer, own.patterns)
 
 
 def _as_it_is(module: IRModule, name: str, patterns: Patterns) -> Net:
@@ -164,32 +179,31 @@ def quantize_module(
     name: str,
     data: Calibration,
     cut: float,
-    keep_float: Sequence[str],
+    keep: Kept,
     quantizer: Quantizer,
     patterns: Patterns,
 ) -> Loaded:
-    """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end.
-
-    The layers named in `keep_float`, as the int8 network calls them, stay in float.
-    """
+    """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end."""
     states, points = states_of(module), Points(canonical(module), quantizer).find()
     order = points.in_order()
     seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
     chosen = choose_tied(points, dict(zip(order, _ranges(seen, cut), strict=False)), states)
-    net, layers = _network(points, chosen, name, order, patterns)
-    if keep_float:
-        kept = _named(points, layers, keep_float, name)
-        read, shared = read_in_float(points, kept), read_by_dense(points, kept)
+    net, layers = _network(rewrite(points, chosen), name, order, patterns)
+    if keep != Kept():
+        in_int16 = _named(points, layers, keep.in_int16, name)
+        kept = [*_named(points, layers, keep.in_float, name), *in_int16]
+        wide, shared = Wide.of(points, kept, in_int16), read_by_dense(points, kept)
+        read = [each for each in read_in_float(points, kept) if each not in wide.sums]
         factors, ranges = spread(channel_peaks(seen.values, order, [*read, *shared]), shared)
         divided = {each: of_range(points, each, around) for each, around in ranges.items()}
-        net, layers = _network(points, {**chosen, **divided}, name, order, patterns, kept, factors)
+        written = rewrite(points, {**chosen, **divided}, kept, factors, wide)
+        net, layers = _network(written, name, order, patterns, kept, factors)
     both = ((_as_integers(net, inputs), _picked(order, layers, values)) for inputs, values in seen)
     return Loaded(net, compare(net, list(layers.values()), both, data.labels))
 
 
 def _network(
-    points: Points,
-    chosen: Any,
+    written: QdqModule,
     name: str,
     order: Sequence[Any],
     patterns: Patterns,
@@ -197,7 +211,6 @@ def _network(
     factors: Factors = NO_FACTORS,
 ) -> tuple[Net, dict[Any, Layer]]:
     """The network, and its layers by the float variables that they stand for."""
-    written = rewrite(points, chosen, kept, factors)
     in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
     net, views = net_and_views(written.module, name, kept=in_float, matched=matched(written.module, patterns))
     return net, _layers(net, written, views, order, factors)
@@ -221,7 +234,7 @@ def _ranges(seen: Frames, cut: float) -> list[ObservedRange]:
 def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], factors: Factors) -> dict[Any, Layer]:
     """The results of the net's ops by the float variables that they stand for."""
     made = {op.output for op in net.ops}
-    found = {variable: views[written.integers[variable]] for variable in order}
+    found = {variable: views[written.integers[variable]] for variable in order if variable in written.integers}
     return {
         variable: Layer(view.name, tuple(int(axis) for axis in np.argsort(view.order)), factors.get(variable))
         for variable, view in found.items()

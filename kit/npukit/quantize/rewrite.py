@@ -18,6 +18,7 @@ from npukit.quantize.function import constant, make_call, outputs, parameters, r
 from npukit.quantize.points import Points
 from npukit.quantize.scales import integers, least_scales, of_constant, of_weights
 from npukit.quantize.spread import NO_FACTORS, Factors
+from npukit.quantize.wide import NOTHING_WIDE, Wide, in_bytes, products
 
 operators: Any = relax.op
 
@@ -35,15 +36,16 @@ def rewrite(
     chosen: Mapping[Any, Quantization],
     kept: Collection[Any] = (),
     factors: Factors = NO_FACTORS,
+    wide: Wide = NOTHING_WIDE,
 ) -> QdqModule:
     """The points' module in QDQ form; what `kept` names is computed in float, and passed on in float among them.
 
     Results are divided by the `factors` of their channels before they are quantised: dense layers' through their
     weights, and multiplied by them once they are read; those in float where they are quantised, and the weights of
-    what reads them are multiplied.
+    what reads them are multiplied. What is `wide` goes to dense layers in two bytes.
     """
     inside = {points.inside(variable): each for variable, each in factors.items()}
-    return _Rewriting(points, chosen, frozenset(kept), factors, {**factors, **inside}).done()
+    return _Rewriting(points, chosen, frozenset(kept), factors, {**factors, **inside}, wide).done()
 
 
 @dataclass
@@ -56,6 +58,7 @@ class _Rewriting:
     factors: Factors
     divided: Factors
     """The factors of results, and of the products before their biases."""
+    wide: Wide
     real: dict[Any, Any] = field(default_factory=dict)
     read: dict[Any, Any] = field(default_factory=dict)
     integers: dict[Any, Any] = field(default_factory=dict)
@@ -78,11 +81,21 @@ class _Rewriting:
         self._take_inputs(builder)
         if isinstance(value, relax.Tuple):
             return
+        if foldable(value) and value.args[0] in self.wide.results:
+            self._define(builder, variable, self._products(builder, variable, value))
+            return
         integer = self.points.leaf(variable) is variable and variable not in self._in_float
         if integer and isinstance(value, Call):
             value = self._with_integer_constants(builder, variable, value)
         sources = {source: self._source(variable, source) for source in variables(value)}
         self._define(builder, variable, builder.emit(substituted(value, sources), variable.name))
+
+    def _products(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
+        """The result of a dense layer that reads bytes."""
+        made, quantization = self._weights(variable, call)
+        scales = np.float32(self.chosen[call.args[0]].scale) * np.array(quantization.scales, np.float32)
+        scales = np.broadcast_to(scales, made.shape[-1:])
+        return products(builder, self.read[call.args[0]], relax.const(made), np.ascontiguousarray(scales))
 
     def _source(self, variable: Any, source: Any) -> Any:
         """The expression that stands for `source` where `variable` is computed from it."""
@@ -100,7 +113,10 @@ class _Rewriting:
 
     def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
         self.real[variable] = self.read[variable] = emitted
-        if variable in self.points.quantised:
+        if variable in self.wide.results:
+            divided = self._times(builder, emitted, variable, -1)
+            self.read[variable] = in_bytes(builder, divided, self.chosen[variable])
+        elif variable in self.points.quantised - self.wide.sums:
             divided = self._times(builder, emitted, variable, -1) if variable in self.kept else emitted
             integers = builder.emit(quantize(divided, self.chosen[variable], "int8"), variable.name)
             self.integers[variable] = integers
@@ -117,7 +133,9 @@ class _Rewriting:
 
     def _with_integer_constants(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         if foldable(call):
-            return _with_arguments(call, [call.args[0], self._weights(builder, variable, call)])
+            made, quantization = self._weights(variable, call)
+            weights = builder.emit(dequantize(relax.const(made), quantization, "int8"))
+            return _with_arguments(call, [call.args[0], weights])
         if self.points.inside(variable) is not None or self.points.core(variable) is not variable:
             return self._with_divided_bias(variable, call)
         return _with_arguments(call, [self._integer(builder, variable, argument) for argument in call.args])
@@ -128,14 +146,15 @@ class _Rewriting:
         bias = (constant(call.args[1]) / self.factors[variable]).astype(np.float32)
         return _with_arguments(call, [call.args[0], relax.const(bias)])
 
-    def _weights(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
+    def _weights(self, variable: Any, call: Any) -> tuple[np.ndarray, Quantization]:
         weights = constant(call.args[1]) / self.divided.get(variable, np.float32(1))
         if call.args[0] in self.kept and call.args[0] in self.factors:
             weights = weights * self.factors[call.args[0]][:, np.newaxis]
         axis = weight_axis(call, weights.ndim)
         data = self.chosen[self.points.origin(call.args[0])]
         least = least_scales(self._bias(variable), weights.shape[axis], data)
-        return self._constant(builder, f"{variable.name}_weights", weights, of_weights(weights, axis, least))
+        chosen = of_weights(weights, axis, least)
+        return integers(self.points.quantizer, f"{variable.name}_weights", weights, chosen)
 
     def _integer(self, builder: relax.BlockBuilder, variable: Any, argument: Any) -> Any:
         """A float operand that is constant, in int8; whatever else unchanged."""
@@ -144,15 +163,12 @@ class _Rewriting:
         value = constant(argument)
         if value is None or value.dtype != np.float32 or value.size == 1:
             return argument
-        return self._constant(builder, f"{variable.name}_constant", value, of_constant(value))
+        made, quantization = integers(self.points.quantizer, f"{variable.name}_constant", value, of_constant(value))
+        return builder.emit(dequantize(relax.const(made), quantization, "int8"))
 
     def _bias(self, product: Any) -> np.ndarray | None:
         bias = self.points.bias(product)
         return None if bias is None else bias / self.divided.get(product, np.float32(1))
-
-    def _constant(self, builder: relax.BlockBuilder, name: str, value: np.ndarray, chosen: Quantization) -> Any:
-        made, quantization = integers(self.points.quantizer, name, value, chosen)
-        return builder.emit(dequantize(relax.const(made), quantization, "int8"))
 
 
 def _with_arguments(call: Any, arguments: list[Any]) -> Any:

@@ -35,7 +35,7 @@ def read_in_float(points: Points, kept: Collection[Any]) -> list[Any]:
     """The dense layers' results that only ops in float read."""
     taken = {*outputs(points.module), *(read for value in _integer_ops(points, kept) for read in variables(value))}
     taken -= {points.inside(variable) for variable in points.quantised}
-    return [each for each in points.in_order() if each not in taken | {*kept} and _is_dense(points, each)]
+    return [each for each in points.in_order() if each not in taken | {*kept} and dense_input(points, each) is not None]
 
 
 def read_by_dense(points: Points, kept: Collection[Any]) -> list[Any]:
@@ -56,9 +56,11 @@ def _is_foldable(value: Any) -> bool:
     return callee(value) == "matmul" and foldable(value)
 
 
-def _is_dense(points: Points, variable: Any) -> bool:
+def dense_input(points: Points, variable: Any) -> Any:
+    """The variable that a dense layer of constant weights reads, if it makes this one."""
     inside = points.inside(variable)
-    return _is_foldable(points.values.get(variable if inside is None else inside))
+    value: Any = points.values.get(variable if inside is None else inside)
+    return value.args[0] if _is_foldable(value) else None
 
 
 def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, ObservedRange]]:
