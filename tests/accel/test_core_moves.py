@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.core_plan import Planned, plan_around, plan_with_kernels
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, with_code
+from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -150,3 +153,30 @@ def test_code_of_a_transposition_is_counted() -> None:
     kernels = core_kernels_alone(net)
     assert kernels.moves.keys() == {op.name for op in net.ops}
     assert kernels.code_bytes > 40 * 3
+
+
+def test_bytes_looked_up_share_a_routine_however_many_they_are() -> None:
+    bundle = Bundle(np.random.default_rng(0))
+    for pixels in (2, 3, 200):
+        source, table = bundle.activation((1, 1, pixels, 32)), bundle.constant(bundle.int8((256,)), None)
+        bundle.add(ops.Lookup(), source, table)
+    net = check_net(bundle.net())
+    shapes = [net.tensor(op.output).shape for op in net.ops]
+    kernels = core_kernels_alone(net)
+    found = [kernels.moves[op.name].codes(net, op, Box.whole(shape)) for op, shape in zip(net.ops, shapes, strict=True)]
+    assert len({code.name for codes in found for code in codes}) == 1
+
+
+def test_code_of_a_pe_is_that_of_its_tiles_once_and_no_firmware_for_code_in_c() -> None:
+    """PEs other than the root, which all compute the same with routines that they share."""
+    bundle = Bundle(np.random.default_rng(0))
+    source = bundle.activation((1, 8, 8, 32))
+    for _ in range(3):
+        bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8((256,)), None))
+    net = check_net(bundle.net())
+    core = Cpu(core_kernels_alone(net))
+    plan = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=4), cut(net, 4)).plan
+    bare = [replace(pe, memory=with_code(BOARD, pe.memory, -pe.memory.code)) for pe in plan.pes]
+    root, *others = (pe.memory.code for pe in with_kernel_code(net, BOARD, replace(plan, pes=tuple(bare)), core).pes)
+    assert 0 < root < 400
+    assert all(0 < other + FIRMWARE_BYTES - WORKER_BYTES <= root for other in others)

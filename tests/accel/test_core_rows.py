@@ -17,9 +17,9 @@ from npukit.accel.cpu import Cpu
 from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.check import check_net
-from npukit.net.net import Net
+from npukit.net.net import Net, Op
 from npukit.net.norms import norm_constants
-from npukit.net.ops import Softmax
+from npukit.net.ops import Norm, Softmax
 from npukit.net.passes.norms import cut_in_squares, has_squares
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Quantization
@@ -113,3 +113,21 @@ def test_a_long_row_of_small_shares(length: int, tmp_path: Path, *, alike: bool)
     planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
     assert set(planned.kernels.values()) == {"softmax by table"}
     assert run(net, planned, tmp_path, "gcc", values).layers
+
+
+def test_norms_of_other_scales_share_a_routine() -> None:
+    bundle = Bundle(np.random.default_rng(8))
+    for spread in (0.01, 0.02, 0.05):
+        gains, source = np.ones(48), Quantization((spread,), (bundle.pick(-128, 127),))
+        made = norm_constants(gains, gains, 1e-5, source, bundle.quantization(), centred=False)
+        constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+        bundle.add(made.attributes, bundle.activation((3, 48), source), *constants)
+    net = bundle.net()
+    shifts = {op.attributes.shift for op in net.ops if isinstance(op.attributes, Norm)}
+    assert len({names_of(net, op) for op in net.ops}) == len(shifts) < len(net.ops)
+
+
+def names_of(net: Net, op: Op) -> tuple[str, ...]:
+    made = rows_of(net, op)
+    assert made is not None
+    return tuple(code.name for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
+from npukit.accel.core_moves import Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
 from npukit.accel.core_products import ProductRoutine, products_of
 from npukit.accel.core_rows import PartsRoutine, RowsRoutine, parts_of, rows_of
@@ -193,20 +193,6 @@ def _moves(
             yield op.name, made
 
 
-def code_on_pe(kernels: CoreKernels, net: Net, computed: Iterable[tuple[str, Box]]) -> int:
-    """Bytes of code of the kernels for the boxes of ops that a PE computes."""
-    ops = {op.name: op for op in net.ops}
-    code: dict[str, int] = {}
-    for name, box in computed:
-        if name in kernels.moves:
-            loose = 0 if box == Box.whole(net.tensor(ops[name].output).shape) else LOOSE_BYTES
-            found = kernels.moves[name].codes(net, ops[name], box)
-            code |= {f"{each.name} of {name} {box}" if loose else each.name: each.bytes + loose for each in found}
-        elif name in kernels.ops and box == Box.whole(net.tensor(ops[name].output).shape):
-            code |= {each.name: each.bytes for each in kernels.ops[name].codes}
-    return sum(code.values())
-
-
 def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
     mains = {call.node: call for call in choice.calls if call.kernel and call.inputs != (call.node,)}
     for call in choice.calls:
@@ -262,6 +248,4 @@ def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[Constant
 
 def _routine(kernel: cortex_m.Kernel) -> Routine:
     """The kernel's routine as a function whose fourth argument are the constants."""
-    _, body = kernel.routine.assembly.split(f"{kernel.routine.name}:\n")
-    name = cortex_m.function_name(kernel.variant, kernel.routine)
-    return Routine(name, ("    mov r12, r3\n" if kernel.constants else "") + body, kernel.variant)
+    return cortex_m.function(kernel.variant, kernel.body, constants=bool(kernel.constants))

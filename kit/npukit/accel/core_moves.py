@@ -10,9 +10,9 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
-from npukit.accel.cortex_m.kernels.transpose import Axis, dense_strides, transposition
-from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
+from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
+from npukit.accel.cortex_m.kernels.transpose import Axis, Copying, dense_strides, transposition
+from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Concat, Lookup, Pad, ResizeNearest, Slice, Transpose
@@ -22,8 +22,6 @@ _TABLE_BYTES = 256
 _WORD = 4
 _MOST_MOVES = 16
 """Routines of one op: more take more code than they save."""
-LOOSE_BYTES = 96
-"""Bytes that a routine for a box in a larger tensor is longer than one for a dense box: loops that do not merge."""
 
 Strides = Sequence[int]
 """Bytes between neighbours along each axis."""
@@ -73,14 +71,14 @@ class Moves:
             return None
 
     def _call(self, tile: Tile, move: _Move) -> RoutineCall:
-        body, target = self._body(move), tile.output.address
+        (body, last), target = self._copying(move), tile.output.address
         source = tile.inputs[move.number or 0].address
         return RoutineCall(
-            Routine(function_name(self.note, routine(body)), body.text(), self.note),
+            function(self.note, body, constants=False),
             (
                 Address(source.symbol, source.offset + move.source),
                 Address(target.symbol, target.offset + move.target),
-                0,
+                Address(target.symbol, target.offset + move.target + last),
                 Address(_constant(tile)) if self.mapped or move.number is None else 0,
             ),
         )
@@ -88,13 +86,13 @@ class Moves:
     def _dense(self, net: Net, op: Op, output: Box) -> list[Assembly]:
         held = [dense_strides(box.shape, self.item) for box in needs(net, op, output)]
         moves = _moves(net, op, output, held, dense_strides(output.shape, self.item))
-        return list(map(self._body, moves))
+        return [self._copying(move).body for move in moves]
 
-    def _body(self, move: _Move) -> Assembly:
-        body = transposition(move.axes, move.item or self.item, mapped=self.mapped, filling=move.number is None)
-        if body is None:
+    def _copying(self, move: _Move) -> Copying:
+        found = transposition(move.axes, move.item or self.item, mapped=self.mapped, filling=move.number is None)
+        if found is None:
             raise _TooManyAxes
-        return body
+        return found
 
 
 def _constant(tile: Tile) -> str:

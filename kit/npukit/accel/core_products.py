@@ -10,10 +10,10 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
+from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
 from npukit.accel.cortex_m.kernels.product import MOST_AXES, AroundLine, product
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
-from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
+from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Multiply
@@ -50,8 +50,7 @@ class ProductRoutine:
         if body is None:
             return None
         constants = ConstantArray(f"{tile.name}_constants", self._constants, 4, "how products are rescaled")
-        name = function_name(self.note, routine(body))
-        code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
+        code = function(self.note, body, constants=True)
         first, second = (operand.address for operand in tile.inputs)
         call = RoutineCall(code, (first, second, tile.output.address, Address(constants.symbol)))
         return Lowered((constants,), Routines((call,)))

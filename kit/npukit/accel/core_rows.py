@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -12,11 +12,11 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
-from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, squares
+from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
+from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, numbers_of_norm, squares, zeros_of_squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
 from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax
-from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, Routine, RoutineCall, Routines, Tile
+from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Norm, NormBySquares, Softmax, Squares
@@ -26,13 +26,14 @@ from npukit.net.requantize import quantization
 
 @dataclass(frozen=True, eq=False)
 class RowsRoutine:
-    """An op as a routine for so many rows, or for the same part of each, and the constants that it reads: those of all
-    numbers of a row, or of those from one to before another."""
+    """An op as a routine for so many rows, or for the same part of each, and the constants that it reads: `of_op`, and
+    those of all numbers of a row, or of those from one to before another."""
 
     note: str
     length: int
     body: Callable[[int, RowPart, Strides], Assembly]
     constants: Callable[[int, int], np.ndarray]
+    of_op: Sequence[int] = ()
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cycles = self._dense(output).cycles + entry_cycles(constants=True)
@@ -49,8 +50,7 @@ class RowsRoutine:
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
         strides = source.pixel_stride, target.pixel_stride
         body = self.body(prod(shape[outer:-1]), RowPart(self.length, shape[-1]), strides)
-        name = function_name(self.note, routine(body))
-        code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
+        code = function(self.note, body, constants=True)
         calls = (
             RoutineCall(code, (_at(source, place), _at(target, place), 0, Address(constants.symbol)))
             for place in product(*map(range, shape[:outer]))
@@ -58,10 +58,11 @@ class RowsRoutine:
         return Lowered((constants,), Routines(tuple(calls)))
 
     def _constants(self, output: Box) -> np.ndarray:
-        """The constants for a box of the output; of parts of rows behind the number of their first one."""
+        """The constants for a box of the output, those of its numbers last; of parts of rows behind the number of their
+        first one."""
         start, stop = (*output.start[-1:], *output.stop[-1:]) or (0, 1)
-        constants = self.constants(start, stop)
-        return constants if stop - start == self.length else np.insert(constants, 0, start)
+        first = () if stop - start == self.length else (start,)
+        return np.concatenate([np.array([*self.of_op, *first], np.int32), self.constants(start, stop)])
 
     def _dense(self, output: Box) -> Assembly:
         count = (1, *output.shape)[-1]
@@ -75,10 +76,11 @@ class PartsRoutine:
     note: str
     body: Callable[[int], Assembly]
     constants: Callable[[int, int], np.ndarray]
+    of_op: Sequence[int]
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         values = self._constants(output)
-        cycles = self.body(output.elements).cycles + entry_cycles(constants=values.size > 0)
+        cycles = self.body(output.elements).cycles + entry_cycles(constants=True)
         return Cost(cycles, values.nbytes, constants_key=self.note)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
@@ -88,15 +90,13 @@ class PartsRoutine:
     def lowered(self, tile: Tile) -> Lowered:
         values, body = self._constants(tile.output.box), self.body(tile.output.box.elements)
         constants = ConstantArray(f"{tile.name}_constants", values, 4, "of each number")
-        name = function_name(self.note, routine(body))
-        code = Routine(name, f"    mov r12, r3\n{body.text()}", self.note)
+        code = function(self.note, body, constants=True)
         source, *squared = (operand.address for operand in tile.inputs)
-        held = Address(constants.symbol) if values.size else 0
-        call = RoutineCall(code, (source, tile.output.address, squared[0] if squared else 0, held))
-        return Lowered((constants,) if values.size else (), Routines((call,)))
+        arguments = source, tile.output.address, squared[0] if squared else 0, Address(constants.symbol)
+        return Lowered((constants,), Routines((RoutineCall(code, arguments),)))
 
     def _constants(self, output: Box) -> np.ndarray:
-        return self.constants(output.start[-1], output.stop[-1])
+        return np.concatenate([np.array(self.of_op, np.int32), self.constants(output.start[-1], output.stop[-1])])
 
 
 def parts_of(net: Net, op: Op) -> PartsRoutine | None:
@@ -106,14 +106,15 @@ def parts_of(net: Net, op: Op) -> PartsRoutine | None:
         return None
     zero = quantization(net, op.inputs[0]).zero_point
     if isinstance(attributes, Squares):
-        summed = partial(squares, piece=attributes.piece, zero=zero)
-        return PartsRoutine("squares", summed, lambda start, stop: np.zeros(0, np.int32))
+        summed = partial(squares, piece=attributes.piece)
+        return PartsRoutine("squares", summed, lambda start, stop: np.zeros(0, np.int32), zeros_of_squares(zero))
     if attributes.clamp != (-128, 127):
         return None
     pairs = np.stack([net.constants[name] for name in op.inputs[2:]], axis=-1)
     pieces = net.tensor(op.inputs[1]).elements
-    body = partial(norm_by_squares, length=shape[-1], pieces=pieces, attributes=attributes, zero=zero)
-    return PartsRoutine("norm by squares", body, lambda start, stop: pairs[start:stop].ravel())
+    body = partial(norm_by_squares, length=shape[-1], pieces=pieces, shift=attributes.shift)
+    held = numbers_of_norm(attributes, shape[-1], zero)
+    return PartsRoutine("norm by squares", body, lambda start, stop: pairs[start:stop].ravel(), held)
 
 
 def rows_of(net: Net, op: Op) -> RowsRoutine | None:
@@ -125,8 +126,9 @@ def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):
         zero = quantization(net, op.inputs[0]).zero_point
         pairs = np.stack([net.constants[name] for name in op.inputs[1:]], axis=-1)
-        body = partial(norm, attributes=attributes, zero=zero)
-        return RowsRoutine("norm", length, body, lambda start, stop: pairs[start:stop].ravel())
+        body = partial(norm, centred=attributes.centred, shift=attributes.shift)
+        held = numbers_of_norm(attributes, length, zero)
+        return RowsRoutine("norm", length, body, lambda start, stop: pairs[start:stop].ravel(), held)
     return None
 
 

@@ -8,10 +8,10 @@ from math import prod
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function_name, routine
+from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
 from npukit.accel.cortex_m.kernels.written import MOST_AXES, WrittenLines, written
-from npukit.accel.interface import Cost, Lowered, Operand, Routine, RoutineCall, Routines, Tile
+from npukit.accel.interface import Cost, Lowered, Operand, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Select
@@ -35,10 +35,8 @@ class WriteRoutine:
         condition, new = apart_from_output(tile)
         shape, strides = tile.output.box.shape, tile.output.strides
         body = self._body(shape, condition.strides[-2], new.strides, strides)
-        name = function_name(self.note, routine(body))
-        call = RoutineCall(
-            Routine(name, body.text(), self.note), (condition.address, new.address, tile.output.address, 0)
-        )
+        code = function(self.note, body, constants=False)
+        call = RoutineCall(code, (condition.address, new.address, tile.output.address, 0))
         return Lowered((), Routines((call,)))
 
     def _dense(self, output: Box) -> Assembly:

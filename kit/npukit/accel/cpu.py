@@ -29,6 +29,8 @@ from npukit.accel.interface import (
     ConstantArray,
     Cost,
     Lowered,
+    Routine,
+    Routines,
     Tile,
 )
 from npukit.board.board import Board
@@ -164,6 +166,13 @@ class Cpu:
         if tile.op.name not in self.waits.near:
             return lowered
         return replace(lowered, constants=tuple(replace(array, near=True) for array in lowered.constants))
+
+    def routines(self, tile: Tile) -> tuple[Routine, ...]:
+        """The routines in assembly for a tile of the core; none if it is computed in C."""
+        if tile.op.name not in self.kernels.moves and not self._has_kernels(tile.net, tile.op, tile.output.box):
+            return ()
+        code = self._lowered(tile).code
+        return tuple(call.routine for call in code.calls) if isinstance(code, Routines) else ()
 
     def _lowered(self, tile: Tile) -> Lowered:
         moves = self.kernels.moves.get(tile.op.name)

@@ -130,6 +130,7 @@ class Routine:
     name: str
     assembly: str
     comment: str
+    bytes: int
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
-
-import numpy as np
 
 from npukit.accel.interface import Address, Operand
 from npukit.codegen.names import Names
 from npukit.net.net import Net
+from npukit.plan.ir.operands import operand_in
 from npukit.plan.ir.plan import Buffer, PePlan, View
 from npukit.plan.predict.memory import aligned
 
@@ -36,11 +34,7 @@ class Arena:
         """The box of a tensor that the view shows."""
         buffer = self.buffers[view.buffer]
         tensor = self._net.tensor(buffer.tensor)
-        item = np.dtype(tensor.dtype).itemsize
-        strides = _strides(buffer.box.shape, item)
-        begin = sum(map(int.__mul__, view.box.offset_in(buffer.box), strides))
-        row, pixel = _row_and_pixel(buffer.box.shape, item)
-        return Operand(tensor, view.box, Address(self.offsets[buffer.name], begin), row, pixel)
+        return operand_in(buffer, tensor, view.box, self.offsets[buffer.name])
 
     def scratch(self, name: str) -> Address:
         return Address(self.offsets[name])
@@ -52,15 +46,3 @@ class Arena:
     def of_place(self, name: str) -> Buffer:
         """The buffer whose offset has that C name."""
         return self._by_place[name]
-
-
-def _strides(shape: tuple[int, ...], item: int) -> list[int]:
-    """Bytes between neighbours along each axis."""
-    return [item * prod(shape[axis + 1 :]) for axis in range(len(shape))]
-
-
-def _row_and_pixel(shape: tuple[int, ...], item: int) -> tuple[int, int]:
-    if len(shape) == 4:
-        return shape[2] * shape[3] * item, shape[3] * item
-    pixel = (shape[-1] if shape else 1) * item
-    return pixel * prod(shape[:-1]), pixel

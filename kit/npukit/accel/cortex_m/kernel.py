@@ -11,13 +11,14 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.layout import Layout
+from npukit.accel.interface import Routine
 
 WORD = 4
 PROLOGUE = ".syntax unified\n.thumb\n.text\n"
 _DIGEST_DIGITS = 8
 _ENTRY_INSTRUCTIONS, _ENTRY_BYTES, _ENTRY_CYCLES = 3, 12, 4
 """The way into a routine with constants: their address, in two halves of a register, and a branch."""
-_BRANCH_CYCLES = 2
+_BRANCH_CYCLES, _MOVE_BYTES, _WORD = 2, 2, 4
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,16 @@ def routine(body: Assembly) -> SharedRoutine:
     return SharedRoutine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
 
 
-def function_name(note: str, code: SharedRoutine) -> str:
-    """The name of a routine as a function of its own: what it does, and digits that differ where its contents do."""
-    return re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
+def function(note: str, body: Assembly, *, constants: bool) -> Routine:
+    """A body as a function of its own, named after what it does, with digits that differ where its contents do."""
+    code, entry = routine(body), "    mov r12, r3\n" * constants
+    name = re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
+    return Routine(name, f"{entry}{body.text()}", note, _in_words(code.bytes + _MOVE_BYTES * constants))
+
+
+def _in_words(size: int) -> int:
+    """Bytes with the gap up to the next word, where functions begin."""
+    return -(-size // _WORD) * _WORD
 
 
 def entry_cycles(*, constants: bool) -> int:

@@ -13,37 +13,53 @@ from npukit.net.ops import Norm, NormBySquares
 
 _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
 """Numbers of a word, and the registers for as many words as are loaded at once."""
+_EPSILON, _TAKEN_OFF, _ZEROS, _HELD = -16, -8, -4, 16
+"""Places of `numbers_of_norm` from where those end, and their bytes."""
+
+
+def numbers_of_norm(attributes: Norm | NormBySquares, length: int, zero: int) -> tuple[int, ...]:
+    """The constants of a norm beside those of a row's numbers: norms of one length share their code. `zero` is the
+    input's zero point."""
+    words = (attributes.epsilon, attributes.epsilon >> 32, length * zero, *zeros_of_squares(zero))
+    return tuple(map(_signed, words))
+
+
+def zeros_of_squares(zero: int) -> tuple[int]:
+    """The word that is added to a pair of numbers before their squares are summed."""
+    return (_signed((-zero & 0xFFFF) * 0x00010001),)
+
+
+def _signed(word: int) -> int:
+    return ((word & 0xFFFFFFFF) ^ 1 << 31) - (1 << 31)
 
 
 @lru_cache(maxsize=1 << 12)
-def norm(rows: int, part: RowPart, strides: Strides, attributes: Norm, zero: int) -> Assembly:
-    """r0 input, r1 output, r12 a multiplier and an offset for each number that is made of a row; `zero` is the
-    input's."""
-    asm, length = Assembly(), part.length
+def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: int) -> Assembly:
+    """r0 input, r1 output, r12 the op's numbers, then a multiplier and an offset for each number that is made of a
+    row."""
+    asm, length, before = Assembly(), part.length, part.bytes_before
     asm.emit("push {r4-r11, lr}")
-    with each_row(asm, rows, part, strides):
-        if attributes.centred:
+    with each_row(asm, rows, part, strides, _HELD):
+        if centred:
             _emit_sums(asm, length)
         else:
-            _emit_squares(asm, length, zero)
-        _emit_scaling(asm, length, attributes, zero)
+            _emit_squares(asm, length, _ZEROS - before)
+        _emit_scaling(asm, length, before, centred=centred)
         with from_first(asm, part):
-            unrolled(
-                asm, part.count, 2, lambda first, count: _emit_results(asm, first, count, attributes.shift), end="r3"
-            )
+            unrolled(asm, part.count, 2, lambda first, count: _emit_results(asm, first, count, shift), end="r3")
             asm.add("r12", "r12", -8 * part.count, "r4")
     asm.emit("pop {r4-r11, pc}")
     return asm
 
 
 @lru_cache(maxsize=1 << 12)
-def squares(count: int, piece: int, zero: int) -> Assembly:
-    """r0 pieces of the input side by side, r1 the sum of the squares of each."""
+def squares(count: int, piece: int) -> Assembly:
+    """r0 pieces of the input side by side, r1 the sum of the squares of each, r12 what is added to pairs of numbers."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
     asm.add("r2", "r1", 4 * count, "r4")
     with asm.loop(count, closing=("cmp r1, r2",)):
-        _emit_squares(asm, piece, zero)
+        _emit_squares(asm, piece, 0)
         asm.add("r0", "r0", piece, "r4")
         asm.emit("str r6, [r1]", "add r1, r1, #4")
     asm.emit("pop {r4-r11, pc}")
@@ -51,14 +67,14 @@ def squares(count: int, piece: int, zero: int) -> Assembly:
 
 
 @lru_cache(maxsize=1 << 12)
-def norm_by_squares(count: int, length: int, pieces: int, attributes: NormBySquares, zero: int) -> Assembly:
-    """r0 as many numbers of a row of `length` as are made, r1 the output, r2 the squares of its pieces, r12 a
-    multiplier and an offset for each of the numbers; `zero` is the input's zero point."""
+def norm_by_squares(count: int, length: int, pieces: int, shift: int) -> Assembly:
+    """r0 as many numbers of a row of `length` as are made, r1 the output, r2 the squares of its pieces, r12 the op's
+    numbers, then a multiplier and an offset for each of those that are made."""
     asm = Assembly()
-    asm.emit("push {r4-r11, lr}")
+    asm.emit("push {r4-r11, lr}", f"add r12, r12, #{_HELD}")
     _emit_added(asm, pieces)
-    _emit_scaling(asm, length, attributes, zero)
-    unrolled(asm, count, 2, lambda first, at_once: _emit_results(asm, first, at_once, attributes.shift), end="r3")
+    _emit_scaling(asm, length, 0, centred=False)
+    unrolled(asm, count, 2, lambda first, at_once: _emit_results(asm, first, at_once, shift), end="r3")
     asm.emit("pop {r4-r11, pc}")
     return asm
 
@@ -73,9 +89,10 @@ def _emit_added(asm: Assembly, pieces: int) -> None:
         asm.emit(*(f"add r6, r6, {each}" for each in some))
 
 
-def _emit_scaling(asm: Assembly, length: int, attributes: Norm | NormBySquares, zero: int) -> None:
-    """r6 the length, r7 what is taken off, both shifted like the root; r8 one over it."""
-    _emit_spread(asm, length, attributes, zero)
+def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
+    """r6 the length, r7 what is taken off, both shifted like the root; r8 one over it. The op's numbers end so many
+    bytes `before` r12."""
+    _emit_spread(asm, length, before, centred=centred)
     _emit_inverse_root(asm)
     asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
     asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "lsl r7, r7, r3")
@@ -92,11 +109,11 @@ def _emit_sums(asm: Assembly, length: int) -> None:
     _emit_each_four(asm, length, pair, ("add r7, r7, r4", "smlabb r6, r4, r4, r6"))
 
 
-def _emit_squares(asm: Assembly, length: int, zero: int) -> None:
-    """r6 the sum of the squares of the row's distances from the zero point; r0 stays."""
+def _emit_squares(asm: Assembly, length: int, place: int) -> None:
+    """r6 the sum of the squares of the row's distances from the zero point; r0 stays. What is added to pairs of numbers
+    lies in that place from r12."""
     asm.comment("r6 the sum of the squares of distances from the zero point, r11 that taken off both of a pair")
-    asm.emit("mov r6, #0")
-    asm.constant("r11", (-zero & 0xFFFF) * 0x00010001)
+    asm.emit("mov r6, #0", f"ldr r11, [r12, #{place}]")
     pair = ("sxtab16 {0}, r11, {1}", "smlad r6, {0}, {0}, r6")
     _emit_each_four(asm, length, pair, ("add r4, r4, r11", "smlabb r6, r4, r4, r6"))
 
@@ -115,21 +132,18 @@ def _emit_each_four(asm: Assembly, length: int, pair: Sequence[str], single: Seq
     unrolled(asm, length, _LANES * len(_WORDS), emit, end="lr", back=True)
 
 
-def _emit_spread(asm: Assembly, length: int, attributes: Norm | NormBySquares, zero: int) -> None:
+def _emit_spread(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
     """r5:r4 the mean square times (1024 n)^2 and epsilon; r7 what is taken off n times a number."""
     asm.comment("r5:r4 how far the row spreads")
-    centred = isinstance(attributes, Norm) and attributes.centred
     asm.constant("r10", length)
     if not centred:
-        asm.constant("r7", length * zero)
+        asm.emit(f"ldr r7, [r12, #{_TAKEN_OFF - before}]")
     asm.emit("umull r4, r5, r6, r10")
     if centred:
         asm.emit("smull r8, r9, r7, r7", "subs r4, r4, r8", "sbc r5, r5, r9")
     up = 2 * FRACTION_BITS
     asm.emit(f"lsl r5, r5, #{up}", f"orr r5, r5, r4, lsr #{32 - up}", f"lsl r4, r4, #{up}")
-    asm.constant("r8", attributes.epsilon)
-    asm.constant("r9", attributes.epsilon >> 32)
-    asm.emit("adds r4, r4, r8", "adc r5, r5, r9")
+    asm.emit(f"ldrd r8, r9, [r12, #{_EPSILON - before}]", "adds r4, r4, r8", "adc r5, r5, r9")
 
 
 def _emit_inverse_root(asm: Assembly) -> None:

@@ -10,6 +10,8 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 
 Strides = tuple[int, int]
 """Bytes from row to row of what is read, and of what is written."""
+_FIRST = 4
+"""Bytes of the number of a part's first one."""
 UNROLLED = 16
 """Numbers of a pass through the loop: with 4 a vision transformer takes 0.7 % longer, with 64, whose rests are longer,
 0.3 % (`benchmarks/core/kernel_constants.md`)."""
@@ -26,13 +28,18 @@ class RowPart:
     def is_whole(self) -> bool:
         return self.count == self.length
 
+    @property
+    def bytes_before(self) -> int:
+        """Bytes of constants between those of the op and those of its numbers."""
+        return 0 if self.is_whole else _FIRST
+
 
 @contextmanager
-def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides) -> Iterator[None]:
+def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides, held: int = 0) -> Iterator[None]:
     """The code for a row, behind which r0 and r1 stand as many numbers on as are made; r2 is the end of the input, r4
-    is spare. r12 begins at the constants: behind the number of a part's first one."""
-    if not part.is_whole:
-        asm.emit("add r12, r12, #4")
+    is spare. r12 begins at the constants: so many bytes `held` for the op, and the number of a part's first one, lie
+    before those of its numbers."""
+    asm.add("r12", "r12", held + part.bytes_before, "r4")
     if rows > 1:
         asm.add("r2", "r0", rows * strides[0], "r4")
     with asm.loop(rows, closing=("cmp r0, r2",)):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from npukit.accel.cortex_m.code.assembly import INDEX_REACH, REACH, Assembly
 
@@ -43,13 +44,21 @@ class Axis:
         return self.size * self.source, self.size * self.target
 
 
+class Copying(NamedTuple):
+    """A routine, which finds in r2 where the last pass through the outermost loop writes: so many bytes from the
+    output's first. So routines for more or fewer passes are one."""
+
+    body: Assembly
+    last: int
+
+
 def dense_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
     """The bytes between neighbours along each axis of a dense tensor."""
     return tuple(item * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 @lru_cache(maxsize=1 << 12)
-def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False, filling: bool = False) -> Assembly | None:
+def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False, filling: bool = False) -> Copying | None:
     """The fastest routine for axes from the outermost of the output inwards; None where none applies.
 
     r0 is the input, r1 the output. If `mapped`, each byte becomes the one in its place in a table, at r3; if `filling`,
@@ -65,7 +74,7 @@ def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False, fi
     if len(merged) > len(_COUNTERS) + 1:
         return None
     found = [_emit(merged, inner, item, kind, filling) for inner, axis in enumerate(merged) if kind.suits(axis, item)]
-    return min(found, key=lambda asm: asm.cycles, default=None)
+    return min(found, key=lambda copying: copying.body.cycles, default=None)
 
 
 def _merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -87,31 +96,43 @@ def _widened(axes: tuple[Axis, ...], item: int) -> tuple[tuple[Axis, ...], int]:
     return axes, item
 
 
-def _emit(axes: Sequence[Axis], inner: int, item: int, kind: type[_Along], filling: bool) -> Assembly:
+def _emit(axes: Sequence[Axis], inner: int, item: int, kind: type[_Along], filling: bool) -> Copying:
     asm = Assembly()
     asm.emit("push {" + _SAVED.format("lr") + "}")
     if filling:
         asm.emit("mov r0, r3")
-    along = kind(asm, axes[inner], item)
+    outer = [axis for place, axis in enumerate(axes) if place != inner]
+    along = kind(asm, axes[inner], item, alone=not outer)
     along.prepare()
-    _emit_loops(along, [axis for place, axis in enumerate(axes) if place != inner], _COUNTERS)
+    _emit_loops(along, outer, _COUNTERS)
     asm.emit("pop {" + _SAVED.format("pc") + "}")
-    return asm
+    passes, size = (outer[0].size, outer[0].target) if outer else along.passes
+    return Copying(asm, max(passes - 1, 0) * size)
 
 
-def _emit_loops(along: _Along, outer: Sequence[Axis], counters: Sequence[str]) -> None:
+def _emit_loops(along: _Along, outer: Sequence[Axis], counters: Sequence[str], *, outermost: bool = True) -> None:
     """Leaves the addresses behind the last element of the outermost axis."""
     if not outer:
         along.emit()
         return
     axis, *others = outer
     asm, counter = along.asm, counters[0]
-    asm.constant(counter, axis.size)
+    closing = _begun(asm, counter, axis.size, axis.target if outermost else None)
     inside = others[0] if others else along.axis
-    with asm.loop(axis.size, closing=(f"subs {counter}, #1",)):
-        _emit_loops(along, others, counters[1:])
+    with asm.loop(axis.size, closing=(closing,)):
+        _emit_loops(along, others, counters[1:], outermost=False)
         for register, stride, moved in zip(("r0", "r1"), (axis.source, axis.target), inside.bytes, strict=True):
             asm.add(register, register, stride - moved, "r2")
+
+
+def _begun(asm: Assembly, register: str, passes: int, size: int | None) -> str:
+    """Prepares a loop of so many passes, or the outermost one, whose passes write so many bytes, and says what closes
+    it."""
+    if size is not None:
+        asm.add(register, "r2", size, register)
+        return f"cmp r1, {register}"
+    asm.constant(register, passes)
+    return f"subs {register}, #1"
 
 
 @dataclass(frozen=True)
@@ -121,6 +142,8 @@ class _Along:
     asm: Assembly
     axis: Axis
     item: int
+    alone: bool
+    """True if there is no other loop around."""
 
     @staticmethod
     def suits(axis: Axis, item: int) -> bool:
@@ -142,16 +165,20 @@ class _Along:
 
     def emit(self) -> None:
         """All elements; both addresses end behind the last one."""
-        words, rest = divmod(self.axis.size * self.item, _WORD)
-        rounds, single = divmod(words, _UNROLLED_WORDS) if words >= 2 * _UNROLLED_WORDS else (0, words)
+        rounds, size = self.passes
         if rounds:
-            if rounds > 1:
-                self.asm.constant("r4", rounds)
-            with self.asm.loop(rounds, closing=("subs r4, #1",)):
+            with self.asm.loop(rounds, closing=(_begun(self.asm, "r4", rounds, size if self.alone else None),)):
                 self._words(_UNROLLED_WORDS)
-        self._words(single)
+        words, rest = divmod(self.axis.size * self.item, _WORD)
+        self._words(words - rounds * _UNROLLED_WORDS)
         for _ in range(rest // self.item):
             self._element()
+
+    @property
+    def passes(self) -> tuple[int, int]:
+        """The passes through the loop, and the bytes by which each moves on in the output."""
+        rounds = self.axis.size * self.item // (_UNROLLED_WORDS * _WORD)
+        return rounds if rounds > 1 else 0, _UNROLLED_WORDS * _WORD // self.item * self.axis.target
 
     def _words(self, count: int) -> None:
         for _ in range(count):
@@ -218,13 +245,16 @@ class _Mapped(_Along):
         self.asm.emit("mov r12, r3")
 
     def emit(self) -> None:
-        rounds, rest = divmod(self.axis.size, _UNROLLED_BYTES)
+        rounds, size = self.passes
         if rounds:
-            if rounds > 1:
-                self.asm.constant("r4", rounds)
-            with self.asm.loop(rounds, closing=("subs r4, #1",)):
+            closing = _begun(self.asm, "r4", rounds, size if self.alone else None) if rounds > 1 else ""
+            with self.asm.loop(rounds, closing=(closing,)):
                 self._looked_up(_UNROLLED_BYTES)
-        self._looked_up(rest)
+        self._looked_up(self.axis.size - rounds * _UNROLLED_BYTES)
+
+    @property
+    def passes(self) -> tuple[int, int]:
+        return self.axis.size // _UNROLLED_BYTES, _UNROLLED_BYTES * self.axis.target
 
     def _looked_up(self, count: int) -> None:
         """Looks up so many bytes, and moves the addresses on."""
