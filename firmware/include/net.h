@@ -146,7 +146,9 @@ enum net_step_kind {
     NET_SEND,    /* the messages from the descriptor at `what` on */
     NET_SIGNAL,  /* count flag `flag` of PE `count`; `what`: the message's tag and bits of net_signal */
     NET_SIGNALS, /* the same of `count` PEs; the step behind it says which */
-    NET_TO,      /* `what`: the list of struct noc_destination */
+    NET_TO,      /* `what`: the list of struct noc_destination, or the place of a page */
+    NET_FETCH,   /* begin to fetch a page of `count` bytes, from `what` on in DRAM, to where the step behind it says */
+    NET_PAGE,    /* go on at `what`, once the `count` pages that are fetched, none or one, are there */
     NET_PATCH,   /* `what` becomes word `flag` of the command of the next step that is another */
     NET_RESTORE, /* the `count` parts of states from `what` on */
     NET_RUN,     /* an accelerator's chain, whose first layer is the `count` commands from `what` on */

@@ -148,7 +148,7 @@ int32_t noc_wait(uint32_t flag, uint32_t count)
 }
 
 /* Other than in noc_wait(), what is waited for comes for certain. */
-static int32_t await_copy(void)
+__attribute__((always_inline)) static inline int32_t await_copy(void)
 {
     const uint32_t due = taken[COPY_FLAG] + 1;
     while (!has_counted(COPY_FLAG, due)) {
@@ -183,6 +183,29 @@ static int32_t copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to
 int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes)
 {
     return copy(from_pe, from, to_pe, to, bytes, NOC_NO_FLAG);
+}
+
+int32_t noc_fetch(uint32_t from, void *to, uint32_t bytes)
+{
+    static _Alignas(16) struct noc_descriptor descriptor;
+    descriptor = (struct noc_descriptor){
+        .kind = NOC_COPY,
+        .tag = NOC_NO_MESSAGE,
+        .source_pe = NOC_THIS_CHIP + NOC_DRAM,
+        .source = (const void *)from,
+        .destination_pe = NOC->pe,
+        .destination = (uint32_t)(uintptr_t)to,
+        .row_bytes = (uint16_t)bytes,
+        .rows = 1,
+        .source_flag = NOC_NO_FLAG,
+        .destination_flag = COPY_FLAG,
+    };
+    return noc_send(&descriptor);
+}
+
+int32_t noc_fetched(void)
+{
+    return await_copy();
 }
 
 int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes)

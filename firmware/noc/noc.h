@@ -65,6 +65,13 @@ int32_t noc_wait(uint32_t flag, uint32_t count);
  * the engine's error code. It takes the board's last flag, which no message uses. */
 int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes);
 
+/* Start to fetch bytes from this chip's DRAM, behind all that has been sent, and return at once: no other copy may begin
+ * until noc_fetched(). 0, or the engine's error code. */
+int32_t noc_fetch(uint32_t from, void *to, uint32_t bytes);
+
+/* Sleep until what noc_fetch() fetches is there. 0, or the engine's error code. */
+int32_t noc_fetched(void);
+
 /* Copy bytes, or none, to another PE and wake it once they are there: it finds that it is called. It takes the board's last
  * flag but one, which no message uses either. */
 int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes);

@@ -1,5 +1,9 @@
 /* The frame of a long program: `net_run` goes through the table of its steps (struct net_step in net.h).
  *
+ * Where memory is short the table comes from DRAM page by page, each with the commands and descriptors of its steps. The
+ * next page is fetched while one is done, and lies where the one before it did: the engine has read the descriptors of
+ * that by then, as it does what it is asked for in order.
+ *
  * The same for all programs. What one has of its own, its generated net_table.h says: where the table lies, which
  * accelerator its chains are for, which kernels the core has. */
 #include "net_table.h"
@@ -83,6 +87,11 @@ static int32_t send_signals(const struct net_step *step)
     return noc_signal_all(to, step->count, step->flag, own_flag(step), (uint16_t)step->what);
 }
 
+static int32_t fetch_page(const struct net_step *step)
+{
+    return noc_fetch(step->what, (void *)(uintptr_t)(step + 1)->what, step->count);
+}
+
 static int32_t do_step(const struct net_step *step)
 {
     switch (step->kind) {
@@ -102,6 +111,10 @@ static int32_t do_step(const struct net_step *step)
         return net_join();
     case NET_CALL:
         return core_kernel(step->count);
+    case NET_FETCH:
+        return NET_HAS_PAGES ? fetch_page(step) : 0;
+    case NET_PAGE:
+        return NET_HAS_PAGES && step->count > 0 ? noc_fetched() : 0;
     case NET_RESTORE:
         if (NET_HAS_STATES) {
             net_restore((const struct net_state *)(uintptr_t)step->what, step->count);
@@ -143,7 +156,8 @@ static void advance(struct place *at)
         const int32_t onward = (int8_t)at->step->flag;
         at->layer += (uint32_t)onward;
     }
-    at->step++;
+    const bool turns = NET_HAS_PAGES && at->step->kind == NET_PAGE;
+    at->step = turns ? (const struct net_step *)(uintptr_t)at->step->what : at->step + 1;
     if (at->again > 0) {
         at->again--;
         at->step = at->again == 0 ? at->resume : at->step;

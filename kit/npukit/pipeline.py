@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
+from itertools import chain
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -400,7 +401,7 @@ def fill_folder(
     progress.stage("evaluate the reference")
     cases = golden_cases(net)
     _write_golden(cases, folder)
-    dram = _write_dram(folder, plan, sources)
+    dram = _write_dram(folder, plan, sources, images)
     no_renode = _write_renode(folder, compiled, _golden_frame(compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
@@ -443,11 +444,13 @@ def _write_golden(cases: Cases, folder: Path) -> None:
     np.savez(folder / GOLDEN, **arrays)  # pyright: ignore[reportArgumentType]
 
 
-def _write_dram(folder: Path, plan: Plan, sources: Sequence[Sources]) -> Dram | None:
+def _write_dram(folder: Path, plan: Plan, sources: Sequence[Sources], images: Sequence[BuiltImage]) -> Dram | None:
     """`images/dram.bin`, if the plan has anything in DRAM."""
     if not plan.dram:
         return None
-    data = dram_image(plan, (piece for each in sources for piece in each.streamed))
+    pieces = (piece for each in sources for piece in each.streamed)
+    orders = (piece for image in images for piece in image.orders)
+    data = dram_image(plan, chain(pieces, orders))
     (folder / DRAM_IMAGE).write_bytes(data)
     return Dram(data, plan.chips)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -22,8 +23,21 @@ def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     return planned(rows_net(), micro_batches=2)
 
 
-def test_data_and_code_of_twins_are_what_they_would_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, net = long_plan(monkeypatch), rows_net()
+def plan_in_pages(monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """The same where memory is short, as if all PEs lacked some: their orders are in DRAM."""
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
+    monkeypatch.setattr("npukit.plan.emit.allocate.PAGE_BYTES", 0)
+    monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 1)
+    plan = planned(rows_net(), micro_batches=2, low_memory=True)
+    assert all(pe.orders.in_pages for pe in plan.pes)
+    return plan
+
+
+@pytest.mark.parametrize("plan_of", [long_plan, plan_in_pages])
+def test_data_and_code_of_twins_are_what_they_would_be_alone(
+    monkeypatch: pytest.MonkeyPatch, plan_of: Callable[[pytest.MonkeyPatch], Plan]
+) -> None:
+    plan, net = plan_of(monkeypatch), rows_net()
     assert len(plan.alike) == 3
     together = generate(net, plan, BOARD, engines(BOARD), bytes(16))
     alone = generate(net, replace(plan, alike=()), BOARD, engines(BOARD), bytes(16))

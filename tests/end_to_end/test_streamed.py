@@ -17,6 +17,8 @@ from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.parse import parse_plan
+from npukit.plan.ir.text import print_plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.search.layout_search import QUICK, LatencySearch
@@ -158,8 +160,11 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
 def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows and channels in turn: what others send comes late, slices are as large as each layer leaves room for."""
+    """Rows and channels in turn: what others send comes late, slices are as large as each layer leaves room for; and
+    each PE's orders come from DRAM, in pages that hold few steps, as if it lacked memory."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.emit.allocate.PAGE_BYTES", 0)
+    monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 1)
     engines = with_core(plugins_of(BOARD))
     net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
     cuts = [((1, 4, 1, 1), (1, 1, 1, 1)), ((1, 1, 1, 2), (1, 1, 1, 16))]
@@ -171,6 +176,11 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     plans = [emit_batch(Problem(Graph(net), BOARD, engines), wanted) for wanted in (small, low_memory)]
     pieces = [len(list(plan.pes[1].computes())) for plan in plans]
     assert pieces[0] > pieces[1] > len(plans[1].pes[1].tiles)
+    made = gather(net, plans[1], plans[1].pes[1], engines)
+    assert len(made.pages) > 10
+    assert {record.symbol for record in made.records} == {TABLE}
+    assert parse_plan(print_plan(plans[1])) == plans[1]
+    assert sum(page.bytes for page in made.pages) <= plans[1].pes[1].orders.in_pages
     assert plans[1].pes[1].tile_numbers != tuple(sorted(plans[1].pes[1].tile_numbers)), "lanes take turns"
     found = outcome(Example(net, BOARD, plans[1], engines), tmp_path)
     assert found.passed, found.mismatches

@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import platform
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -24,6 +24,8 @@ Kind = Literal[
     "SIGNAL",
     "SIGNALS",
     "TO",
+    "FETCH",
+    "PAGE",
     "PATCH",
     "RESTORE",
     "RUN",
@@ -48,6 +50,8 @@ CALLED = (
     "END",
     "EVENT",
     "RESTORE",
+    "FETCH",
+    "FETCHED",
 )
 FRAME_END = 0xFFFF
 COMMAND_BYTES = 16
@@ -118,10 +122,18 @@ class Meaning:
                 yield "SIGNALS", following.what, self._told(row), row.count
             case "JOIN":
                 yield "JOIN", 0, 0, 0
+            case "FETCH" | "PAGE":
+                yield from self._page(row)
             case "RESTORE":
                 yield "RESTORE", row.what, row.count, 0
             case "RUN" | "SUBMIT" | "LINKED" | "CALL":
                 yield from self._layer(row)
+
+    def _page(self, row: Row) -> Iterator[Call]:
+        if row.kind == "FETCH":
+            yield "FETCH", row.what, self._behind(row).what, row.count
+        elif row.count:
+            yield "FETCHED", 0, 0, 0
 
     def _behind(self, row: Row) -> Row:
         return next(self.rows[i + 1] for i, each in enumerate(self.rows) if each is row)
@@ -163,8 +175,14 @@ class Loop:
     memory: mmap.mmap
     base: int
 
-    def run(self, rows: Sequence[Row], observed: bool, fails: int = 0) -> tuple[int, list[Call]]:
+    def run(
+        self, rows: Sequence[Row], observed: bool, fails: int = 0, pages: Mapping[int, Sequence[Row]] = {}
+    ) -> tuple[int, list[Call]]:
+        """`pages`: rows that lie elsewhere, by their offset in the memory."""
         self.memory[:] = bytes(len(self.memory))
+        for offset, page in pages.items():
+            data = b"".join(map(bytes, page))
+            self.memory[offset : offset + len(data)] = data
         table = b"".join(map(bytes, rows))
         status = self.library.run_table(table, int(observed), fails)
         made = ctypes.POINTER(ctypes.c_uint32)()
@@ -186,6 +204,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
 
 
 COMMANDS = 8
+PAGES = 1024, 2048, 3072
 bytes_ = st.integers(0, 255)
 tags = st.integers(0, 0x3FFFF)
 places = st.integers(0, COMMANDS - 1)
@@ -226,6 +245,12 @@ def units(base: int) -> st.SearchStrategy[list[Row]]:
             tags,
             st.integers(0, 2**32 - 1),
         ),
+        st.builds(
+            lambda size, dram, to: [Row("FETCH", 0, size, dram), Row("TO", what=to)],
+            st.integers(1, 2**16 - 1),
+            st.integers(0, 2**32 - 1),
+            st.integers(0, 2**32 - 1),
+        ),
         row("JOIN"),
         row("RESTORE", count=bytes_, what=st.integers(0, 2**32 - 1)),
         row("CALL", flag=st.integers(-3, 3), count=bytes_),
@@ -255,6 +280,23 @@ def test_every_row_does_what_it_means(loop: Loop, data: st.DataObject, observed:
     status, calls = loop.run(rows, observed)
     assert status == 0
     assert calls == list(Meaning(rows, observed).calls())
+
+
+@given(data=st.data(), observed=st.booleans())
+def test_pages_are_gone_through_in_their_order(loop: Loop, data: st.DataObject, observed: bool) -> None:
+    """From the table to one page after the other, in two places in turn, and back behind where the first one began."""
+    stretches = data.draw(st.lists(st.lists(units(loop.base), max_size=3), min_size=2, max_size=2))
+    first, second = ([row for unit in units for row in unit] for units in stretches)
+    home = [Row("WAIT", 1, 2), Row("PAGE", count=1, what=loop.base + PAGES[0])]
+    behind = [Row("WAIT", 3, 4), Row("END")]
+    pages = {
+        PAGES[0]: [*first, Row("PAGE", count=1, what=loop.base + PAGES[1])],
+        PAGES[1]: [*second, Row("PAGE", what=loop.base + PAGES[2])],
+        PAGES[2]: behind,
+    }
+    status, calls = loop.run(home, observed, pages=pages)
+    assert status == 0
+    assert calls == list(Meaning([*home, *pages[PAGES[0]], *pages[PAGES[1]], *behind], observed).calls())
 
 
 @given(data=st.data(), observed=st.booleans())

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 
@@ -91,7 +92,8 @@ def outcome(given: Example, folder: Path) -> Validation:
     project = render_project(sources, board, About(given.net.name, BUILD_ID), folder / "project")
     built = build_images(project, find_toolchain(), folder / "images")
     records = [image_record(each, folder).image(folder) for each in built]
-    dram = dram_image(plan, (piece for each in sources for piece in each.streamed))
+    orders = (piece for each in built for piece in each.orders)
+    dram = dram_image(plan, chain((piece for each in sources for piece in each.streamed), orders))
     emulator = Emulator(board, records, {}, dram, strict=True)
     with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
         return validate(Target("emulator", session, board), given.net, plan, golden_cases(given.net), Silent())

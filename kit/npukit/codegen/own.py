@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,23 @@ from npukit.codegen.sources import OwnData, PeData, Row, Spot
 def own_data(role: Role) -> OwnData:
     """The data of every PE of the role."""
     headers = tuple(sorted({"net.h", *role.first.headers}))
-    return OwnData(role.own_bytes, tuple(_pe_data(own) for own in role.own), headers)
+    pages = tuple(_pages(own) for own in role.places_of_pages)
+    return OwnData(role.own_bytes, tuple(_pe_data(own) for own in role.own), headers, pages)
+
+
+def _pages(own: OwnLayout) -> tuple[int, PeData]:
+    """The pages of a PE as they lie in DRAM, with the bytes of all of them."""
+    program, rows, size = own.program, list[Row](), 0
+    assert program.table is not None
+    assert program.table.room is not None
+    room = program.table.room
+    for number, page in enumerate(program.pages):
+        begin, here = number * room.bytes, program.offsets[room.symbol] + number % 2 * room.bytes
+        homes = {record.symbol: Spot("activations", here + offset) for offset, record in page.members()}
+        for offset, record in page.members():
+            rows += _record_rows(own, begin + offset, record, homes)
+        size = begin + page.bytes
+    return size, PeData(program.pe, (), tuple(rows))
 
 
 def _pe_data(own: OwnLayout) -> PeData:
@@ -30,23 +47,28 @@ def _pe_data(own: OwnLayout) -> PeData:
 def _rows(own: OwnLayout) -> Iterator[Row]:
     start, words = own.words
     if words:
-        yield Row(start, "", tuple(word.name for word in words), tuple(_value(own, word.value) for word in words))
+        yield Row(start, "", tuple(word.name for word in words), tuple(_value(own, word.value, {}) for word in words))
     for offset, member in own.parts:
         if isinstance(member, Record):
-            for index, fields in enumerate(member.rows):
-                names, values = zip(*fields, strict=True)
-                found = tuple([_value(own, value) for value in values])
-                yield Row(offset + index * member.row_bytes, member.struct, names, found)
+            yield from _record_rows(own, offset, member, {})
 
 
-def _value(own: OwnLayout, value: Value) -> int | str | Spot:
+def _record_rows(own: OwnLayout, offset: int, record: Record, homes: Mapping[str, Spot]) -> Iterator[Row]:
+    """The rows of a record; `homes` are the places of what is nowhere else."""
+    for index, fields in enumerate(record.rows):
+        names, values = zip(*fields, strict=True)
+        found = tuple([_value(own, value, homes) for value in values])
+        yield Row(offset + index * record.row_bytes, record.struct, names, found)
+
+
+def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str | Spot:
     if isinstance(value, int | str):  # most are
         return value
     match value:
         case Number(address):
-            return _spot(own, address)
+            return _spot(own, address, homes)
         case Address():
-            return _spot(own, value)
+            return _spot(own, value, homes)
         case Foreign(pe, offset):
             return Spot("activations", offset, pe)
         case Absolute(address):
@@ -54,7 +76,9 @@ def _value(own: OwnLayout, value: Value) -> int | str | Spot:
     return value
 
 
-def _spot(own: OwnLayout, address: Address) -> Spot:
+def _spot(own: OwnLayout, address: Address, homes: Mapping[str, Spot]) -> Spot:
+    if address.symbol in homes:
+        return replace(homes[address.symbol], offset=homes[address.symbol].offset + address.offset)
     if address.symbol in own.program.offsets:
         return Spot("activations", own.program.offsets[address.symbol] + address.offset)
     if address.symbol in own.homes:

@@ -13,12 +13,13 @@ from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.operands import Arena
+from npukit.codegen.pages import Page, Piece, Room
 from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
 from npukit.codegen.states import STATES, state_arrays, state_records
-from npukit.codegen.table import TABLE, Long, Piece
+from npukit.codegen.table import TABLE, Long
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layer_places, likes_of
-from npukit.plan.ir.plan import Compute, Join, PePlan, Plan, Restore, Send, Step, Wait
+from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
 from npukit.plan.ir.purposes import Purposes
 from npukit.plan.predict.memory import control_bytes, is_table
 
@@ -51,6 +52,11 @@ class Program:
     """The number of the place that each layer is left in, in a table. Else each has its own."""
     leads: bool = False
     """A chip that does what the root's chip does."""
+
+    @property
+    def pages(self) -> Sequence[Page]:
+        """The pages of its orders, if these lie in DRAM."""
+        return self.table.pages if self.table else ()
 
     @property
     def control_bytes(self) -> int:
@@ -90,7 +96,11 @@ def gather(
     is_long = is_table(len(pe.steps), len(plan.pes))
     if is_long and len({part.engine.name for part in parts if part.chained}) < 2:
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
-        table = Long.of(runs, list(_likes(plan, pe, runs)), descriptors)
+        room = _room_for_pages(plan, pe, arena)
+        if room:
+            table = Long.in_pages(runs, descriptors, room)
+        else:
+            table = Long.of(runs, list(_likes(plan, pe, runs)), descriptors)
         steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
@@ -132,8 +142,18 @@ def _twin(net: Net, plan: Plan, pe: PePlan, first: Program) -> Program | None:
     if first.table is None:
         return None
     arena = first.arena.of_twin(pe)
-    table = first.table.of_twin(pe.steps, Descriptors(net, plan, pe.pe, arena))
+    descriptors = Descriptors(net, plan, pe.pe, arena)
+    table = first.table.of_twin(pe.steps, descriptors, _room_for_pages(plan, pe, arena))
     return replace(first, pe=pe.pe, arena=arena, records=tuple(table.records()), table=table)
+
+
+def _room_for_pages(plan: Plan, pe: PePlan, arena: Arena) -> Room | None:
+    """The room for the pages of its table, if that comes from DRAM."""
+    if not pe.orders.in_pages:
+        return None
+    buffer, name = pe.buffer(PAGES), orders_name(pe.pe)
+    dram = next(each.offset for each in plan.dram if each.name == name)
+    return Room(arena.place(buffer), buffer.bytes // 2, dram)
 
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
@@ -12,10 +12,10 @@ import numpy as np
 from jinja2 import Environment
 
 from npukit import __version__
-from npukit.codegen.constants import Array, Fields, Record
+from npukit.accel.interface import Address
+from npukit.codegen.constants import Absolute, Array, Fields, Foreign, Number, Record, Value
 from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
 from npukit.codegen.names import c_float, comment_text, foreign_arena, ranges
-from npukit.codegen.places import OWN, Places
 from npukit.codegen.roles import Role, foreign_pes
 from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, layer_tiles
@@ -33,6 +33,8 @@ TABLE_HEADER = "net_table.h"
 TABLE_LOOP = "net_table.c"
 """The loop through the steps of a long program: firmware that each such program compiles with its own header."""
 LINE = 116
+OWN = "net_own"
+"""The C name of what is each PE's own."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
         "first_step": places_of(role).address(first.symbol),
         "kernel_steps": [_frame([step], role, observable=False) for step in rest],
         "form": next((part.engine.commands for part in parts if part.chained), None),
+        "paged": bool(role.first.pages),
         "restores": any(record.symbol == STATES for record in role.first.records),
         "waits": sorted({wait for part in parts if (wait := part.engine.abilities.wait)}),
     }
@@ -190,6 +193,46 @@ def places_of(role: Role) -> Places:
     pointers = frozenset(word.name for word in role.words if word.is_address)
     near = frozenset(member.symbol for member in role.constants.near)
     return Places(role.constants.homes, role.constants.single_structs, pointers, near)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Symbols of the arena are offsets in it, all others members of the constants: `homes` says of which.
+
+    `structs` are the members that are one struct. `words` are pointers that each PE has of its own. Members that are
+    `near` lie in the other struct of constants.
+    """
+
+    homes: Mapping[str, str]
+    structs: frozenset[str]
+    words: frozenset[str] = frozenset()
+    near: frozenset[str] = frozenset()
+
+    def address(self, symbol: str, offset: int = 0) -> str:
+        """A pointer to `offset` bytes behind the symbol, of its own type or void."""
+        if symbol in self.words:
+            return f"{OWN}.{symbol}"
+        if symbol not in self.homes:
+            return f"ARENA({symbol}{f' + {offset}' if offset else ''})"
+        home = self.homes[symbol]
+        member = f"{'net_near' if home in self.near else 'net_constants'}.{home}"
+        if symbol in self.structs:
+            return f"&{member}"
+        return f"(const void *)((const uint8_t *){member} + {offset})" if offset else member
+
+    def field(self, value: Value) -> str:
+        """The value of a struct's member. Its type is the plug-in's affair, so constants go there as void."""
+        match value:
+            case Number(address):
+                return f"(uint32_t){self.address(address.symbol, address.offset)}"
+            case Foreign(pe, offset):
+                return f"(uint32_t)&{foreign_arena(pe)}[{offset}]"
+            case Absolute(address):
+                return f"(const void *)0x{address:08X}U"
+            case Address(symbol, offset):
+                text = self.address(symbol, offset)
+                return f"(const void *){text}" if text.startswith("net_constants.") else text
+        return str(value)
 
 
 @cache

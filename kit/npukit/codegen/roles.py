@@ -70,6 +70,8 @@ class Role:
     """The most places in which layers of one PE are left."""
     own: tuple[OwnLayout, ...]
     """The own data of each PE, unless there is nothing that differs."""
+    places_of_pages: tuple[OwnLayout, ...]
+    """The places that orders in DRAM refer to, of each PE that has such."""
 
     @property
     def first(self) -> Program:
@@ -134,8 +136,18 @@ def _code(program: Program, known: dict[object, int]) -> object:
     steps = tuple(renamed(step, unnamed).code for step in program.steps)
     routines = tuple(routine.name for routine in program.routines)
     engines = tuple(sorted({part.engine.name for part in program.parts}))
-    place = program.is_root, program.leads
-    return place, len(program.layers), steps, kernels, routines, engines, program.headers, program.wrappers
+    place = program.is_root, program.leads, bool(program.pages)
+    return (
+        place,
+        bool(program.pages),
+        len(program.layers),
+        steps,
+        kernels,
+        routines,
+        engines,
+        program.headers,
+        program.wrappers,
+    )
 
 
 def _kernel(part: Part, known: dict[object, int]) -> int:
@@ -260,7 +272,8 @@ def _role(programs: Sequence[Program]) -> Role:
     layers = sharing.layers()
     needs_own = words[0] or layers is None or any(each.all() - common for each in identities)
     own = tuple(sharing.own(number, words[number], layers is None) for number in range(len(programs)))
-    return Role(tuple(programs), constants, steps, words[0], layers, sharing.places, own if needs_own else ())
+    paged, own = own if first.pages else (), own if needs_own else ()
+    return Role(tuple(programs), constants, steps, words[0], layers, sharing.places, own, paged)
 
 
 @dataclass(frozen=True)

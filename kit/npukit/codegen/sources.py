@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -40,11 +40,19 @@ class PeData:
 
 @dataclass(frozen=True)
 class OwnData:
-    """The data of each PE of a role; `bytes` are reserved on all. `headers` declare the structs."""
+    """The data of each PE of a role; `bytes` are reserved on all. `headers` declare the structs.
+
+    Where orders lie in DRAM, `pages` are those of each PE, with the bytes of all of them.
+    """
 
     bytes: int = 0
     pes: tuple[PeData, ...] = ()
     headers: tuple[str, ...] = ()
+    pages: tuple[tuple[int, PeData], ...] = ()
+
+    def rows(self) -> Iterator[Row]:
+        for pe in (*self.pes, *(data for _, data in self.pages)):
+            yield from pe.rows
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 
 from npukit.accel.interface import Address, Commands, Field
-from npukit.codegen.constants import Fields, Number, Record, Value
+from npukit.codegen.constants import Fields, Number, Record, lay_out
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import Descriptors
+from npukit.codegen.pages import Page, Piece, Room, Run, divided, fetch, linked, pages_of, row
 from npukit.codegen.parts import Part, chain_records, commands_of
 from npukit.codegen.states import STATES
 from npukit.plan.emit.replay import Stretch, stretches
@@ -21,8 +23,8 @@ from npukit.plan.predict.memory import STEP_BYTES
 
 TABLE = "net_steps"
 
-Piece = Part | Join | Restore | Send | Wait
-"""A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
+ROWS_OF_ENTRY = 3
+"""Rows of a table that fetch its first page and go on there."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ Templates = Mapping[str, Template]
 """Templates by the tile's name."""
 
 
-def templates_of(runs: Sequence[Sequence[Piece]]) -> Templates:
+def templates_of(runs: Sequence[Run]) -> Templates:
     """The templates of pieces whose constants are streamed: there may be hundreds, alike but for addresses."""
     alike: dict[object, list[Part]] = {}
     for part in (run[0] for run in runs if len(run) == 1):
@@ -75,16 +77,20 @@ class Made:
     rows: tuple[Fields, ...]
 
     @classmethod
-    def of(cls, run: Sequence[Piece], descriptors: Descriptors, templates: Templates, kernels: Iterator[int]) -> Made:
+    def of(cls, run: Run, descriptors: Descriptors, templates: Templates, kernels: Iterator[int]) -> Made:
         records = _records(run, descriptors, templates)
         return cls(tuple(records), tuple(_rows(run, descriptors, templates, kernels)))
+
+    @property
+    def bytes(self) -> int:
+        return STEP_BYTES * len(self.rows) + lay_out([], self.records).bytes
 
 
 @dataclass(frozen=True)
 class Long:
     """A program of runs in which signals are apart from other messages, those that are alike made but once."""
 
-    runs: Sequence[Sequence[Piece]]
+    runs: Sequence[Run]
     likes: Sequence[int]
     """The kind of each run: those of one kind are the same."""
     made: Mapping[int, Made]
@@ -93,9 +99,12 @@ class Long:
     before: tuple[Fields, ...] = ()
     behind: tuple[Fields, ...] = ()
     """Rows around those of the plan's steps."""
+    room: Room | None = None
+    cuts: tuple[range, ...] = ()
+    """The runs of each page, if its orders lie in DRAM and there is `room` for two pages."""
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[Piece]], alike: Sequence[Hashable], descriptors: Descriptors) -> Long:
+    def of(cls, runs: Sequence[Run], alike: Sequence[Hashable], descriptors: Descriptors) -> Long:
         """`alike`: of each run what it must have in common with another to be the same."""
         numbers: dict[Hashable, int] = {}
         likes = [numbers.setdefault(like, len(numbers)) for like in alike]
@@ -105,7 +114,16 @@ class Long:
         made = {like: Made.of(run, descriptors, templates, kernels) for like, run in different.items()}
         return cls(runs, likes, made, stretches(likes, [len(made[like].rows) for like in likes]))
 
-    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors) -> Long:
+    @classmethod
+    def in_pages(cls, runs: Sequence[Run], descriptors: Descriptors, room: Room) -> Long:
+        """The program with its orders in DRAM: each run has its own, whatever others have."""
+        runs = list(divided(runs, lambda run: Made.of(run, descriptors, {}, count()).bytes, room.most))
+        kernels = count()
+        made = {number: Made.of(run, descriptors, {}, kernels) for number, run in enumerate(runs)}
+        cuts = pages_of(runs, [each.bytes for each in made.values()], room.most)
+        return cls(runs, range(len(runs)), made, (), room=room, cuts=tuple(cuts))
+
+    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> Long:
         """The program of a PE that does the same as this one's, which has these steps: only messages differ."""
         runs: list[Sequence[Piece]] = []
         made, begin = dict(self.made), 0
@@ -117,7 +135,7 @@ class Long:
                 )
             runs.append(sends or run)
             begin += len(run)
-        return replace(self, runs=runs, made=made)
+        return replace(self, runs=runs, made=made, room=room)
 
     def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> Long:
         """The same program with a step before all others and one behind them."""
@@ -125,34 +143,57 @@ class Long:
 
     def records(self) -> Iterator[Record]:
         """The records, with the table itself behind all others."""
-        for made in self.made.values():
+        for made in self.made.values() if self.room is None else ():
             yield from made.records
         yield self._table()
+
+    @cached_property
+    def pages(self) -> Sequence[Page]:
+        """The pages of its orders, if these lie in DRAM."""
+        if self.room is None:
+            return ()
+        found = [_page([self.made[number] for number in cut]) for cut in self.cuts]
+        return linked(found, self.room, Number(Address(TABLE, STEP_BYTES * (len(self.before) + ROWS_OF_ENTRY))))
 
     def spans(self) -> Iterator[int]:
         """Row by row, as they are done, of how many of the plan's steps it is made: those of a run are its first
         row's."""
-        for like, run in zip(self.likes, self.runs, strict=True):
-            yield from (len(run), *[0] * (len(self.made[like].rows) - 1))
+        if self.room:
+            yield from [0] * ROWS_OF_ENTRY
+        for cut in self.cuts or (range(len(self.runs)),):
+            yield from [0, 0] if self.cuts and cut is not self.cuts[-1] else ()
+            for number in cut:
+                yield from (len(self.runs[number]), *[0] * (len(self.made[self.likes[number]].rows) - 1))
+            yield from [0] if self.cuts else ()
 
     def _table(self) -> Record:
         """The rows of each run, and of stretches that come again one row."""
-        table = list(self.before)
+        table = [*self.before, *self._entry()]
         places: dict[int, int] = {}
         rows = [self.made[like].rows for like in self.likes]
         for part in self.stretches:
             units = range(part.first, part.first + part.count)
             if part.again:
-                table.append(_row("NET_AGAIN", count=sum(len(rows[unit]) for unit in units), what=places[part.first]))
+                table.append(row("NET_AGAIN", count=sum(len(rows[unit]) for unit in units), what=places[part.first]))
                 continue
             for unit in units:
                 places[unit] = len(table)
                 table += rows[unit]
-        every = (*table, *self.behind, _row("NET_END"))
+        every = (*table, *self.behind, row("NET_END"))
         return Record(TABLE, "net_step", every, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
 
+    def _entry(self) -> Iterator[Fields]:
+        """The rows that fetch the first page and go on there."""
+        if self.room:
+            yield from fetch(self.pages[0].bytes, self.room, 0)
+            yield row("NET_PAGE", count=1, what=self.room.place(0))
 
-def _records(run: Sequence[Piece], descriptors: Descriptors, templates: Templates) -> Iterable[Record]:
+
+def _page(made: Sequence[Made]) -> Page:
+    return Page(tuple(row for each in made for row in each.rows), tuple(r for each in made for r in each.records))
+
+
+def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterable[Record]:
     """Signals need no descriptors, and pieces that use another's command none of their own."""
     parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
     used = [templates[part.tile.name].symbol for part in parts if part.tile.name in templates]
@@ -164,38 +205,36 @@ def _records(run: Sequence[Piece], descriptors: Descriptors, templates: Template
     return chain_records(parts) if parts else descriptors.chain(sends)
 
 
-def _rows(
-    run: Sequence[Piece], descriptors: Descriptors, templates: Templates, kernels: Iterator[int]
-) -> Iterator[Fields]:
+def _rows(run: Run, descriptors: Descriptors, templates: Templates, kernels: Iterator[int]) -> Iterator[Fields]:
     first = run[0]
     if isinstance(first, Wait):
-        yield _row("NET_WAIT", flag=first.flag, count=first.count)
+        yield row("NET_WAIT", flag=first.flag, count=first.count)
     elif isinstance(first, Join):
-        yield _row("NET_JOIN")
+        yield row("NET_JOIN")
     elif isinstance(first, Restore):
-        yield _row("NET_RESTORE", count=len(first.buffers), what=Number(Address(STATES)))
+        yield row("NET_RESTORE", count=len(first.buffers), what=Number(Address(STATES)))
     elif isinstance(first, Send):
         yield from _messages([piece.message for piece in run if isinstance(piece, Send)], descriptors)
     elif first.chained:
         yield from _chain([piece for piece in run if isinstance(piece, Part)], templates)
     else:
         assert isinstance(first, Part)
-        yield _row("NET_CALL", flag=_onward(first), count=next(kernels))
+        yield row("NET_CALL", flag=_onward(first), count=next(kernels))
 
 
 def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fields]:
     if not descriptors.is_signal(numbers[0]):
-        yield _row("NET_SEND", what=Number(Address(descriptors.first(numbers[0]))))
+        yield row("NET_SEND", what=Number(Address(descriptors.first(numbers[0]))))
         return
     for number in numbers:
         signals, told = list(descriptors.signals(number)), descriptors.told_at_once(number)
         if told:
             _, flag, what = signals[-1]
-            yield _row("NET_SIGNALS", flag=flag, count=len(signals), what=what)
-            yield _row("NET_TO", what=Number(Address(told.symbol)))
+            yield row("NET_SIGNALS", flag=flag, count=len(signals), what=what)
+            yield row("NET_TO", what=Number(Address(told.symbol)))
             continue
         for pe, flag, what in signals:
-            yield _row("NET_SIGNAL", flag=flag, count=pe, what=what)
+            yield row("NET_SIGNAL", flag=flag, count=pe, what=what)
 
 
 def _chain(parts: Sequence[Part], templates: Templates) -> Iterator[Fields]:
@@ -206,7 +245,7 @@ def _chain(parts: Sequence[Part], templates: Templates) -> Iterator[Fields]:
         yield from _patches(part, template) if template else ()
         first = template.symbol if template else commands[0]
         kind = "NET_LINKED" if index else kind
-        yield _row(kind, flag=_onward(part), count=len(commands), what=Number(Address(first)))
+        yield row(kind, flag=_onward(part), count=len(commands), what=Number(Address(first)))
 
 
 def _patches(part: Part, template: Template) -> Iterator[Fields]:
@@ -215,7 +254,7 @@ def _patches(part: Part, template: Template) -> Iterator[Fields]:
     for name in template.patched:
         value = _fields(part)[name]
         assert isinstance(value, Address)
-        yield _row("NET_PATCH", flag=f"offsetof(struct {form.struct}, {name}) / 4", what=Number(value))
+        yield row("NET_PATCH", flag=f"offsetof(struct {form.struct}, {name}) / 4", what=Number(value))
 
 
 def _onward(part: Part) -> int:
@@ -226,11 +265,7 @@ def _onward(part: Part) -> int:
 
 def _step_row(step: SendStep | WaitStep) -> Fields:
     if isinstance(step, SendStep):
-        return _row("NET_SEND", what=Number(Address(step.symbol)))
+        return row("NET_SEND", what=Number(Address(step.symbol)))
     assert isinstance(step.flag, int)
     assert isinstance(step.count, int)
-    return _row("NET_WAIT", flag=step.flag, count=step.count)
-
-
-def _row(kind: str, flag: int | str = 0, count: int = 0, what: Value = 0) -> Fields:
-    return ("kind", kind), ("flag", flag), ("count", count), ("what", what)
+    return row("NET_WAIT", flag=step.flag, count=step.count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from npukit.accel.engines import AS_ASKED, with_core
 from npukit.board.board import Board, known_boards
@@ -127,8 +127,7 @@ def _in_all_banks(board: Board, pe: PePlan) -> str:
 
 def _orders(pe: PePlan) -> str:
     """The part of its constants that is not the network's, where that counts."""
-    kinds = {kind: size for kind, size in asdict(pe.orders).items() if size}
-    told = "".join(f"; {kind} {size:,}" for kind, size in kinds.items())
+    told = "".join(f"; {kind} {size:,}" for kind, size in asdict(replace(pe.orders, in_pages=0)).items() if size)
     return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board
 from npukit.board.cores import CORES
+from npukit.codegen.streamed import DramPiece
 from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
 from npukit.progress import Progress, Silent
@@ -20,7 +21,7 @@ from npukit.project.files import Project, ProjectRole, Unit
 from npukit.project.images.elf import Elf
 from npukit.project.images.stack import StackReport, stack_bound
 from npukit.project.layout import MemoryLayout, memory_layout
-from npukit.project.own_data import Addresses, listing, own_bytes, questions_about
+from npukit.project.own_data import Addresses, listing, order_pieces, own_bytes, questions_about
 from npukit.project.render import neighbours_of, render_link_script
 from npukit.project.struct_layouts import NOTHING, Layouts, answers
 from npukit.project.toolchain import Toolchain
@@ -63,6 +64,8 @@ class BuiltImage:
     layout: MemoryLayout
     memory: MemoryUse
     stack: StackReport
+    orders: tuple[DramPiece, ...]
+    """The orders of its PEs that lie in DRAM."""
 
 
 def build_images(
@@ -90,17 +93,16 @@ def _built(build: _Build, role: ProjectRole, layouts: Layouts, images: Path) -> 
     binary = elf.with_suffix(".bin")
     binary.write_bytes(linked.binary()[1])
     own = elf.with_suffix(OWN_SUFFIX) if role.own.bytes else None
-    if own:
-        _write_own(project, role, layouts, layout, linked, own)
-    return BuiltImage(role.number, role.pes, elf, binary, own, layout, _memory_use(layout, linked), stack)
-
-
-def _write_own(
-    project: Project, role: ProjectRole, layouts: Layouts, layout: MemoryLayout, linked: Elf, path: Path
-) -> None:
-    """Into the project, from where `make` takes it, and beside the image."""
     constants = linked.sections.get(".constants")
     addresses = Addresses(layout, constants.address if constants else layout.own.start, project.activations)
+    if own:
+        _write_own(project, role, layouts, addresses, own)
+    orders, memory = order_pieces(role.own, layouts, addresses), _memory_use(layout, linked)
+    return BuiltImage(role.number, role.pes, elf, binary, own, layout, memory, stack, orders)
+
+
+def _write_own(project: Project, role: ProjectRole, layouts: Layouts, addresses: Addresses, path: Path) -> None:
+    """Into the project, from where `make` takes it, and beside the image."""
     data = own_bytes(role.own, layouts, addresses)
     (project.folder / role.own_file).write_bytes(data)
     (project.folder / role.own_file).with_suffix(".txt").write_text(listing(role.own), encoding="utf-8", newline="\n")

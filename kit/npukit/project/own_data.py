@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from struct import Struct
 
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
+from npukit.codegen.streamed import DramPiece
 from npukit.parallel import in_order, shares
+from npukit.plan.ir.plan import orders_name
 from npukit.project.layout import MemoryLayout
 from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Questions, questions
 
@@ -23,7 +26,7 @@ Shape = tuple[str, tuple[str, ...]]
 def questions_about(data: Iterable[OwnData]) -> Questions:
     """The questions about structs and constants whose answers lay out all this data."""
     data = list(data)
-    rows = [row for own in data for pe in own.pes for row in pe.rows]
+    rows = [row for own in data for row in own.rows()]
     shapes = {(row.struct, row.names) for row in rows if row.struct}
     members = {Member(struct, name) for struct, names in shapes for name in names}
     constants = {value for row in rows for value in row.values if isinstance(value, str)}
@@ -50,6 +53,16 @@ def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
         return b"".join(_bytes_of(pe, own.bytes, forms, layouts, addresses) for pe in pes)
 
     return b"".join(in_order(of, shares(own.pes) if len(own.pes) >= MANY_PES else [own.pes]))
+
+
+def order_pieces(own: OwnData, layouts: Layouts, addresses: Addresses) -> tuple[DramPiece, ...]:
+    """The orders of each PE that has them in DRAM, as they lie there."""
+
+    def of(pes: Sequence[tuple[int, PeData]]) -> list[DramPiece]:
+        forms: dict[Shape, _Form] = {}
+        return [DramPiece(orders_name(pe.pe), _bytes_of(pe, size, forms, layouts, addresses)) for size, pe in pes]
+
+    return tuple(chain(*in_order(of, shares(own.pages) if len(own.pages) >= MANY_PES else [own.pages])))
 
 
 @dataclass(frozen=True)

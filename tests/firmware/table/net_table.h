@@ -7,7 +7,7 @@
 extern const struct net_step *first_step;
 #define NET_FIRST_STEP first_step
 
-enum { NET_TRACES = 1, NET_HAS_CHAINS = 1, NET_HAS_STATES = 1 };
+enum { NET_TRACES = 1, NET_HAS_CHAINS = 1, NET_HAS_STATES = 1, NET_HAS_PAGES = 1 };
 
 typedef struct {
     uint32_t words[4];

@@ -2,7 +2,23 @@
 #include "net_table.h"
 #include "noc.h"
 
-enum called { WAIT, SEND, SIGNAL, SIGNALS, COMMAND, CHAIN, SUBMIT, JOIN, KERNEL, BEGIN, END, EVENT, RESTORE };
+enum called {
+    WAIT,
+    SEND,
+    SIGNAL,
+    SIGNALS,
+    COMMAND,
+    CHAIN,
+    SUBMIT,
+    JOIN,
+    KERNEL,
+    BEGIN,
+    END,
+    EVENT,
+    RESTORE,
+    FETCH,
+    FETCHED,
+};
 
 struct call {
     uint32_t who;
@@ -47,6 +63,16 @@ int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
 int32_t noc_signal_all(const struct noc_destination *to, uint32_t times, uint8_t flag, uint8_t own_flag, uint16_t tag)
 {
     return write_down(SIGNALS, address_of(to), flag | (uint32_t)own_flag << 8 | (uint32_t)tag << 16, times);
+}
+
+int32_t noc_fetch(uint32_t from, void *to, uint32_t bytes)
+{
+    return write_down(FETCH, from, address_of(to), bytes);
+}
+
+int32_t noc_fetched(void)
+{
+    return write_down(FETCHED, 0, 0, 0);
 }
 
 int32_t net_run_command(const net_command *command)

@@ -37,7 +37,8 @@ class Batch:
     prefetchers: tuple[int, ...] = ()
     """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
     low_memory: bool = False
-    """Memory is short: PEs say only once they have computed that they have room for what others send."""
+    """Memory is short: PEs say only once they have computed that they have room for what others send, and fetch their
+    orders from DRAM, a page at a time, where they lack memory all the same."""
     fetched: bool = True
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
 

@@ -19,7 +19,7 @@ from npukit.plan.emit.allocate import finished
 from npukit.plan.emit.emitter import Chosen, Emitter, every
 from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.names import in_frame
-from npukit.plan.ir.plan import Buffer, Plan
+from npukit.plan.ir.plan import Buffer, Plan, orders_name
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -79,9 +79,11 @@ class _Emission:
 
     def plan(self) -> Plan:
         """The plan of what has been emitted."""
-        frames = self._batch.frames
-        plan = finished(self._problem.graph, self._problem.board, self._traffic, "throughput", frames)
-        return replace(plan, frames=frames, dram=tuple(self._dram()))
+        batch, problem = self._batch, self._problem
+        plan = finished(
+            problem.graph, problem.board, self._traffic, "throughput", batch.frames, in_pages=batch.low_memory
+        )
+        return replace(plan, frames=batch.frames, dram=tuple(self._dram(plan)))
 
     def _emit(self) -> None:
         self._emitter.go()
@@ -141,11 +143,13 @@ class _Emission:
         for tensor, chosen in self._due.after(turn):
             self._emitter.send(frame, tensor, chosen)
 
-    def _dram(self) -> Iterator[Buffer]:
-        """The buffers in DRAM: the weight tiles, then the inputs of every frame, and large outputs."""
+    def _dram(self, plan: Plan) -> Iterator[Buffer]:
+        """The buffers in DRAM: the weight tiles and orders, then the inputs of every frame, and large outputs."""
         graph, end = self._problem.graph, max(len(program.steps) for program in self._traffic.programs.values()) - 1
         blocks = dict.fromkeys(tile.source for place in self._schedule.places for tile in place.weight_tiles)
         wanted = [(block.name, "", block.box, block.bytes) for block in blocks]
+        orders = [(orders_name(pe.pe), pe.orders.in_pages) for pe in plan.pes if pe.orders.in_pages]
+        wanted += [(name, "", Box.whole((size,)), size) for name, size in orders]
         ends = self._schedule.ends
         stored = (*(graph.net.inputs if ends.inputs == DRAM else ()), *(graph.outputs if ends.outputs == DRAM else ()))
         for frame in range(self._batch.frames):

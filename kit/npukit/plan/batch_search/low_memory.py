@@ -1,7 +1,8 @@
 """Batches where memory is short: large groups, in which nothing has a place in memory before it must.
 
-What others send gets its place once a PE has computed, and weight tiles of constants are as large as each layer leaves
-room. `benchmarks/large/planner_constants.py low-memory` measures what the constants are worth.
+What others send gets its place once a PE has computed, weight tiles of constants are as large as each layer leaves
+room, and a PE that lacks memory all the same has its orders in DRAM. What the constants are worth is measured by
+`benchmarks/large/planner_constants.py low-memory`.
 """
 
 from __future__ import annotations

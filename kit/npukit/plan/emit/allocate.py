@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from npukit.board.board import Board
+from npukit.net.box import Box
 from npukit.net.net import CORE
 from npukit.plan.emit.banks import Banks
 from npukit.plan.emit.emitter import Emitter
@@ -17,11 +18,15 @@ from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
 from npukit.plan.emit.replicas import with_uses_of_all
 from npukit.plan.ir.assignment import Assignment, useful
-from npukit.plan.ir.plan import Compute, Join, MemoryUse, Orders, PePlan, Plan, Send, Step
+from npukit.plan.ir.names import in_order
+from npukit.plan.ir.plan import PAGES, Buffer, Compute, Join, MemoryUse, Orders, PePlan, Plan, Send, Step
 from npukit.plan.ir.replicas import with_replicas
 from npukit.plan.predict.memory import (
     CODE_OF_STATES,
+    PAGE_BYTES,
+    ROWS_OF_A_PAGE,
     STACK_BYTES,
+    STEP_BYTES,
     WORKER_STACK_BYTES,
     aligned,
     code_bytes,
@@ -32,6 +37,7 @@ from npukit.plan.predict.memory import (
     is_worker,
     missing_bytes,
     rows_of_signal,
+    shortfall,
     table_bytes,
 )
 from npukit.plan.tensors.graph import Graph
@@ -60,8 +66,13 @@ def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patien
     return finished(problem.graph, problem.board, emitter.traffic, objective)
 
 
-def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frames: int = 1) -> Plan:
-    """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame."""
+def finished(
+    graph: Graph, board: Board, traffic: Traffic, objective: str, frames: int = 1, *, in_pages: bool = False
+) -> Plan:
+    """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame.
+
+    Orders of PEs that lack memory may be fetched from DRAM `in_pages`.
+    """
     alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
     programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
     pe_count = len(programs) + alike.more_pes
@@ -78,8 +89,11 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
     tensors = [known, *[0] * (len(pes) - 1)]
     every = zip(programs, pes, roles, extents, tensors, strict=True)
-    fitted = tuple(_fitted(board, plan, pe, p, pe_count, role, own, ends) for p, pe, role, own, ends in every)
-    return with_replicas(replace(plan, pes=fitted), alike.places)
+    fitted = [_fitted(board, plan, pe, p, pe_count, role, own, ends) for p, pe, role, own, ends in every]
+    if in_pages:
+        each = zip(programs, fitted, strict=True)
+        fitted = [_with_pages(board, plan, pe, program, pe_count) for program, pe in each]
+    return with_replicas(replace(plan, pes=tuple(fitted)), alike.places)
 
 
 def _waiting(steps: Sequence[Step], waits: Mapping[int, int]) -> Iterator[Step]:
@@ -117,6 +131,44 @@ def _fitted(
     use = MemoryUse(code, constants, 0, stack, 0)
     memory = in_banks(board.seen_by(pe.pe), use, (control_bytes(layers) + first, *others))
     return replace(pe, role=role, memory=memory, orders=orders)
+
+
+def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, pe_count: int) -> PePlan:
+    """The PE with its orders in DRAM, if it lacks memory and its program is a table of one accelerator's chains."""
+    lacks, engines = shortfall(board.seen_by(pe.pe), pe.memory), {step.engine for step in pe.computes()} - {CORE}
+    if not lacks or pe.memory.banks or len(engines) > 1 or not is_table(len(pe.steps), pe_count):
+        return pe
+    sizes = [_order_bytes(program, place) for place in range(len(pe.steps))]
+    size = max(PAGE_BYTES, aligned(max(_indivisible(pe.steps, sizes)) + ROWS_OF_A_PAGE * STEP_BYTES))
+    listed = table_bytes(ROWS_OF_A_PAGE, len(pe.tiles), len(set(layer_places(plan, pe))))
+    pages = 2 * sum(sizes) // (size - ROWS_OF_A_PAGE * STEP_BYTES) + 1
+    orders = Orders(table=listed, in_pages=pages * size)
+    use, room = pe.memory, 2 * size
+    last = max((aligned(each.offset + each.bytes) for each in pe.buffers), default=0)
+    buffer = Buffer(PAGES, "", Box.whole((room,)), room, last, 0, len(pe.steps) - 1)
+    constants = aligned(use.constants - pe.orders.bytes + orders.bytes)
+    memory = in_banks(board.seen_by(pe.pe), replace(use, constants=constants), (use.activations + room,))
+    return replace(pe, memory=memory, orders=orders, buffers=tuple(in_order([*pe.buffers, buffer])))
+
+
+def _order_bytes(program: PeProgram, step: int) -> int:
+    """The most bytes of a step's orders: rows, commands, descriptors."""
+    command = program.commands.get(step, 0) + program.pieces.get(step, (0,))[0]
+    return STEP_BYTES * rows_of_signal(program.signals.get(step, 1)) + command + program.descriptors.get(step, 0)
+
+
+def _indivisible(steps: Sequence[Step], sizes: Sequence[int]) -> Iterator[int]:
+    """The bytes of what must be in one page: a step, or all from the start of an accelerator's work to its end."""
+    size, running = 0, set[str]()
+    for step, own in zip(steps, sizes, strict=True):
+        size += own
+        if isinstance(step, Compute) and step.submitted:
+            running.add(step.engine)
+        if isinstance(step, Join):
+            running.discard(step.engine)
+        if not running:
+            yield size
+            size = 0
 
 
 def _orders_with_table(plan: Plan, pe: PePlan, program: PeProgram) -> Orders:

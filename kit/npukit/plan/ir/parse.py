@@ -54,7 +54,7 @@ _PREDICTED = _line("predicted latency <latency N> interval <interval N>")
 _PE = _line(
     "pe <pe N> role <role N> code <code N> constants <constants N> activations <activations N> stack <stack N> "
     "free (?P<free>-?[0-9]+) variables <variables N> commands <commands N> descriptors <descriptors N> table <table N>"
-    r"(?: banks (?P<banks>[\d,]+))?"
+    r"(?: in pages <paged N>)?(?: banks (?P<banks>[\d,]+))?"
 )
 _COPY = _line("pe <pe N> as <first N>")
 _BUFFER = _line(
@@ -264,7 +264,7 @@ class _Parser:
 def _pe(line: str) -> _Pe:
     found = _match(_PE, line)
     banks = tuple(map(int, filter(None, (found.pop("banks") or "").split(","))))
-    pe, role, *rest = map(int, found.values())
+    pe, role, *rest = (int(value or 0) for value in found.values())
     return _Pe(pe, role, MemoryUse(*rest[:6], banks=banks), Orders(*rest[6:]))
 
 

@@ -26,6 +26,9 @@ from npukit.net.box import Box
 SENT_FLAG = 0
 """The flag a message increments in the PE that sends it, once its source may be overwritten; not if that is DRAM."""
 
+PAGES = "pages of orders"
+"""The name of a PE's buffer for what comes from DRAM of its orders."""
+
 NO_FLAG = 0xFF
 """The flag of a landing in DRAM, which counts none."""
 
@@ -134,6 +137,11 @@ def streamed_name(op: str, box: Box, form: str | None) -> str:
     return f"constants of {op}{channels}, {form or (box.start, box.stop)}"
 
 
+def orders_name(pe: int) -> str:
+    """The name of the buffer in DRAM that holds a PE's orders."""
+    return f"orders of PE {pe}"
+
+
 @dataclass(frozen=True)
 class Landing:
     """The place where a message arrives, and the flag it increments there, once, when all of it is in place.
@@ -183,14 +191,20 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class Orders:
-    """Bytes of a PE's constants that are not the network's: commands, descriptors, and the table of its steps."""
+    """Bytes of a PE's constants that are not the network's: commands, descriptors, and the table of its steps.
+
+    Where memory is short they lie in DRAM, at most so many bytes `in_pages`, of which two at a time are in its buffer
+    `PAGES`.
+    """
 
     commands: int = 0
     descriptors: int = 0
     table: int = 0
+    in_pages: int = 0
 
     @property
     def bytes(self) -> int:
+        """The bytes of those that are there all the time."""
         return self.commands + self.descriptors + self.table
 
 

@@ -39,6 +39,12 @@ STEP_BYTES = 8
 MANY_TOLD = 3
 """The number of PEs from which on a signal in a table is a multicast, with a list of them."""
 
+PAGE_BYTES = 4 << 10
+"""Bytes of a page of a table, of which a PE has two, unless a step needs more."""
+
+ROWS_OF_A_PAGE = 4
+"""Rows by which a page fetches the next and goes on there; and what alignment may take."""
+
 CODE_OF_THE_LOOP = 5 << 8
 """Measured 1.0 KB."""
 

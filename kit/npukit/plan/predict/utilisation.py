@@ -12,7 +12,7 @@ from npukit.board.noc import DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.net.ops import Transpose
-from npukit.plan.ir.plan import Buffer, PePlan, Plan
+from npukit.plan.ir.plan import PAGES, Buffer, PePlan, Plan
 from npukit.plan.predict.memory import control_bytes
 from npukit.plan.predict.simulate import ROUNDS, Simulated, simulate
 
@@ -146,7 +146,7 @@ class Kinds:
     commands: int
     descriptors: int
     table: int
-    """The table of the steps of a long program, and of its layers."""
+    """The table of the steps of a long program, and of its layers; or the pages in which its orders come."""
     records: int
     """The control block, and a record of each layer."""
     activations: int
@@ -163,14 +163,15 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     """The bytes of one of the plan's PEs by kind."""
     use, orders, records = pe.memory, pe.orders, control_bytes(len(pe.tiles))
     received, weight_tiles, scratch = _apart(plan, pe)
+    pages = pe.by_name[PAGES].bytes if PAGES in pe.by_name else 0
     return Kinds(
         code=use.code,
         constants=use.constants - orders.bytes,
         commands=orders.commands,
         descriptors=orders.descriptors,
-        table=orders.table,
+        table=orders.table + pages,
         records=records,
-        activations=use.activations + sum(use.banks) - records - received - weight_tiles - scratch,
+        activations=use.activations + sum(use.banks) - records - received - weight_tiles - scratch - pages,
         receive_buffers=received,
         weight_tiles=weight_tiles,
         scratch=scratch,
