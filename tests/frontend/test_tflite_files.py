@@ -141,7 +141,17 @@ def test_weights_in_half_precision(tmp_path: Path) -> None:
     path.write_bytes(half_precision().bytes(["y"]))
     data = np.random.default_rng(2).normal(0, 1, (1, 4, 5, 3)).astype(np.float32)
     net = load_model(path, in_float=True).net
-    assert np.allclose(run_reference(net, [data])[0], answer(litert(path), data), rtol=1e-4, atol=1e-5)
+    wanted = answer(litert(path), data)
+    assert np.allclose(run_reference(net, [data])[0], wanted, rtol=1e-4, atol=1e-5)
+    np.savez(tmp_path / "samples.npz", in0=data[None])
+    quantised = load_model(path, calibration=tmp_path / "samples.npz").net
+    assert "transpose_conv2d" in {op.kind for op in quantised.ops}
+    before, after = (quantised.tensor(name).quantization for name in (quantised.inputs[0], quantised.outputs[0]))
+    assert before
+    assert after
+    given = np.clip(np.rint(data / before.scale) + before.zero_point, -128, 127).astype(np.int8)
+    got = (run_reference(quantised, [given])[0].astype(np.float32) - after.zero_point) * after.scale
+    assert np.abs(got - wanted).max() < 0.05 * np.abs(wanted).max()
 
 
 def sixteen_bits(code: str) -> tuple[Model, tuple[int, ...]]:

@@ -13,6 +13,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError, first_line
+from npukit.net.importer.lowering import legalized
 from npukit.quantize.function import rewritten, substituted
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
@@ -59,7 +60,9 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
     target = tvm.target.Target({"kind": "llvm"})
     here: Any = tvm.cpu()
     try:
-        machine: Any = relax.VirtualMachine(tvm.compile(observed, target=target), here)
+        with target:
+            legal = legalized(observed)
+        machine: Any = relax.VirtualMachine(tvm.compile(legal, target=target), here)
     except Exception as fault:
         said = first_line(fault)
         raise NpukitError(f"the float model cannot be run to calibrate it: TVM says {said!r}") from fault

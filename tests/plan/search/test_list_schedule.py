@@ -220,6 +220,21 @@ def test_rooms_that_the_first_of_many_like_blocks_do_not_fit_are_not_emitted_for
     assert seen == [2, 2, 2, 2, 2, 10, 10]
 
 
+def test_a_smaller_room_is_not_tried_where_ops_have_no_place_with_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms: list[int] = []
+    assignment = ListSchedule.assignment
+
+    def noted(schedule: ListSchedule) -> Assignment | None:
+        rooms.append(schedule._room)
+        return assignment(schedule)
+
+    monkeypatch.setattr(ListSchedule, "assignment", noted)
+    b = Builder("wide")
+    assert scheduled_plan(problem_of(b.net(b.dense(b.input(1, 1500), 1200)), two_chips())) is None
+    assert len(rooms) == 3
+    assert len({*rooms}) == 1
+
+
 def test_first_blocks_end_where_the_next_ones_begin() -> None:
     """Blocks of two layers and a state; what all of them read, and the layer before them, are there too."""
     b = Builder("blocks")

@@ -126,6 +126,11 @@ def key_of(function: Any, board: str) -> str:
     return hashlib.sha256(f"{board} {module.script()}".encode()).hexdigest()[:32]
 
 
+def legalized(module: IRModule) -> IRModule:
+    """The module with loops for its operators: npukit's own where there are such, else TVM's for the current target."""
+    return transforms.LegalizeOps(OWN)(backend.DispatchSortScan()(module))
+
+
 def _fused(module: IRModule) -> Any:
     """One TIR function for all of it."""
     island: Any = module[ISLAND]
@@ -138,8 +143,7 @@ def _fused(module: IRModule) -> Any:
     whole = builder.finalize()
     whole[ISLAND] = island.with_attr("Primitive", True)
     with tvm.target.Target("c"):
-        scanned: Any = backend.DispatchSortScan()(whole)
-    fused = transforms.FuseTIR()(transforms.LegalizeOps(OWN)(scanned))
+        fused = transforms.FuseTIR()(legalized(whole))
     function = fused[ISLAND]
     if not isinstance(function, tirx.PrimFunc):
         raise NpukitError("TVM does not make loops of it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -32,9 +33,24 @@ class AxisRule:
     def span(self, start: Index, stop: Index, size: int) -> tuple[Index, Index]:
         """The input span of an output span, where the input has `size` positions."""
         if self.places:
-            return _together(self.places, start, stop)
+            return self._together(start, stop)
         first = start * self.stride - self.before
         return _clip(first, size), _clip((stop - 1) * self.stride - self.before + self.reach, size)
+
+    def _together(self, start: Index, stop: Index) -> tuple[Index, Index]:
+        """The span that holds those of all positions from `start` to before `stop`."""
+        if isinstance(start, np.ndarray):
+            pairs = np.column_stack((start, stop)).ravel()
+            lowest, highest = (limit.reduceat(ends, pairs)[::2] for limit, ends in self._ends)
+            return lowest, highest
+        chosen = self.places[start : int(stop)]
+        return min(first for first, _ in chosen), max(end for _, end in chosen)
+
+    @cached_property
+    def _ends(self) -> tuple[tuple[np.ufunc, np.ndarray], ...]:
+        """The first and the last ends of all places, one more so that the last of them is before an end, too."""
+        first, end = np.array((*self.places, self.places[-1]), np.int64).T
+        return (np.minimum, first), (np.maximum, end)
 
     def all_of(self, size: int) -> Pair:
         """The span of all of an axis of `size` positions, without an output axis."""
@@ -106,17 +122,7 @@ def broadcast_rule(shape: Sequence[int], output: Sequence[int]) -> InputRule:
     return tuple(AxisRule(axis) if size == output[axis] else AxisRule() for axis, size in enumerate(shape, missing))
 
 
-def _together(places: Sequence[Pair], start: Index, stop: Index) -> tuple[Index, Index]:
-    """The span that holds those of all positions from `start` to before `stop`."""
-    if isinstance(start, np.ndarray):
-        spans = [_together(places, int(a), int(b)) for a, b in zip(start, np.asarray(stop), strict=True)]
-        first, end = np.array(spans, np.int64).reshape(-1, 2).T
-        return first, end
-    chosen = places[start : int(stop)]
-    return min(first for first, _ in chosen), max(end for _, end in chosen)
-
-
 def _clip(value: Index, size: int) -> Index:
     if isinstance(value, np.ndarray):
-        return np.clip(value, 0, size)
+        return np.minimum(np.maximum(value, 0), size)
     return min(max(value, 0), size)

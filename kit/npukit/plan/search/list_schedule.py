@@ -466,12 +466,16 @@ def scheduled_plan(problem: Problem) -> Plan | None:
 def _with_most_room(problem: Problem, rooms: Sequence[float]) -> tuple[float, Plan | None]:
     """The first of these rooms with which a plan fits, with the kernels of the core if they do with one; and the plan.
 
-    No room, and no plan, if none does.
+    No room, and no plan, if none does. Where ops have no place with one room, smaller ones are not tried.
     """
     memory = problem.board.memory_for("constants").size
     closest: tuple[float, Plan | None] = (0.0, None)
+    too_small = 0.0
     for part in rooms:
-        assignment = _roomy_assignment(problem, int(part * memory))
+        if part <= too_small:
+            continue
+        assignment, placed = _roomy_assignment(problem, int(part * memory))
+        too_small = too_small if placed else part
         if assignment is None:
             continue
         plan = emit_plan(problem, assignment, "latency")
@@ -483,7 +487,13 @@ def _with_most_room(problem: Problem, rooms: Sequence[float]) -> tuple[float, Pl
     return closest
 
 
-def _roomy_assignment(problem: Problem, room: int) -> Assignment | None:
-    """The assignment at the first price of constants at which all PEs have room; None if they have at none."""
-    passes = (ListSchedule(problem, room, price).assignment() for price in PRICES)
-    return next((each for each in passes if each and not lacking_bytes(problem, each)), None)
+def _roomy_assignment(problem: Problem, room: int) -> tuple[Assignment | None, bool]:
+    """The assignment at the first price of constants at which all PEs have room, if they have at one; and whether all
+    ops have a place at any."""
+    placed = False
+    for price in PRICES:
+        found = ListSchedule(problem, room, price).assignment()
+        if found and not lacking_bytes(problem, found):
+            return found, True
+        placed = placed or found is not None
+    return None, placed

@@ -181,13 +181,20 @@ class _Along:
         return rounds if rounds > 1 else 0, _UNROLLED_WORDS * _WORD // self.item * self.axis.target
 
     def _words(self, count: int) -> None:
-        for _ in range(count):
-            if self._stride == self.item:
-                self.asm.emit("ldr r2, [r0], #4", "str r2, [r1], #4")
-            elif self._gathers:
-                self._gather()
-            else:
-                self._scatter()
+        if self._stride == self.item:
+            self._copy(count)
+        else:
+            for _ in range(count):
+                self._gather() if self._gathers else self._scatter()
+
+    def _copy(self, count: int) -> None:
+        """Words that stay neighbours: loads that follow each other take one cycle."""
+        for first in range(0, count, len(_DATA)):
+            data = _DATA[: count - first]
+            for name, base in (("ldr", "r0"), ("str", "r1")):
+                for place, register in enumerate(data[1:], 1):
+                    self.asm.emit(f"{name} {register}, [{base}, #{_WORD * place}]")
+                self.asm.emit(f"{name} {data[0]}, [{base}], #{_WORD * len(data)}")
 
     def _gather(self) -> None:
         """A word of elements that lie apart."""
