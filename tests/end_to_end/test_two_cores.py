@@ -33,11 +33,15 @@ def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path:
 
 
 @pytest.mark.exhaustive
-def test_keyword_spotting_on_both_cores_of_an_rp2350_has_1_8_times_the_frames_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("one", "objective", "times"), [("pico2", "throughput", 1.8), ("pico", "latency", 1.9)])
+def test_keyword_spotting_on_both_cores_has_nearly_twice_the_frames_of_one(
+    one: str, objective: str, times: float, tmp_path: Path
+) -> None:
+    """On the Pico both have the constants that make them wait in their SRAM."""
     model = models() / "kws_ref_model.tflite"
-    alone = cycles_between_frames(model, "pico2", tmp_path, "latency")
-    both = cycles_between_frames(model, "pico2-dual", tmp_path, "throughput")
-    assert alone / both > 1.8
+    alone = cycles_between_frames(model, one, tmp_path, "latency")
+    both = cycles_between_frames(model, f"{one}-dual", tmp_path, objective)
+    assert alone / both > times
 
 
 def test_each_core_has_its_image_in_its_part_of_flash_and_one_file_has_both(tmp_path: Path) -> None:

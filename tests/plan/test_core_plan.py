@@ -54,6 +54,11 @@ def test_what_several_pes_cannot_share_stays_on_one() -> None:
     assert fit(engine="cpu")["ops"] == fit(engine="cpu", pes=1)["ops"]
 
 
+def test_two_cores_of_a_chip_have_constants_that_make_them_wait_near() -> None:
+    fitted = api.fit(DIGITS, board="pico-dual", options=api.Options(objective="throughput"))
+    assert [pe["variables"] > 1000 for pe in fitted["memory"]] == [True, True]
+
+
 def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:
     """A convolution that two PEs share, one that PE 0 has alone, and a difference, for which no kernel exists."""
     b = CoreBuilder("two")

@@ -23,7 +23,7 @@ from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
-from npukit.plan.predict.memory import VARIABLE_BYTES, shortfall, with_code, with_near
+from npukit.plan.predict.memory import VARIABLE_BYTES, missing_bytes, shortfall, with_code, with_near
 from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
 from npukit.plan.search.tries import with_kernel_code
@@ -104,9 +104,12 @@ def _alone(problem: Problem, objective: str, preference: CostPreference) -> Plan
     board = problem.board.seen_by(problem.order[0])
     for kernels in _choices(problem.net, board, objective, preference):
         known = _with_core(problem, Cpu(kernels, board.core.type, core_waits(board)))
-        plan = _with_code(problem.board, _on_one_pe(known, objective), kernels.code_bytes)
-        if plan:
-            return _with_constants_near(known, Planned(plan, known.engines, kernels.notes), objective)
+
+        def planned(known: Problem, code_bytes: int = kernels.code_bytes) -> Plan | None:
+            return _with_code(problem.board, _on_one_pe(known, objective), code_bytes)
+
+        if plan := planned(known):
+            return _with_constants_near(known, Planned(plan, known.engines, kernels.notes), planned)
     return None
 
 
@@ -117,24 +120,23 @@ def _has_too_many_weights(problem: Problem) -> bool:
     return len(problem.order) > 1 and sum(net.tensor(name).bytes for name in read) > room
 
 
-def _with_constants_near(problem: Problem, planned: Planned, objective: str) -> Planned:
-    """The plan with constants that make the core wait copied at start-up into memory that does not.
+def _with_constants_near(problem: Problem, planned: Planned, again: Callable[[Problem], Plan | None]) -> Planned:
+    """The plan made again with constants that make cores wait copied at start-up into memory that does not.
 
-    Only where the PE is alone: PEs that share a program have their data where the plan has them send it.
+    Only where no PEs share a program: such have their data where the plan has them send it.
     """
     board, core = problem.board, problem.engines[Cpu.name]
     if not isinstance(core, Cpu) or core.waits.constants is None or board.memory_for("activations").waits is not None:
         return planned
-    (pe,) = planned.plan.pes
-    fast = core.with_constants_near(problem.net, pe.memory.free - VARIABLE_BYTES)
-    near = fast.constants_near(problem.net)
-    if objective == "memory" or not near:
+    room = min(pe.memory.free for pe in planned.plan.pes) - VARIABLE_BYTES
+    fast = core.with_constants_near(problem.net, room)
+    known, near = _with_core(problem, fast), fast.constants_near(problem.net)
+    plan = again(known) if near and planned.plan.objective != "memory" else None
+    if plan is None:
         return planned
-    engines = {**problem.engines, Cpu.name: fast}
-    plan = _on_one_pe(problem.with_engines(engines), objective)
-    (faster,) = plan.pes
-    faster = replace(faster, memory=with_near(board, pe.memory, near))
-    return Planned(replace(plan, pes=(faster,)), engines, planned.kernels)
+    pes = tuple(replace(pe, memory=with_near(board.seen_by(pe.pe), pe.memory, near)) for pe in plan.pes)
+    found = replace(plan, pes=pes)
+    return planned if missing_bytes(board, found) else replace(planned, plan=found, engines=known.engines)
 
 
 def _with_core(problem: Problem, core: Cpu) -> Problem:
@@ -170,13 +172,17 @@ def _on_mesh(problem: Problem, planned: Callable[[Problem], Plan], preference: C
     net, board = problem.net, problem.board
     core = core_of(board).with_kernels(partial(core_kernels_alone, net, preference))
     with_kernels = _with_core(problem, core)
-    plan = planned(with_kernels)
-    fuller = with_kernel_code(net, board, plan, core)
+
+    def with_code_of_kernels(known: Problem) -> Plan:
+        return with_kernel_code(net, board, planned(known), core)
+
+    fuller = with_code_of_kernels(with_kernels)
     crowded = next((pe.pe for pe in fuller.pes if shortfall(board.seen_by(pe.pe), pe.memory)), None)
     if crowded is not None:
         plain = planned(problem)
         return Planned(plain, problem.engines, dict(_notes(with_kernels, plain, core, crowded)))
-    return Planned(fuller, with_kernels.engines, dict(_notes(with_kernels, fuller, core)))
+    found = Planned(fuller, with_kernels.engines, dict(_notes(with_kernels, fuller, core)))
+    return _with_constants_near(with_kernels, found, with_code_of_kernels) if board.shares_memory else found
 
 
 def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
