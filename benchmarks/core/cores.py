@@ -27,7 +27,7 @@ from npukit import __version__, api
 from npukit.board.board import load_board
 from npukit.project.toolchain import find_toolchain
 
-CASES, NOT_EMULATED = 3, "cortex-m55"
+CASES = 3
 MODELS = {"kws": "kws_ref_model", "ic": "pretrainedResnet_quant", "vww": "vww_96_int8", "ad": "ad01_int8"}
 DIGITS = "digits"
 NETWORKS = (*MODELS, DIGITS)
@@ -68,6 +68,7 @@ PEERS = {
     "cortex-m55": _peer("mps3-an547", 0.8, 1_818_031, 4_914_188, 6_558_781, 285_562),
     "rv32imc": _peer("riscv-virt", 0.5, 45_574_514, 126_908_441, 114_004_838, 2_509_940),
     "rv32imafc": Peer("riscv-virt-f"),
+    "rv32imc-zve32x": _peer("riscv-virt-v", 0.5, 45_574_514, 126_908_441, 114_004_838, 2_509_940),
 }
 
 
@@ -132,7 +133,7 @@ def page(found: Mapping[str, Any]) -> str:
         " inference: TensorFlow Lite Micro's with CMSIS-NN on Arm's cores and with its reference kernels on RISC-V,"
         " and those of a frame of npukit's firmware; `benchmarks/core/cores.py` says how each was counted. *Equal*:"
         " cases of which all outputs are TensorFlow Lite Micro's (of digits, those of the integer reference). Nothing"
-        " stands where nothing was run, or counted; Helium is more than the built-in emulator has.",
+        " stands where nothing was run, or counted; vectors are more than the built-in emulator has.",
         f"Measured at the commit of each row by `python benchmarks/core/cores.py`, with {tools}.",
     ]
     before, behind = (textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) for text in said)
@@ -148,7 +149,7 @@ def _rows(models: Path, cores: Sequence[str], networks: Sequence[str], commit: s
             options = api.Options(engine="cpu", toolchain="gcc")
             built = api.build(model, board=PEERS[core].board, output=Path(scratch) / "out", options=options)
             instructions = api.bench(built.folder, on="qemu", frames=1).instructions or 0
-            emulated = None if core == NOT_EMULATED else _equal(built, model, network, "emulator")
+            emulated = _equal(built, model, network, "emulator") if "emulator" in built.board.runs_on else None
             yield Row(core, network, instructions, _equal(built, model, network, "qemu"), emulated, commit)
 
 

@@ -17,7 +17,7 @@ _Noreturn void core_restart(void);
 /* What every exception leads to: tell the host which instruction failed and why, then stop. */
 void fault_handler(void);
 
-enum { MSTATUS_FPU_ON = 1 << 13, MIE_EXTERNAL = 1 << 11 };
+enum { MSTATUS_VECTORS_ON = 1 << 9, MSTATUS_FPU_ON = 1 << 13, MIE_EXTERNAL = 1 << 11 };
 
 /* The first thing after reset: what code may need before it runs. */
 static inline void core_begin(void)
@@ -28,6 +28,9 @@ static inline void core_begin(void)
 #endif
 #ifdef __riscv_flen
     __asm volatile(CSR("csrs mstatus, %0")::"r"(MSTATUS_FPU_ON));
+#endif
+#ifdef CORE_VECTORS
+    __asm volatile(CSR("csrs mstatus, %0")::"r"(MSTATUS_VECTORS_ON));
 #endif
 }
 

@@ -50,6 +50,7 @@ def test_the_boards_that_ship() -> None:
         ("pico2-rv-dual", 2),
         ("riscv-virt", 1),
         ("riscv-virt-f", 1),
+        ("riscv-virt-v", 1),
         ("spinnaker2", 152),
         ("spinnaker2-48", 7296),
         ("stm32f4-disco", 1),

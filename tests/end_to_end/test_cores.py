@@ -14,7 +14,7 @@ from npukit.board.board import Board, known_boards, load_board
 
 MODEL = DIGITS / "digits_int8.tflite"
 QEMU_BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards()]) if "qemu" in board.runs_on}
-QUICK = ("Cortex-M0", "Cortex-M33 without DSP", "Cortex-M55", "Cortex-M7", "RV32IMC")
+QUICK = ("Cortex-M0", "Cortex-M33 without DSP", "Cortex-M55", "Cortex-M7", "RV32IMC with vectors")
 """Cores that make test tries: the least, one of each set of kernels, and those that no other test has."""
 MESH = """like = "pe-mesh"
 name = "m3-mesh"

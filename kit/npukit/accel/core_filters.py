@@ -19,6 +19,10 @@ LANES = 4
 """Output channels at a time that share each input that is loaded."""
 PRODUCTS_LANES = 8
 """The same for a core that has `products`; its weights count from -128."""
+VECTOR_LANES = 32
+"""The same for a core with vectors, or as many as are left."""
+VECTOR_WEIGHTS = "lanes"
+"""The role of such weights, by which their kernel is known."""
 PRESCALED = 2
 """Bits by which sums are shifted to the left before they are scaled in one step."""
 IN_LANES = "[output channels at a time][tap][channel of these], then the other channels [channel][tap]"
@@ -37,10 +41,12 @@ def filter_constants(net: Net, op: Op, output: Box, core: CoreType) -> Iterator[
     """The role of each constant, its values, and what they are."""
     chosen = slice(output.start[-1], output.stop[-1])
     weights = net.constants[op.inputs[1]][(slice(None),) * output_channel_axis(op) + (chosen,)]
+    vectors, bias = takes_vectors(net, op, core), _bias(net, op)
     if isinstance(op.attributes, Conv2d | Dense):
-        weights = in_lanes(net, op, weights, core)
-    yield "weights", weights, f"weights {_LAYOUT[op.kind]}"
-    bias = _bias(net, op)
+        weights = in_vectors(weights) if vectors else in_lanes(net, op, weights, core)
+    yield VECTOR_WEIGHTS if vectors else "weights", weights, f"weights {_LAYOUT[op.kind]}"
+    if vectors and bias is None:
+        bias = np.zeros(net.tensor(op.output).shape[-1], np.int32)
     if bias is not None:
         yield "bias", bias[chosen], "biases"
     factors, fast = requantization(net, op), in_one_step(net, op)
@@ -50,6 +56,21 @@ def filter_constants(net: Net, op: Op, output: Box, core: CoreType) -> Iterator[
     else:
         yield "addends", fast.addends[chosen].astype(np.int32), "to the scaled sums: zero point and halves"
         yield "shifts", fast.exponents[chosen].astype(np.int8), "of what they are then, to the right"
+
+
+def takes_vectors(net: Net, op: Op, core: CoreType) -> bool:
+    """True if the op's channels are computed by vectors: each has the same inputs, or one of its own."""
+    alone = net.tensor(op.output).shape[-1] == net.tensor(op.inputs[0]).shape[-1]
+    fits = isinstance(op.attributes, Dense | Conv2d) and groups_of(net, op) == 1
+    fits |= isinstance(op.attributes, DepthwiseConv2d) and alone
+    return core.vectors and fits and in_one_step(net, op) is not None
+
+
+def in_vectors(weights: np.ndarray) -> np.ndarray:
+    """The weights of so many output channels together, tap by tap; then those of the channels that are left, alike."""
+    of_channels = weights.reshape(len(weights), -1)
+    blocks = (of_channels[first : first + VECTOR_LANES] for first in range(0, len(weights), VECTOR_LANES))
+    return np.concatenate([block.T.ravel() for block in blocks])
 
 
 def in_lanes(net: Net, op: Op, weights: np.ndarray, core: CoreType) -> np.ndarray:

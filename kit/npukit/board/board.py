@@ -323,6 +323,8 @@ class Energy(_Part):
 
 class Qemu(_Part):
     machine: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    cpu: str = Field(default="", pattern=r"^[a-z0-9=,._-]*$")
+    """The core, if it is not the machine's own: `rv32,v=true,vlen=128`."""
     instructions_per_tick: float = Field(gt=0, le=1_000_000)
 
 

@@ -40,7 +40,7 @@ def contradictions(board: Board) -> Iterator[Fault]:
         yield ("mesh",), f"{board.pe_count} PEs need a [noc]"
     if "emulator" in board.runs_on and not board.noc and not board.emulator:
         yield ("runs_on",), "runs_on names the emulator, which needs an [emulator] with the registers"
-    for core in (each for each in cores if each.assembly == "helium" and "emulator" in board.runs_on):
+    for core in (each for each in cores if each.has_vectors and "emulator" in board.runs_on):
         yield ("runs_on",), f"runs_on names the emulator, which has none of a {core.title}'s vectors: QEMU has them"
     if len(cores) > 1 and "renode" in board.runs_on:
         yield ("runs_on",), "runs_on names renode, whose PEs here have the same core each"

@@ -55,7 +55,8 @@ class CoreType:
     RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides. Predictions of kernels in C are
     `c_cycles` times those for a Cortex-M4, of some kinds of op `c_kinds` times (`benchmarks/core/c_costs.py`).
     Calls, messages and waits take `call_cycles` times what they take a Cortex-M4 (`benchmarks/core/core_cycles.py`).
-    `products` says that C for convolutions and dense layers calls a loop in assembly, as compilers lack registers.
+    `products` says that C for convolutions and dense layers calls a loop in assembly, as compilers lack registers,
+    `vectors` that it calls RISC-V's vectors.
     """
 
     title: str
@@ -68,6 +69,7 @@ class CoreType:
     cycles: Mapping[str, int] = field(default_factory=dict)
     refill_cycles: int = 1
     products: bool = False
+    vectors: bool = False
     c_cycles: float = 1
     call_cycles: float = 1
     c_kinds: Mapping[str, float] = field(default_factory=dict)
@@ -75,6 +77,11 @@ class CoreType:
     @property
     def has_dsp(self) -> bool:
         return self.assembly in ("dsp", "helium")
+
+    @property
+    def has_vectors(self) -> bool:
+        """True of Helium's and of RISC-V's, which Unicorn lacks."""
+        return self.vectors or self.assembly == "helium"
 
     def c_factor(self, kind: str) -> float:
         """Cycles of a kernel in C for an op of that kind, as a multiple of a Cortex-M4's."""
@@ -116,6 +123,20 @@ _CORTEX_M33 = CoreType(
 
 _RISC_V_KINDS = {"softmax": 1.22, "norm": 1.33, "add": 1.2, "dense": 1.09, "depthwise_conv2d": 0.94}
 """Between those of zig's code and of GCC's."""
+_VECTOR_KINDS = {**_RISC_V_KINDS, "conv2d": 0.15, "dense": 0.15, "depthwise_conv2d": 0.15}
+"""Factors as if an instruction took a cycle for each register of 128 bits that it writes: nothing here measures it."""
+
+_RV32IMC = CoreType(
+    title="RV32IMC",
+    architecture=RISC_V,
+    gcc=f"-march=rv32imc -mabi=ilp32 {_RISC_V_ALIKE}",
+    zig=f"-target riscv32-freestanding-none -mcpu=generic_rv32+m+c -mabi=ilp32 {_RISC_V_ALIKE}",
+    assembly="none",
+    exception_bytes=0,
+    unicorn=1,
+    refill_cycles=2,
+    c_kinds=_RISC_V_KINDS,
+)
 
 CORES: Mapping[str, CoreType] = {
     "cortex-m0": CoreType(
@@ -183,16 +204,15 @@ CORES: Mapping[str, CoreType] = {
     ),
     # Its C is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
     "cortex-m55": replace(_CORTEX_M33, title="Cortex-M55", assembly="helium"),
-    "rv32imc": CoreType(
-        title="RV32IMC",
-        architecture=RISC_V,
-        gcc=f"-march=rv32imc -mabi=ilp32 {_RISC_V_ALIKE}",
-        zig=f"-target riscv32-freestanding-none -mcpu=generic_rv32+m+c -mabi=ilp32 {_RISC_V_ALIKE}",
-        assembly="none",
-        exception_bytes=0,
-        unicorn=1,
-        refill_cycles=2,
-        c_kinds=_RISC_V_KINDS,
+    "rv32imc": _RV32IMC,
+    # Compilers are told of no vectors: their own code would have stack of a size that nothing here knows.
+    "rv32imc-zve32x": replace(
+        _RV32IMC,
+        title="RV32IMC with vectors",
+        gcc=f"{_RV32IMC.gcc} -DCORE_VECTORS",
+        zig=f"{_RV32IMC.zig} -DCORE_VECTORS",
+        vectors=True,
+        c_kinds=_VECTOR_KINDS,
     ),
     "rv32imafc": CoreType(
         title="RV32IMAFC",

@@ -12,6 +12,7 @@ import numpy as np
 from jinja2 import Environment
 
 from npukit import __version__
+from npukit.accel.core_filters import PRESCALED, VECTOR_LANES
 from npukit.accel.interface import Address
 from npukit.codegen.constants import Absolute, Array, Fields, Foreign, Number, Record, Value
 from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
@@ -177,7 +178,10 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "kernels": kernels,
         "calls_math": any(math_functions(kernel.body) for kernel in kernels),
         "uses_helium": any("vldrb" in routine.assembly for routine in role.first.routines),
-        "calls_products": any("products(" in kernel.body for kernel in kernels),
+        "calls_products": any(" products(" in kernel.body for kernel in kernels),
+        "calls_vectors": any("vector_begin(" in kernel.body for kernel in kernels),
+        "lanes": VECTOR_LANES,
+        "prescaled": PRESCALED,
         "has_bool": any("bool " in f"{kernel.signature} {kernel.body}" for kernel in kernels),
         "members": list(_members(role, places_of(role))),
         "near": [_array(member) for member in role.constants.near],

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from npukit.board.board import Board
+from npukit.board.board import Board, Qemu
 from npukit.errors import NpukitError
 
 DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
@@ -49,7 +49,7 @@ class QemuMachine:
         self._heard = False
         with theirs:
             self._process = subprocess.Popen(
-                [*_command(program, board.qemu.machine, elf, theirs.fileno()), *_loaded(others)],
+                [*_command(program, board.qemu, elf, theirs.fileno()), *_loaded(others)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -124,10 +124,11 @@ def _loaded(others: Sequence[Path]) -> Iterator[str]:
         yield from ("-device", f"loader,file={elf},cpu-num={core}")
 
 
-def _command(program: str, machine: str, elf: Path, monitor: int) -> list[str]:
+def _command(program: str, qemu: Qemu, elf: Path, monitor: int) -> list[str]:
     return [
         program,
-        *("-machine", machine, "-icount", "shift=0", "-bios", "none", "-kernel", str(elf)),
+        *(["-cpu", qemu.cpu] if qemu.cpu else []),
+        *("-machine", qemu.machine, "-icount", "shift=0", "-bios", "none", "-kernel", str(elf)),
         *("-nodefaults", "-display", "none", "-serial", "stdio"),
         *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=readline"),
     ]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from math import prod
 from textwrap import indent
 
+from npukit.accel.core_filters import VECTOR_WEIGHTS
 from npukit.accel.core_writes import apart_from_output
 from npukit.accel.interface import ConstantArray, Tile
 from npukit.codegen.tir.c_text import function_bodies, tidied_body, wrapped
 from npukit.codegen.tir.door import TirFunction, TirParameter, define, print_c
-from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed
+from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed, vectors
 from npukit.codegen.tir.ops.fixed_point import helper_functions
 from npukit.errors import NpukitError
 from npukit.net.box import Box
@@ -87,8 +88,9 @@ def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
         return TirKernel(tile, None)
     if tile.op.kind not in KERNELS:
         raise NpukitError(f"{tile.op.name}: the core has no kernel for {tile.op.kind}", tries=["npukit ops"])
-    body = KERNELS[tile.op.kind]
     parameters = _parameters(tile, constants)
+    in_lanes = any(each.name == VECTOR_WEIGHTS for each in parameters)
+    body = (vectors.KERNELS if in_lanes else KERNELS)[tile.op.kind]
     return TirKernel(tile, define(tile.name, parameters, lambda *arrays: body(tile, *arrays)))
 
 

@@ -14,6 +14,8 @@ _PAGE_SHIFT = 12
 _WORD_BITS = 32
 _PAIR_BYTES = 4
 """The first instruction of a far call, `auipc`, which the second one follows."""
+_VECTOR_BYTES = 4
+_OP_V, _FLOAT_ACCESSES, _WIDTHS = 0x57, (0x07, 0x27), (0, 5, 6)
 _SUMS = frozenset(("addi", "addi16sp", "addi4spn"))
 _NO_RESULT = frozenset(("sb", "sh", "sw", "swsp", "fsw", "fswsp", "j", "jr", "ret"))
 _ENDS = frozenset(("ebreak", "unimp", "mret"))
@@ -39,8 +41,25 @@ class RiscvInstruction:
 
 
 def _decode(code: bytes, address: int) -> Iterator[RiscvInstruction]:
-    for each in _MACHINE.disasm(code, address):
+    """Instructions up to the first that is none; of vectors, which capstone may not know, but that they are there."""
+    at = 0
+    while at < len(code):
+        if _is_of_vectors(code[at : at + _VECTOR_BYTES]):
+            yield RiscvInstruction(address + at, _VECTOR_BYTES, "vector", "")
+            at += _VECTOR_BYTES
+            continue
+        each = next(_MACHINE.disasm(code[at : at + _VECTOR_BYTES], address + at), None)
+        if each is None:
+            return
         yield RiscvInstruction(each.address, each.size, each.mnemonic.removeprefix("c."), each.op_str)
+        at += each.size
+
+
+def _is_of_vectors(code: bytes) -> bool:
+    """True of an instruction on vectors; those that kernels have write no register but vectors."""
+    word = int.from_bytes(code, "little")
+    width, opcode = word >> 12 & 7, word & 0x7F
+    return opcode == _OP_V or (opcode in _FLOAT_ACCESSES and width in _WIDTHS)
 
 
 def _after(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState) -> StackState:

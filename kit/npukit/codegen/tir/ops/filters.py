@@ -65,7 +65,7 @@ def _convolution(tile: Tile, source: Pointed, weights: Pointed, output: Pointed,
     sweep_y, sweep_x = sweeps_of(tile)
     runs_on = given.pixel_stride == depth and sweep_x.dilation == 1
     lanes = _lanes(tile, weights)
-    products = _Products(source, weights, _zero(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
+    products = _Products(source, weights, zero_of(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
     with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y:
         rows = sweep_y.range_at(y)
         for x, columns, pixels in _pixels_of_a_row(sweep_x, 1 if products.inputs_in_turn else PIXELS):
@@ -159,7 +159,7 @@ def depthwise_conv2d(tile: Tile, source: Pointed, weights: Pointed, *rest: Point
 def _products(tile: Tile, source: Pointed, weights: Pointed, output: Pointed, finish: Sink) -> None:
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     depth, lanes = tile.net.tensor(tile.op.inputs[1]).shape[1], _lanes(tile, weights)
-    products = _Products(source, weights, _zero(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
+    products = _Products(source, weights, zero_of(tile), inputs_in_turn=lanes == PRODUCTS_LANES <= made.channels)
     with each_pixel(made) as place:
         row = let("row", given.index(*place))
         products.begin()
@@ -172,7 +172,7 @@ def _products(tile: Tile, source: Pointed, weights: Pointed, output: Pointed, fi
             finish.store(output, made.index(*place), channels, sums)
 
 
-def _zero(tile: Tile) -> int:
+def zero_of(tile: Tile) -> int:
     """The zero point that is taken from each input."""
     return 0 if zero_is_in_bias(tile.net, tile.op) else quantization(tile.net, tile.op.inputs[0]).zero_point
 

@@ -7,10 +7,12 @@ from typing import Protocol
 
 from npukit.accel.core_filters import PRESCALED, in_one_step
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Expr, Local, Pointed, cast, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, do, select
 from npukit.codegen.tir.ops.fixed_point import clamp, high_half, requantize, scale_down
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, TransposeConv2d
 from npukit.net.requantize import quantization, requantization
+
+_MOST_SHIFT = 31
 
 
 class Sink(Protocol):
@@ -60,6 +62,18 @@ class Finish:
         """The finished sums, from `place` on, where the pixel's first channel lies."""
         for channel, total in zip(channels, sums, strict=True):
             output[place + channel] = cast("int8", clamp(self._scaled(total.value, channel), self._clamp))
+
+    def begin_vector(self, sums: Expr, first: Expr, lanes: int) -> None:
+        """The values that the sums of so many channels begin with."""
+        assert self._bias
+        do(call("vector_begin", sums, self._bias.address(first), lanes))
+
+    def store_vector(self, output: Pointed, place: Expr, sums: Expr, first: Expr, lanes: int) -> None:
+        """The finished sums of so many channels."""
+        constants = (each.address(first) for each in (self._multipliers, *self._addends, self._shifts))
+        never, from_two, always = _MOST_SHIFT + 1, 2, 0
+        ties = always if self._ties == {1 << (PRESCALED - 1)} else from_two if any(self._ties) else never
+        do(call("vector_finish", output.address(place), sums, *constants, ties, *self._clamp, lanes))
 
     def _scaled(self, total: Expr, channel: Expr) -> Expr:
         shift = cast("int32", self._shifts[channel])
