@@ -298,12 +298,15 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
             return shallow
         raise
     whole = Compiled(prepared, board, planned, options, preference=advised.preference)
+    crowded = any(pe.orders.in_pages for pe in whole.plan.pes)
+    if crowded and (shallow := _along_depth(prepared, options, problem)):
+        whole = better(whole, shallow, "sums whole or one part of the depth after the other")
     in_sums = None if several else _in_sums(prepared, options, problem)
     return better(whole, in_sums, "sums whole or in parts") if in_sums else whole
 
 
 def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
-    """The plan with deep sums in parts one after the other, where the plan with whole ones lacks memory; or None."""
+    """The plan with deep sums in parts one after the other, where memory is short for whole ones; or None."""
     wanted = deep(prepared.net, prepared.engines)
     if not wanted:
         return None
