@@ -72,6 +72,7 @@ def test_an_lstm_in_integers(options: dict[str, Any], steps: int, tmp_path: Path
         before = evaluate(net, frame, before if steps == 1 else None)
         assert np.array_equal(before[net.outputs[0]], want)
     assert np.unique(wanted[0][0]).size > (3 if steps == 1 else 12)
+    assert sum(op.kind == "sums" for op in net.ops) == 2 * steps
 
 
 def test_svdf_of_integers_has_no_activation_but_relu(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeVar
 
@@ -29,6 +29,10 @@ class Quantization:
         """The one zero point of a tensor quantised as a whole."""
         (zero_point,) = self.zero_points
         return zero_point
+
+    def is_begin_of(self, other: Quantization) -> bool:
+        """True if it says where the other's integers begin, and no scale: that of integers which are summed up."""
+        return self == replace(other, scales=(1.0,) * len(other.scales))
 
 
 @dataclass(frozen=True)

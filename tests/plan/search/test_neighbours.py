@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from npukit.board.board import load_board
@@ -71,7 +73,11 @@ def test_what_a_search_expects_of_its_own_splits_is_what_it_found_them_to_take()
     on_eight = problem(image_part())
     search = LatencySearch(on_eight, THOROUGH)
     found = search.best_found()
-    assert search.expected(found.splits) == found.cycles
+    near = search.expected_near(found.splits)
+    assert near(found.splits) == found.cycles
+    others = list(islice(Neighbours(on_eight.graph, Splits(on_eight, 8)).of(found.splits), 40))
+    assert others
+    assert [near(each) for each in others] == [search.expected_near(each)(each) for each in others]
 
 
 def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:

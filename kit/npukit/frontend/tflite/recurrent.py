@@ -66,7 +66,7 @@ def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
     gates, products, made = _Gates.of(emitter, op), _Products.of(emitter, op), list[relax.Expr]()
     for step in range(shape[time]):
         row = emitter.emit(operators.strided_slice(data, [time], [step], [step + 1])) if shape[time] > 1 else data
-        opened = gates.of_step(emitter, row, shape[1 - time], hidden)
+        opened = gates.of_step(emitter, row, hidden)
         cell = emitter.loops(products.to_cell, opened, "lstm_cell", cell)
         hidden = emitter.loops(products.to_hidden, opened, "lstm_hidden", cell, relax.const(SIGMOID))
         real = emitter.emit(dequantize(hidden, emitter.scale(op.outputs[0]), "int8"))
@@ -78,29 +78,36 @@ def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
 
 @dataclass(frozen=True)
 class _Gates:
-    """The gates of an LSTM in integers: the numbers in their C, and its constants."""
+    """The gates of an LSTM in integers: for data and hidden state the weights, as many inputs by four outputs a unit,
+    and the zero point; what the sums of data begin as, multipliers and shifts of all sums, the logistic function."""
 
-    words: dict[str, int]
+    weights: tuple[np.ndarray, ...]
+    zeros: tuple[int, ...]
     constants: tuple[Any, ...]
 
     @classmethod
     def of(cls, emitter: Emitter, op: TfliteOp) -> _Gates:
         sides = (op.inputs[INPUT], INPUT_TO_GATES), (op.inputs[STATES], STATE_TO_GATES)
         weights = [_of_units(emitter, op.inputs[at : at + 4]) for _, at in sides]
-        zeros = [emitter.scale(given).zero_point for given, _ in sides]
-        sums = [zero * each.sum(axis=2, dtype=np.int32) for zero, each in zip(zeros, weights, strict=True)]
-        begins = np.stack([_of_units(emitter, op.inputs[BIASES : BIASES + 4]) - sums[0], -sums[1]], axis=2)
+        zeros = tuple(emitter.scale(given).zero_point for given, _ in sides)
         factors = [_gate_factor(emitter, given, op.inputs[at + gate]) for gate in range(4) for given, at in sides]
-        tables = *weights, begins.astype(np.int32), np.array(factors, np.int32).ravel(), SIGMOID
-        words = {"units": weights[0].shape[0], "width": weights[0].shape[2]}
-        words |= {f"{name}_fours": size // 4 for name, size in words.items()}
-        words |= {f"{name}_begin": words[name] // 4 * 4 for name in ("units", "width")}
-        return cls(words, tuple(relax.const(np.ascontiguousarray(each)) for each in tables))
+        tables = _of_units(emitter, op.inputs[BIASES : BIASES + 4]), np.array(factors, np.int32).ravel(), SIGMOID
+        constants = tuple(relax.const(np.ascontiguousarray(each)) for each in tables)
+        return cls(tuple(each.reshape(-1, each.shape[2]).T for each in weights), zeros, constants)
 
-    def of_step(self, emitter: Emitter, data: relax.Expr, batch: int, hidden: relax.Expr) -> relax.Var:
+    def of_step(self, emitter: Emitter, data: relax.Expr, hidden: relax.Expr) -> relax.Var:
         """The gates of a step, opened: of each unit four numbers of 16 bits."""
-        result, words = ((batch, self.words["units"], 4), "int16"), {**self.words, "batch": batch}
-        return made_by(emitter.builder, "lstm.c", [data, hidden, *self.constants], result, words, by_rows=True)
+        row = emitter.emit(operators.reshape(data, (-1, len(self.weights[0]))))
+        sums = [self._sums(emitter, each, side) for side, each in enumerate((row, hidden))]
+        batch, gates = emitter.shape(sums[0])
+        result, words = ((batch, gates // 4, 4), "int16"), {"batch": batch, "units": gates // 4}
+        return made_by(emitter.builder, "lstm.c", [*sums, *self.constants], result, words, by_rows=True)
+
+    def _sums(self, emitter: Emitter, rows: relax.Expr, side: int) -> relax.Expr:
+        """A dense layer's sums of integers less their zero point."""
+        centred = operators.subtract(operators.astype(rows, "int16"), relax.const(self.zeros[side], "int16"))
+        weights = relax.const(np.ascontiguousarray(self.weights[side]))
+        return emitter.emit(operators.matmul(emitter.emit(centred), weights, out_dtype="int32"))
 
 
 def _of_units(emitter: Emitter, gates: Sequence[int]) -> np.ndarray:

@@ -95,7 +95,7 @@ class Walk:
         if wanted.axis is not None:
             return None
         stated = self.assembly.quantization(view.name)
-        if stated is None:
+        if stated is None or stated.is_begin_of(wanted):
             return self._first_meaning(call, view, wanted)
         if stated != wanted:
             raise NpukitError(f"tensor {view.name} is quantised one way and dequantised another")

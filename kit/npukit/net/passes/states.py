@@ -10,7 +10,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import Attributes, Requantize, Reshape, Select, Slice
-from npukit.net.tensor import Tensor
+from npukit.net.tensor import Quantization, Tensor
 
 Pair = tuple[int, int, np.ndarray]
 """The number of an input, that of the output that it is in the next frame, and its value in the first."""
@@ -34,9 +34,12 @@ def _with_state(net: Net, name: str, becomes: str, initial: np.ndarray) -> Net:
         raise NpukitError(
             f"{net.name}: state {name!r} has the shape {list(before.shape)}, what becomes of it {list(after.shape)}"
         )
-    if before.dtype == after.dtype and None in (before.quantization, after.quantization):
-        known = before.quantization or after.quantization
-        before, after = replace(before, quantization=known), replace(after, quantization=known)
+    if before.dtype == after.dtype:
+        first = _told(before.quantization, after.quantization)
+        before, after = (
+            replace(before, quantization=first),
+            replace(after, quantization=_told(after.quantization, first)),
+        )
         net = replace(net, tensors={**net.tensors, name: before, becomes: after})
     if replace(after, name=name) != before:
         if before.quantization is None or after.quantization is None:
@@ -44,6 +47,11 @@ def _with_state(net: Net, name: str, becomes: str, initial: np.ndarray) -> Net:
         net, becomes = _added(net, f"{name}_next", Requantize(), becomes, before)
     state = State(name, becomes, np.ascontiguousarray(initial, before.dtype).reshape(before.shape))
     return replace(net, states=(*net.states, state))
+
+
+def _told(own: Quantization | None, other: Quantization | None) -> Quantization | None:
+    """The meaning of integers, which is the other one's where their own says nothing of a scale."""
+    return other if own is None or (other and own.is_begin_of(other)) else own
 
 
 def with_states_in_place(net: Net) -> Net:

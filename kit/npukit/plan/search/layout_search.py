@@ -7,7 +7,7 @@ enters as a price on constants, raised until the plan fits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -212,14 +212,35 @@ class LatencySearch:
             lost(partial(self._told, other), partial(self._told, best))
         return Found(best.splits, best.cycles)
 
-    def expected(self, splits: Sequence[Split]) -> int:
-        """The cycles that a frame with these splits, op by op, is expected to take."""
-        layout, state = self._begin(), _State(0, 0, ())
-        for index, split in enumerate(splits):
-            cost = self._splits.cost(index, split)
-            state = self._moved(index, layout, split, state.plus(cost.cycles, cost.constant_bytes, split))
-            layout = self._left(index, layout, split)
-        return self._gathered(layout, state).cycles
+    def expected_near(self, here: Sequence[Split]) -> Callable[[Sequence[Split]], int]:
+        """The cycles that a frame is expected to take, by its splits, op by op; soon found of those that differ in few
+        ops from `here`."""
+        known = list(self._steps(here, 0, self._begin(), _State(0, 0, ())))
+        whole = self._gathered(*known[-1]).cycles
+
+        def expected(splits: Sequence[Split]) -> int:
+            changed = [index for index, (one, other) in enumerate(zip(splits, here, strict=True)) if one != other]
+            first, last = (changed[0], changed[-1]) if changed else (len(here), len(here))
+            layout, state = known[first]
+            for index, (layout, state) in enumerate(self._steps(splits, first, *known[first]), first):
+                if index > last and layout == known[index][0]:
+                    return whole + state.cycles - known[index][1].cycles
+            return self._gathered(layout, state).cycles
+
+        return expected
+
+    def _steps(
+        self, splits: Sequence[Split], first: int, layout: Layout, state: _State
+    ) -> Iterator[tuple[Layout, _State]]:
+        """The layout and the state before each op from the `first` on, and behind the last."""
+        for index in range(first, len(splits)):
+            yield layout, state
+            cost = self._splits.cost(index, splits[index])
+            state = self._moved(
+                index, layout, splits[index], state.plus(cost.cycles, cost.constant_bytes, splits[index])
+            )
+            layout = self._left(index, layout, splits[index])
+        yield layout, state
 
     def _begin(self) -> Layout:
         return tuple((name, self._splits.whole(name)) for name in self._graph.net.begins)

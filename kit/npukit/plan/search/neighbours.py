@@ -84,7 +84,7 @@ class NeighbourWalk:
     def __init__(self, problem: Problem, search: LatencySearch, price: float, pins: Assignment) -> None:
         """A walk of what a search finds at a price, with some ops pinned."""
         self._problem, self._search, self._price, self._pins = problem, search, price, pins
-        self._expected = search.weighing(1.0).expected
+        self._usual = search.weighing(1.0)
         self._splits = Splits(problem, len(problem.order), places=problem.places)
         self._neighbours = Neighbours(problem.graph, self._splits)
 
@@ -110,7 +110,7 @@ class NeighbourWalk:
     def _likely(self, here: MappingOf) -> list[MappingOf]:
         """The new neighbours of a mapping that are expected to be fastest, in their order."""
         new = [splits for splits in self._neighbours.of(here) if splits not in self._known]
-        nearest = set(sorted(new, key=self._expected)[:NEAREST])
+        nearest = set(sorted(new, key=self._usual.expected_near(here))[:NEAREST])
         return [splits for splits in new if splits in nearest]
 
     def _step(self, splits: MappingOf) -> Iterator[Plan]:
