@@ -19,6 +19,7 @@ struct place {
     uint32_t again;
     uint32_t layer;  /* the next one to be computed */
     uint32_t number; /* of steps done, as a trace counts them */
+    bool fetches;    /* a page is on its way */
 };
 
 static const net_command *command_of(const struct net_step *step)
@@ -157,11 +158,21 @@ static void advance(struct place *at)
         at->layer += (uint32_t)onward;
     }
     const bool turns = NET_HAS_PAGES && at->step->kind == NET_PAGE;
+    at->fetches = NET_HAS_PAGES && (at->step->kind == NET_FETCH || (at->fetches && !turns));
     at->step = turns ? (const struct net_step *)(uintptr_t)at->step->what : at->step + 1;
     if (at->again > 0) {
         at->again--;
         at->step = at->again == 0 ? at->resume : at->step;
     }
+}
+
+/* A frame that the host breaks off leaves no page on its way, which would count for the next copy. */
+static int32_t end_early(const struct place *at, int32_t status)
+{
+    if (NET_HAS_PAGES && at->fetches && status == NOC_GIVEN_UP) {
+        (void)noc_fetched();
+    }
+    return status;
 }
 
 /* Whether a frame is observed is asked once it has begun: the word comes before what the frame works on. */
@@ -179,7 +190,7 @@ int32_t net_run(void)
         }
         const int32_t status = observed && is_layer ? observe(at.step, at.layer) : do_step(at.step);
         if (status != 0) {
-            return status;
+            return end_early(&at, status);
         }
         advance(&at);
     }

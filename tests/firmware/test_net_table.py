@@ -176,15 +176,20 @@ class Loop:
     base: int
 
     def run(
-        self, rows: Sequence[Row], observed: bool, fails: int = 0, pages: Mapping[int, Sequence[Row]] = {}
+        self,
+        rows: Sequence[Row],
+        observed: bool,
+        fails: int = 0,
+        status: int = -7,
+        pages: Mapping[int, Sequence[Row]] = {},
     ) -> tuple[int, list[Call]]:
-        """`pages`: rows that lie elsewhere, by their offset in the memory."""
+        """`status`: of the call that fails. `pages`: rows that lie elsewhere, by their offset in the memory."""
         self.memory[:] = bytes(len(self.memory))
         for offset, page in pages.items():
             data = b"".join(map(bytes, page))
             self.memory[offset : offset + len(data)] = data
         table = b"".join(map(bytes, rows))
-        status = self.library.run_table(table, int(observed), fails)
+        status = self.library.run_table(table, int(observed), fails, status)
         made = ctypes.POINTER(ctypes.c_uint32)()
         count = self.library.calls_made(ctypes.byref(made))
         words = made[: 4 * count]
@@ -310,3 +315,16 @@ def test_a_frame_ends_with_the_first_error(loop: Loop, data: st.DataObject, obse
     status, calls = loop.run(rows, observed, fails=failing + 1)
     assert status == -7
     assert calls == expected[: failing + 1]
+
+
+GIVEN_UP = -1
+
+
+@pytest.mark.parametrize(("status", "awaited"), [(GIVEN_UP, True), (-7, False)])
+def test_a_frame_that_is_broken_off_leaves_no_page_on_its_way(loop: Loop, status: int, awaited: bool) -> None:
+    """Where the engine itself has failed, nothing comes any more."""
+    rows = [Row("FETCH", count=16), Row("TO"), Row("WAIT", 1, 1), Row("PAGE", count=1), Row("END")]
+    waits = 1 + [call[0] for call in Meaning(rows, observed=False).calls()].index("WAIT")
+    found, calls = loop.run(rows, observed=False, fails=waits, status=status)
+    assert found == status
+    assert [call[0] for call in calls[waits:]] == ["FETCHED"] * awaited

@@ -30,6 +30,7 @@ struct call {
 static struct call calls[4096];
 static uint32_t count;
 static uint32_t failing; /* the call that fails, counted from 1; 0: none does */
+static int32_t failure;  /* what it returns */
 static struct net_control control;
 struct net_control *const net_control = &control;
 const struct net_step *first_step;
@@ -37,7 +38,7 @@ const struct net_step *first_step;
 static int32_t write_down(enum called who, uint32_t first, uint32_t second, uint32_t held)
 {
     calls[count++] = (struct call){ who, first, second, held };
-    return count == failing ? -7 : 0;
+    return count == failing ? failure : 0;
 }
 
 static uint32_t address_of(const void *place)
@@ -120,11 +121,12 @@ void net_event(uint32_t step)
     (void)write_down(EVENT, step, 0, 0);
 }
 
-int32_t run_table(const struct net_step *first, uint32_t observed, uint32_t fails)
+int32_t run_table(const struct net_step *first, uint32_t observed, uint32_t fails, int32_t status)
 {
     first_step = first;
     control.observed = observed;
     failing = fails;
+    failure = status;
     count = 0;
     return net_run();
 }
