@@ -96,3 +96,21 @@ def test_sums_of_64_bits_take_longer() -> None:
 )
 def test_code_that_means_to_be_hard_is_done_with_at_once(code: str) -> None:
     assert 0 <= cycles(code) < 1 << 65
+
+
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [
+        ("x[i] = (int16_t)(p0[i] >> 8);", 1),
+        ("x[i] = p0[i] < 32767 ? p0[i] : 32767;", 0),
+        ("x[i] = p0[i] < 100 ? p0[i] : 100;", 3),
+        ("x[i] = p0[i] > 0 ? p0[i] : 0;", 1),
+        ("x[i] = p0[i] + (p0[i] < 0 ? 1 : 0);", 2),
+        ("x[i] = 0;\nx[i] = p0[i];", 0),
+        ("x[i] = (int32_t)((int64_t)p0[i] / (int64_t)16);", 6),
+        ("x[i] = -32768;\nfor (int32_t j = 0; j < 2; ++j) {\nx[i] = x[i] > p0[i + j] ? x[i] : p0[i + j];\n}", 5),
+    ],
+)
+def test_what_types_stores_and_signs_leave_of_words(line: str, more: int) -> None:
+    """Cycles beside a load of 16 bits and a store: limits that the type has cost nothing, nor what is overwritten."""
+    assert of_a_turn(line, {"p0": "int16", "x": "int16"}) == 3 + more

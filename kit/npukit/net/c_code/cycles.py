@@ -36,6 +36,8 @@ _KINDS = {"float": FLOAT, "float32": FLOAT, **dict.fromkeys(("int64_t", "uint64_
 _TURN, _ENTRY, _BRANCH, _CALL = 3, 3, 2, 4
 """Cycles of a turn of a loop, of its beginning, of a condition, and of a call; these and those below are GCC's, held
 against the emulator by `benchmarks/core/c_predictions.py` (`benchmarks/core/c_predictions.md`)."""
+_NARROWED = 1
+"""Cycles that it takes to make a number of 8 or 16 bits of a word, if it is not stored as such anyway."""
 _UNROLLED = 2
 """Turns of loops that compilers write out."""
 _LOAD = {WORD: 2, FLOAT: 2, WORDS: 3}
@@ -44,6 +46,8 @@ _COMPARED = {WORD: 1, FLOAT: 2, WORDS: 2}
 _SELECTED = {WORD: 2, FLOAT: 2, WORDS: 3}
 _DIVIDED = {WORD: 7, FLOAT: 14, WORDS: 80}
 _BY_A_NUMBER, _CONVERTED, _WORDS_CONVERTED, _AND, _STRIDE = 4, 2, 165, 1, 2
+_OF_SIGN, _WORDS_HALVED = 1, 6
+"""Cycles of what depends on the sign alone, and of a division of two words by a power of two."""
 _SUM_OF_WORDS, _PRODUCT_OF_WORDS, _SHIFT_OF_WORDS = 2, 4, 3
 _FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -53,6 +57,8 @@ _FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
     "<<": lambda a, b: int(a) << max(0, min(int(b), 64)),
     ">>": lambda a, b: int(a) >> max(0, min(int(b), 64)),
 }
+_ANY = -_MOST, _MOST
+_RANGES = {"bool": (0, 1), "int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 _COMPARISONS = frozenset(("==", "!=", "<", ">", "<=", ">="))
 
 
@@ -61,7 +67,7 @@ class _Value:
     """The value of an expression.
 
     `what`: its operator. `depth`: the loops around that which it changes in. `cost`: the cycles of its own. `even`: it
-    moves evenly with loops. `short`: two words that were one.
+    moves evenly with loops. `short`: two words that were one. `range`: the least and the largest it can be.
     """
 
     what: str = ""
@@ -73,6 +79,7 @@ class _Value:
     number: float | None = None
     short: bool = False
     stride: int = 0
+    range: tuple[float, float] = _ANY
 
 
 def cycles_of(net: Net, op: Op) -> int:
@@ -104,7 +111,7 @@ def _cycles(code: str, lengths: tuple[tuple[str, float], ...], types: tuple[tupl
     """The same, once for each code: a search asks for every tile, and steps of a recurrent layer have one code."""
     if len(code) > _LONGEST:
         return len(code)
-    counted = _Count(dict(lengths), {name: _KINDS.get(kind, WORD) for name, kind in types})
+    counted = _Count(dict(lengths), dict(types))
     try:
         counted.block(statements(code))
     except RecursionError:
@@ -115,9 +122,9 @@ def _cycles(code: str, lengths: tuple[tuple[str, float], ...], types: tuple[tupl
 class _Count:
     """Cycles of statements as they come. `spent`: of a turn of each open loop, the code itself first."""
 
-    def __init__(self, lengths: Mapping[str, float], kinds: Mapping[str, str]) -> None:
+    def __init__(self, lengths: Mapping[str, float], types: Mapping[str, str]) -> None:
         self.spent = [0.0]
-        self._lengths, self._kinds = lengths, dict(kinds)
+        self._lengths, self._types = lengths, dict(types)
         self._registers: set[str] = set()
         """Arrays of the function's own: an element at a place that is a number is a register."""
         self._names: dict[str, _Value] = {}
@@ -134,7 +141,7 @@ class _Count:
                 case Assignment():
                     self._assign(each)
                 case Array(name, kind, own):
-                    self._kinds[name] = _KINDS.get(kind, WORD)
+                    self._types[name] = kind
                     self._registers |= {name} if own else set()
                 case Loop():
                     self._loop(each)
@@ -147,7 +154,10 @@ class _Count:
         self.spent[-1 if depth is None else min(depth, len(self.spent) - 1)] += min(cycles, _MOST)
 
     def _assign(self, told: Assignment) -> None:
-        value = self._of(_written(told)) if told.value is not None else self._fresh()
+        known = told.value is not None or told.operator in ("++", "--")
+        value = self._of(_written(told)) if known else self._fresh()
+        if self._narrows(told.target, value):
+            value = value.parts[0]
         if not told.kind:
             self._pay(value)
         match told.target:
@@ -156,9 +166,14 @@ class _Count:
             case ("[]", array, place):
                 self._store(str(array), self._of(place), value)
 
+    def _narrows(self, target: Expression, value: _Value) -> bool:
+        """True of a store that itself makes a number of 8 or 16 bits of a word."""
+        types = (self._types.get(str(array), WORD) for array in target[1:2]) if isinstance(target, tuple) else ()
+        return value.what == "cast" and value.cost == _NARROWED and value.range in map(_range, types)
+
     def _store(self, array: str, place: _Value, value: _Value) -> None:
-        kind = self._kinds.get(array, WORD)
-        numbered = place.number is not None
+        """Store the value in an element of an array, once if it gets several in turn."""
+        kind, numbered, again = self._kind(array), place.number is not None, (array, place) in self._elements
         others = {
             key: each
             for key, each in self._elements.items()
@@ -166,16 +181,19 @@ class _Count:
         }
         self._elements = {**others, (array, place): value}
         self._written[array] += 1
-        if array not in self._registers or not numbered:
+        if not again and (array not in self._registers or not numbered):
             self._pay_place(place)
             self._spend(_STORE[kind], place.depth)
+
+    def _kind(self, array: str) -> str:
+        return _KINDS.get(self._types.get(array, WORD), WORD)
 
     def _loop(self, loop: Loop) -> None:
         self.block(loop.first)
         turns = self._turns(loop)
         named = [each.target for each in loop.step if isinstance(each, Assignment) and isinstance(each.target, str)]
-        if turns == 1:
-            self.block(loop.body)
+        if turns == 1 or (turns == _UNROLLED and not _has_choices(loop.body)):
+            self.block([*loop.body, *(*loop.step, *loop.body) * (int(turns) - 1)])
         elif turns:
             self.spent.append(0)
             self._forget(loop.changed)
@@ -217,7 +235,7 @@ class _Count:
                 self._pay_place(part)
                 continue
             if part not in self._paid and part.what == "[]" and part.kind == FLOAT and part.stride > 1:
-                self._spend(_STRIDE, part.depth)
+                self._pay(self._value("stride", (_mover(part),), WORD, _STRIDE, str(part.stride)))
             self._pay(part)
         self._spend(value.cost, value.depth)
 
@@ -244,24 +262,27 @@ class _Count:
         if ("word", word) not in self._made:
             value = _number(word)
             kind = WORD if value is None or isinstance(value, int) else FLOAT
-            self._made["word", word] = _Value(kind=kind, even=True, number=value)
+            limits = _ANY if value is None else (value, value)
+            self._made["word", word] = _Value(kind=kind, even=True, number=value, range=limits)
         return self._made["word", word]
 
     def _element(self, array: str, place: _Value) -> _Value:
         if (array, place) in self._elements:
             return self._elements[array, place]
-        kind = self._kinds.get(array, WORD)
+        kind, limits = self._kind(array), _range(self._types.get(array, WORD))
         cost = 0 if array in self._registers and place.number is not None else _LOAD[kind]
-        return self._value("[]", (place,), kind, cost, f"{array} {self._written[array]}")
+        return self._value("[]", (place,), kind, cost, f"{array} {self._written[array]}", limits=limits)
 
     def _cast(self, told: str, value: _Value) -> _Value:
         kind = _KINDS.get(told, WORD)
         if (kind == FLOAT) != (value.kind == FLOAT):
             return self._value("cast", (value,), kind, _WORDS_CONVERTED if WORDS in (kind, value.kind) else _CONVERTED)
         if kind != value.kind:
-            return self._value("cast", (value,), kind, 0, short=kind == WORDS, even=value.even, number=value.number)
+            return self._value(
+                "cast", (value,), kind, 0, short=kind == WORDS, even=value.even, number=value.number, limits=value.range
+            )
         narrow = re.match(r"u?int(8|16)", told) and value.what not in ("", "[]", "cast")
-        return self._value("cast", (value,), kind, 1, told) if narrow else value
+        return self._value("cast", (value,), kind, _NARROWED, told, limits=_range(told)) if narrow else value
 
     def _operation(self, what: str, parts: tuple[_Value, ...]) -> _Value:
         kinds = {each.kind for each in parts[-2:]}
@@ -271,12 +292,22 @@ class _Count:
         if what in _COMPARISONS:
             return self._value(what, parts, WORD, _COMPARED[kind])
         if what == "?":
-            return self._value(what, parts, kind, _SELECTED[kind])
+            return self._selected(kind, *parts)
         if what in ("&&", "||"):
             return self._value(what, parts, WORD, _AND)
         even = what in ("+", "-", "*", "<<") and all(each.even for each in parts)
         even = even and (what in "+-" or any(each.number is not None or not each.depth for each in parts))
         return self._value(what, parts, kind, _cost(what, kind, parts), even=even)
+
+    def _selected(self, kind: str, condition: _Value, first: _Value, second: _Value) -> _Value:
+        compared, limits = condition.parts[-2:], _either(first.range, second.range)
+        if compared == (first, second) and condition.what in _LIMITED and kind != FLOAT:
+            limits = _LIMITED[condition.what](first.range, second.range)
+            if limits in (first.range, second.range) and not _overlap(first.range, second.range):
+                return first if limits == first.range else second
+        if _is_of_sign(condition, first, second):
+            return self._value(condition.what, compared[:1], kind, _OF_SIGN, "sign", limits=limits)
+        return self._value("?", (condition, first, second), kind, _SELECTED[kind], limits=limits)
 
     def _value(
         self,
@@ -289,11 +320,14 @@ class _Count:
         even: bool = False,
         short: bool = False,
         number: float | None = None,
+        limits: tuple[float, float] = _ANY,
     ) -> _Value:
         key = what, told, kind, *parts
         if key not in self._made:
             depth = max((each.depth for each in parts), default=0)
-            self._made[key] = _Value(what, kind, depth, cost, parts, even, number, short, _stride(what, parts, depth))
+            stride = _stride(what, parts, depth)
+            limits = limits if number is None else (number, number)
+            self._made[key] = _Value(what, kind, depth, cost, parts, even, number, short, stride, limits)
         return self._made[key]
 
     def _turns(self, loop: Loop) -> float:
@@ -319,6 +353,34 @@ class _Count:
         return min(turns, rest)
 
 
+def _range(kind: str) -> tuple[float, float]:
+    return _RANGES.get(kind.removesuffix("_t"), _ANY)
+
+
+def _either(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
+def _overlap(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
+
+
+_LIMITED: Mapping[str, Callable[[tuple[float, float], tuple[float, float]], tuple[float, float]]] = {
+    "<": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    ">": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+}
+"""The ranges of the less and of the larger of two."""
+
+
+def _is_of_sign(condition: _Value, first: _Value, second: _Value) -> bool:
+    """True of what a comparison with zero decides in one instruction: a word or zero, one or zero."""
+    if condition.what not in _LIMITED or condition.parts[0].kind == FLOAT or condition.parts[1].number != 0:
+        return False
+    if condition.what == "<":
+        return (first.number, second.number) == (1, 0)
+    return first is condition.parts[0] and second.number == 0 and first.kind == WORD
+
+
 def _has_product(value: _Value) -> bool:
     """True if one instruction multiplies and adds."""
     return (value.what == "*" and value.cost == 1) or (value.what in ("+", "-") and value.cost == 0 and not value.even)
@@ -331,6 +393,18 @@ def _stride(what: str, parts: Sequence[_Value], depth: int) -> int:
         return sum(moved)
     numbers = [each.number for each in parts if each.number is not None]
     return int(sum(moved) * numbers[0]) if what == "*" and numbers else 2 * any(moved)
+
+
+def _has_choices(body: Sequence[Statement]) -> bool:
+    """True of statements with branches: a compiler writes them once, however few the turns of their loop are."""
+    return any(isinstance(each, Choice) or (isinstance(each, Loop) and _has_choices(each.body)) for each in body)
+
+
+def _mover(value: _Value) -> _Value:
+    """The name of the innermost loop that the value changes in: what it moves so far apart shares an address."""
+    while value.parts:
+        value = next(part for part in value.parts if part.depth == value.depth)
+    return value
 
 
 def _most(value: _Value) -> int | None:
@@ -360,14 +434,18 @@ def _number(word: str) -> float | None:
 
 def _written(told: Assignment) -> Expression:
     """The expression that is assigned, also of an operator that changes a name."""
-    assert told.value is not None
-    return told.value if told.operator == "=" else (told.operator[:-1], told.target, told.value)
+    if told.operator == "=":
+        assert told.value is not None
+        return told.value
+    return told.operator[:-1], told.target, told.value or "1"
 
 
 def _cost(what: str, kind: str, parts: Sequence[_Value]) -> float:
     """The cycles of an operation that makes a number of that kind."""
     by = parts[-1].number
     if what in ("/", "%"):
+        if what == "/" and kind == WORDS and by and int(by).bit_count() == 1:
+            return _WORDS_HALVED
         return _BY_A_NUMBER + (what == "%") if kind == WORD and by is not None else _DIVIDED[kind]
     if what in ("+", "-") and kind != FLOAT and any(_has_product(part) for part in parts):
         return 0
