@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,7 +25,8 @@ FRAME_BYTES = 28
 
 @dataclass(frozen=True)
 class DensePlan:
-    """Everything the emitter needs to know. `shared` constants stand before the stream, not in it."""
+    """Everything the emitter needs to know. `shared` constants stand before the stream, not in it; of them, `rounded`
+    says that SMMLAR rounds and that ties are of one."""
 
     inputs: int
     outputs: int
@@ -32,6 +34,7 @@ class DensePlan:
     exponent: int
     ties: bool
     shared: bool
+    rounded: bool
     left_shift: bool
     blocks_unrolled: int
     steps_unrolled: int
@@ -109,7 +112,8 @@ def _emit_widening(asm: Assembly, plan: DensePlan) -> None:
 
 def _emit_block(asm: Assembly, plan: DensePlan, index: int) -> None:
     asm.comment("four outputs: biases, products")
-    asm.emit(f"ldmia r1!, {{{', '.join(ACCUMULATORS)}}}")
+    first = WEIGHTS if plan.density is Density.HALFWORDS else ()
+    asm.emit(f"ldmia r1!, {{{', '.join((*ACCUMULATORS, *first))}}}")
     _emit_products(asm, plan, backwards=index % 2 == 1)
     asm.comment("times the multipliers, to 8 bits")
     if plan.density is Density.BYTES:
@@ -129,9 +133,14 @@ def _emit_products(asm: Assembly, plan: DensePlan, *, backwards: bool) -> None:
     rounds, unrolled = _step_rounds(plan)
     end = FRAME_INPUTS if backwards else FRAME_INPUTS_END
     with asm.loop(rounds, closing=(f"ldr r6, [sp, #{end}]", "cmp r0, r6")):
-        for _ in range(unrolled):
+        for step in range(unrolled):
             asm.emit(f"{'ldmdb' if backwards else 'ldmia'} r0!, {{{', '.join(INPUTS)}}}")
-            _STEPS[plan.density](asm)
+            if plan.density is Density.BYTES:
+                _emit_step8(asm)
+            else:
+                _emit_step16(asm, last=rounds == 1 and step == unrolled - 1)
+    if plan.density is Density.HALFWORDS and rounds > 1:
+        asm.emit(f"sub r1, r1, #{4 * len(WEIGHTS)}")
 
 
 def _step_rounds(plan: DensePlan) -> tuple[int, int]:
@@ -139,10 +148,21 @@ def _step_rounds(plan: DensePlan) -> tuple[int, int]:
     return plan.steps // unrolled, unrolled
 
 
-def _emit_step16(asm: Assembly) -> None:
-    for x in INPUTS:
-        asm.emit(f"ldmia r1!, {{{', '.join(WEIGHTS)}}}")
-        asm.emit(*(f"smlad {a}, {x}, {w}, {a}" for a, w in zip(ACCUMULATORS, WEIGHTS, strict=True)))
+def _emit_step16(asm: Assembly, *, last: bool) -> None:
+    """Products of four words of inputs, of which the first finds its weights there; all but the last step load those of
+    the next. What is done with makes room for more weights, so that three loads bring sixteen words."""
+    spare, another = INPUTS[:2]
+    pairs = iter([(x, a) for x in INPUTS for a in ACCUMULATORS])
+    _emit_sums(asm, WEIGHTS, pairs)
+    for loaded in ((spare, *WEIGHTS), (spare, another, *WEIGHTS), (spare,) if last else (spare, *WEIGHTS)):
+        asm.emit(f"ldmia r1!, {{{', '.join(loaded)}}}")
+        _emit_sums(asm, loaded, pairs)
+
+
+def _emit_sums(asm: Assembly, weights: Sequence[str], pairs: Iterator[tuple[str, str]]) -> None:
+    """As many of the products as there are weights."""
+    for w, (x, a) in zip(weights, pairs, strict=False):
+        asm.emit(f"smlad {a}, {x}, {w}, {a}")
 
 
 def _emit_step8(asm: Assembly) -> None:
@@ -156,9 +176,6 @@ def _emit_step8(asm: Assembly) -> None:
                 asm.emit(f"smlad {both}, {x}, {w}, {both}", f"sxtb16 {w}, {w}", f"smlad {second}, {x}, {w}, {second}")
 
 
-_STEPS = {Density.HALFWORDS: _emit_step16, Density.BYTES: _emit_step8}
-
-
 def _emit_separation(asm: Assembly, plan: DensePlan) -> None:
     """The two sums of each pair, prescaled."""
     asm.emit("sub r2, r2, r3", "sub r4, r4, r5")
@@ -170,8 +187,11 @@ def _emit_separation(asm: Assembly, plan: DensePlan) -> None:
 
 
 def _emit_shared_requantization(asm: Assembly, plan: DensePlan) -> None:
-    asm.emit("ldmia sp, {r6-r9}" if plan.ties else "ldmia sp, {r6-r8}")
+    asm.emit("ldmia sp, {r6-r9}" if plan.ties and not plan.rounded else "ldmia sp, {r6-r8}")
     for accumulator in ACCUMULATORS:
+        if plan.rounded:
+            asm.emit(f"add r12, r8, {accumulator}, asr #31", f"smmlar {accumulator}, {accumulator}, r7, r12")
+            continue
         addend = _tie_corrected(asm, accumulator, "r8", "r9") if plan.ties else "r8"
         asm.emit(f"smmla {accumulator}, {accumulator}, r7, {addend}")
 

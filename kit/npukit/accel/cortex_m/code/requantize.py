@@ -86,12 +86,31 @@ def fast_requantization(
     return FastRequantization(exponent, 1 + exponent - e, multipliers, addends, ties)
 
 
+def rounded_requantization(requantization: Requantization, zero: int) -> FastRequantization:
+    """The constants for E = e of one multiplier: SMMLAR rounds the first time by itself, and ties are of one."""
+    e = exponents(requantization)
+    addends = (np.int64(zero) << e) + (np.int64(1) << (e - 1))
+    ones = np.ones_like(e)
+    return FastRequantization(e, ones, np.asarray(requantization.multipliers, np.int64), addends, ones)
+
+
 def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
     """Why a prescaled accumulator leaves 32 bits, given the largest magnitude of each channel's, or None."""
     if fast.exponents.max() > LARGEST_EXPONENT:
         return f"a right shift of {int(fast.exponents.max())} exceeds {LARGEST_EXPONENT}"
     if fast.prescale.min() < _LEAST_PRESCALE:
         return "a channel's right shift is not below the common one"
+    return _too_many_bits(fast, largest)
+
+
+def rounded_overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
+    """The same where E = e."""
+    if fast.exponents.min() < 1 or fast.exponents.max() > LARGEST_EXPONENT:
+        return f"a right shift of {int(fast.exponents[0])} is none of 1 to {LARGEST_EXPONENT}"
+    return _too_many_bits(fast, largest)
+
+
+def _too_many_bits(fast: FastRequantization, largest: np.ndarray) -> str | None:
     bits = np.ceil(np.log2(np.maximum(largest, 1).astype(np.float64) + 1)) + fast.prescale
     if bits.max() > 31:
         return f"an accumulator of {int(bits.max())} bits after prescaling does not fit 32"

@@ -15,14 +15,18 @@ from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
     clamp_refusal,
     common_exponents,
+    exponents,
     fast_requantization,
     overflow,
     prescale_refusal,
+    rounded_overflow,
+    rounded_requantization,
 )
 from npukit.accel.cortex_m.code.stream import BYTE_BITS, bytes_refusal, packed
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout
 from npukit.accel.cortex_m.op_view import OpView
+from npukit.net.value_ranges import LOWEST
 
 _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 8, 16, 20))
 """Blocks of outputs and steps that are written out, of which the cheapest is taken: with the fewest alone anomaly
@@ -40,6 +44,8 @@ def dense(
     if reason:
         return Refusal(variant, reason)
     shared, magnitude, reason = _shared(layer), layer.accumulators.magnitude, ""
+    if fast := _rounded(layer, density, magnitude) if shared else None:
+        return _fastest(layer, (source, target), fast, density, shared, worth)
     for exponent in _exponent_choices(layer, density, shared):
         fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
@@ -54,6 +60,14 @@ def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int
     if shared and density is Density.BYTES:
         return [common[-1] + BYTE_BITS - 2]
     return common
+
+
+def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
+    """The requantisation whose ties take one instruction and not two, if the layer has ties and it fits."""
+    if density is Density.BYTES or layer.output_zero == LOWEST or exponents(layer.requantization).min() < 1:
+        return None
+    fast = rounded_requantization(layer.requantization, layer.output_zero)
+    return None if rounded_overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) else fast
 
 
 def _shared(layer: OpView) -> bool:
@@ -77,9 +91,10 @@ def _fastest(
     worth: CodeWorth,
 ) -> Kernel:
     outputs, inputs = layer.filter.weights.shape
-    left = bool(fast.prescale[0::2].min() >= BYTE_BITS)
+    left, rounded = bool(fast.prescale[0::2].min() >= BYTE_BITS), bool(fast.prescale[0] == 1)
+    exponent, ties = int(fast.exponents[0]), fast.needs_ties
     plans = [
-        DensePlan(inputs, outputs, density, int(fast.exponents[0]), fast.needs_ties, shared, left, blocks, steps)
+        DensePlan(inputs, outputs, density, exponent, ties, shared, rounded, left, blocks, steps)
         for blocks, steps in _UNROLLINGS
     ]
     emitted = [(plan, emit(plan)) for plan in plans]
