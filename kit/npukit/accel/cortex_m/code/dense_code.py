@@ -160,7 +160,7 @@ def _emit_step16(asm: Assembly, *, last: bool) -> None:
 
 
 def _emit_sums(asm: Assembly, weights: Sequence[str], pairs: Iterator[tuple[str, str]]) -> None:
-    """As many of the products as there are weights."""
+    """Products, as many as there are weights."""
     for w, (x, a) in zip(weights, pairs, strict=False):
         asm.emit(f"smlad {a}, {x}, {w}, {a}")
 
