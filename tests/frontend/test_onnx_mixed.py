@@ -124,3 +124,18 @@ def test_a_layer_whose_result_stays_float_sums_up_in_integers(tmp_path: Path) ->
     sums = np.einsum("cyxij,cij->cyx", taps, int8(7, 40, 3, 3).astype(np.int64))
     factors = (np.float64(np.float32(0.04)) * scales.astype(np.float64)).astype(np.float32)
     np.testing.assert_array_equal(got[0], sums.astype(np.float32) * factors[:, None, None])
+
+
+def test_an_input_that_is_moved_before_it_is_quantised(tmp_path: Path) -> None:
+    """A pad of floats, as tracing leaves it in front of a convolution: it pads the integers."""
+    graph = Graph()
+    graph.constant("pads", np.array([0, 0, 1, 0, 0, 0, 0, 2], np.int64))
+    graph.node("Transpose", [graph.node("Pad", ["x", "pads"], "padded")], "moved", perm=[0, 2, 3, 1])
+    graph.quantized("moved", 0.04, 9, "q")
+    graph.node("Relu", [graph.dequantized("q", 0.04, 9)], "r")
+    graph.quantized("r", 0.02, -100, "y")
+    path = saved(graph.model({"x": SHAPE}, "y", "float32", "int8"), tmp_path)
+    net, given = load_net_from_model(path), int8(11, *SHAPE)
+    assert "tvm_code" not in {op.kind for op in net.ops}
+    reals = (given.astype(np.float32) - 9) * np.float32(0.04)
+    assert np.array_equal(run_reference(net, [given])[0], run_onnx(path, {"x": reals})[0])

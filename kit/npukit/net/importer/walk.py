@@ -50,6 +50,8 @@ AS_ASKED = "as asked"
 BYTES = ("int8", "uint8")
 NARROW = (*BYTES, "int16")
 _ANY = Quantization((1.0,), (0,))
+EARLY = MOVEMENTS.keys() - {"image.resize2d"}
+"""Moves whose numbers are the same if they are quantised before."""
 NO_MATCH: Mapping[Any, str] = {}
 
 
@@ -274,17 +276,26 @@ def _refuse_float(module: IRModule, name: str) -> None:
 
 
 def _read_in_float(module: IRModule) -> frozenset[Any]:
-    """The inputs that are not just quantised, once and for all."""
+    """The inputs that are not just quantised, once and for all, perhaps moved before."""
     main: Any = module["main"]
     bindings = [binding for block in main.body.blocks for binding in block.bindings]
-    names = {binding.var: binding.value for binding in bindings if isinstance(binding.value, relax.Var)}
-    reads: Counter[Any] = Counter()
-    for variable, count in reads_of(module).items():
-        reads[resolve(variable, names)] += count
-    reads.subtract(resolve(name, names) for name in names)
-    quantised = Counter(resolve(value.args[0], names) for value in _values(module) if callee(value) == "quantize")
+    made, reads = {binding.var: binding.value for binding in bindings}, reads_of(module)
+    names = {variable: value for variable, value in made.items() if isinstance(value, relax.Var)}
+    counts: Counter[Any] = Counter()
+    for variable, count in reads.items():
+        counts[resolve(variable, names)] += count
+    counts.subtract(resolve(name, names) for name in names)
+
+    def source(variable: Any) -> Any:
+        """The variable of which another one is made by moves, of which nothing else is read."""
+        found = resolve(variable, names)
+        while counts[found] == 1 and callee(made.get(found)) in EARLY:
+            found = resolve(moved_from(made[found], made), names)
+        return found
+
+    quantised = Counter(source(value.args[0]) for value in _values(module) if callee(value) == "quantize")
     floats = (parameter for parameter in main.params if dtype_of(parameter).startswith("float"))
-    return frozenset(parameter for parameter in floats if reads[parameter] != quantised[parameter])
+    return frozenset(parameter for parameter in floats if counts[parameter] != quantised[parameter])
 
 
 def _is_quantisation(value: Any) -> bool:
