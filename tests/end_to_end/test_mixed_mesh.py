@@ -53,6 +53,33 @@ def _fault_of(elf: Path, board: Board, pe: int) -> str:
     return str(refused.value)
 
 
+CHIPLETS = """like = "pe-mesh"
+name = "chiplets"
+summary = "a chip of Cortex-M0+ without array, and one of Cortex-M4F with it"
+runs_on = ["emulator"]
+
+[mesh]
+chips = { columns = 2, rows = 1 }
+pes = { columns = 2, rows = 2 }
+
+[[kind]]
+pes = [[0, 3]]
+accelerators = []
+cpu = "cortex-m0plus"
+"""
+
+
+@pytest.mark.exhaustive
+def test_chips_of_different_kinds_compute_one_frame(tmp_path: Path) -> None:
+    """The root's chip talks to the host, the other one has the arrays."""
+    (tmp_path / "chiplets.toml").write_text(CHIPLETS)
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", str(tmp_path / "chiplets.toml"), chips=2)
+    assert {pe.pe for pe in built.plan().pes} == {0, 4, 5, 6, 7}
+    assert api.validate(built.folder).passed
+    found = api.bench(built.folder, frames=1)
+    assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=PREDICTED)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("text", [HALF, M0PLUS, BOTH])
 @pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8", "vww_96_int8", "pretrainedResnet_quant"])
