@@ -137,17 +137,7 @@ def _code(program: Program, known: dict[object, int]) -> object:
     routines = tuple(routine.name for routine in program.routines)
     engines = tuple(sorted({part.engine.name for part in program.parts}))
     place = program.is_root, program.leads, bool(program.pages)
-    return (
-        place,
-        bool(program.pages),
-        len(program.layers),
-        steps,
-        kernels,
-        routines,
-        engines,
-        program.headers,
-        program.wrappers,
-    )
+    return place, len(program.layers), steps, kernels, routines, engines, program.headers, program.wrappers
 
 
 def _kernel(part: Part, known: dict[object, int]) -> int:
