@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
 from itertools import chain
@@ -311,31 +311,32 @@ def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compil
     if not wanted:
         return None
     cut = replace(prepared, net=cut_along_depth(prepared.net, prepared.engines, wanted))
-    pes = whole.max_pes
-    problem = Problem(Graph(cut.net), whole.board, cut.engines, tell=whole.tell, work=whole.work, max_pes=pes)
-    try:
-        return Compiled(cut, whole.board, plan_with_kernels(problem, options.objective), options)
-    except DoesNotFit:
-        return None
+    return _plan_of_cut(cut, options, whole, whole.max_pes, partial(plan_with_kernels, objective=options.objective))
 
 
 def _in_sums(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
     """The plan with partial sums, where there are ops for which they may be worth it. On several chips, which take
     longest to plan, it is not compared with the plan without."""
-    board, pes = whole.board, whole.equipped.order
+    pes = whole.equipped.order
     wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
     if not wanted:
         return None
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
-    problem = Problem(Graph(cut.net), board, cut.engines, tell=whole.tell, work=whole.work, max_pes=len(pes))
+    planned = partial(plan_with_kernels, objective=options.objective)
+    if len(pes) <= SMALL_MESH:
+        planned = partial(plan_around, pins=spread(cut.net, wanted, pes))
+    return _plan_of_cut(cut, options, whole, len(pes), planned)
+
+
+def _plan_of_cut(
+    cut: Prepared, options: Options, whole: Problem, pes: int | None, planned: Callable[[Problem], Planned]
+) -> Compiled | None:
+    """The plan of a net whose sums are cut, on at most so many PEs, as one trial of the whole's; or None."""
+    problem = Problem(Graph(cut.net), whole.board, cut.engines, tell=whole.tell, work=whole.work, max_pes=pes)
     try:
-        if len(pes) > SMALL_MESH:
-            planned = plan_with_kernels(problem, options.objective)
-        else:
-            planned = plan_around(problem, spread(cut.net, wanted, pes))
+        return Compiled(cut, whole.board, planned(problem), options)
     except DoesNotFit:
         return None
-    return Compiled(cut, board, planned, options)
 
 
 def _if_sequential(net: Net, options: Options) -> str:

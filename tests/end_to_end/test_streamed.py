@@ -172,7 +172,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
     everything = frozenset(boxes)
     small = Batch((group,), Pipeline(interleaved=2), StreamWeights(everything, 1024, 2))
-    low_memory = replace(small, stream=replace(small.stream, room=24 << 10), low_memory=True)
+    low_memory = replace(small, stream=replace(small.stream, room=24 << 10), low_memory=True, in_pages=True)
     plans = [emit_batch(Problem(Graph(net), BOARD, engines), wanted) for wanted in (small, low_memory)]
     pieces = [len(list(plan.pes[1].computes())) for plan in plans]
     assert pieces[0] > pieces[1] > len(plans[1].pes[1].tiles)

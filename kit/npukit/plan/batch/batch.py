@@ -37,8 +37,9 @@ class Batch:
     prefetchers: tuple[int, ...] = ()
     """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
     low_memory: bool = False
-    """Memory is short: PEs say only once they have computed that they have room for what others send, and fetch their
-    orders from DRAM, a page at a time, where they lack memory all the same."""
+    """Memory is short: PEs say only once they have computed that they have room for what others send."""
+    in_pages: bool = False
+    """PEs that lack memory fetch their orders from DRAM, a page at a time."""
     fetched: bool = True
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
 

@@ -81,7 +81,7 @@ class _Emission:
         """The plan of what has been emitted."""
         batch, problem = self._batch, self._problem
         plan = finished(
-            problem.graph, problem.board, self._traffic, "throughput", batch.frames, in_pages=batch.low_memory
+            problem.graph, problem.board, self._traffic, "throughput", batch.frames, in_pages=batch.in_pages
         )
         return replace(plan, frames=batch.frames, dram=tuple(self._dram(plan)))
 

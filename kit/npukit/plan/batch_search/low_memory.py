@@ -87,7 +87,7 @@ def _of_size(problem: Problem, size: int) -> Batch:
         moves_weigh=MOVES_WEIGH,
     )
     found = batch_of(search.best(PRICE), problem.order, size)
-    return replace(found, stream=LEAST_WEIGHT_TILES, low_memory=True)
+    return replace(found, stream=LEAST_WEIGHT_TILES, low_memory=True, in_pages=True)
 
 
 def _least_bytes(problem: Problem, wanted: Batch) -> int:

@@ -10,7 +10,7 @@ of these, those that are expected to fit first, as many as the budget allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import inf
@@ -87,31 +87,38 @@ class WideFrame:
         self._memory = problem.board.memory_for("activations").size
 
     def best(self) -> Plan | None:
-        """The fastest frame that fits among those which the budget allows; None if none does."""
+        """The fastest frame that fits among those which the budget allows; None if none does.
+
+        Where no draft fits, the PEs that lack memory have their orders in DRAM.
+        """
+        drafts = self.drafts()
+        return self._fastest(drafts, in_pages=False) or self._fastest(drafts, in_pages=True)
+
+    def _fastest(self, drafts: Sequence[FrameDraft], *, in_pages: bool) -> Plan | None:
         emitted = list[_Emission]()
-        for _ in tried(self._problem, self._plans(emitted)):
+        for _ in tried(self._problem, self._plans(emitted, drafts, in_pages)):
             pass
         fitting = (each for each in emitted if not missing_bytes(self._problem.board, each.plan))
         best = min(fitting, key=lambda each: (each.missing > 0, latency(each.plan)), default=None)
         return best and best.plan
 
-    def _plans(self, emitted: list[_Emission]) -> Iterator[Plan | None]:
+    def _plans(self, emitted: list[_Emission], drafts: Sequence[FrameDraft], in_pages: bool) -> Iterator[Plan | None]:
         """Plans of one draft after the other, which it adds to `emitted`, but for drafts that are expected to be slower
         than the fastest that fits."""
         fastest = inf
-        for draft in self.drafts():
+        for draft in drafts:
             if draft.cycles >= fastest:
                 continue
-            for emission in self._repaired(draft):
+            for emission in self._repaired(draft, in_pages):
                 if emission:
                     emitted.append(emission)
                     fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
                 yield emission and emission.plan
 
-    def _repaired(self, draft: FrameDraft) -> Iterator[_Emission | None]:
+    def _repaired(self, draft: FrameDraft, in_pages: bool) -> Iterator[_Emission | None]:
         """A draft's plan, and while it does not fit that with more constants streamed."""
         for _ in range(REPAIRS):
-            emission = self._emitted(draft)
+            emission = self._emitted(draft, in_pages)
             yield emission
             if emission is None or not emission.missing:
                 break
@@ -165,11 +172,12 @@ class WideFrame:
         rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in emission.full.pes}
         return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
 
-    def _emitted(self, draft: FrameDraft) -> _Emission | None:
+    def _emitted(self, draft: FrameDraft, in_pages: bool = False) -> _Emission | None:
         wanted = Batch(
             (draft.assignment,),
             stream=WEIGHT_TILES.of(draft.streamed),
             prefetchers=self._prefetchers,
+            in_pages=in_pages,
         )
         try:
             plan = replace(emit_batch(self._problem, wanted), objective="latency")
