@@ -35,7 +35,8 @@ def planned(net: Net, interleaved: int = 1, micro_batches: int = 2, *, low_memor
     """Three groups of two PEs, and the root, which asks for the constants."""
     groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
     wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), prefetchers=(ROOT,))
-    return emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, low_memory=low_memory, in_pages=low_memory))
+    wanted = replace(wanted, low_memory=low_memory, in_pages=low_memory)
+    return emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
 
 def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, interleaved: int, micro_batches: int) -> Plan:
