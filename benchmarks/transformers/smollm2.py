@@ -51,6 +51,8 @@ class Case:
     shape: Shape
     words: Tokenizer
     calibrated: int
+    norms: bool
+    """All norms go to dense layers in 16 bits, not the last alone."""
 
     @property
     def file(self) -> Path:
@@ -60,7 +62,7 @@ class Case:
         states = save_model(self.file, self.model, self.shape)
         seen = frames(self.model, self.shape, self.window(CALIBRATING, 0, self.calibrated))
         np.savez(self.folder / "samples.npz", **{f"in{place}": each for place, each in enumerate(seen)})  # type: ignore[arg-type]
-        wide = tuple(in_int16(self.shape.blocks))
+        wide = tuple(in_int16(self.shape.blocks, norms=self.norms))
         kept = tuple(each for each in in_float(self.shape.blocks) if each not in wide)
         return api.Options(
             calibration=self.folder / "samples.npz",
@@ -96,10 +98,11 @@ def in_float(blocks: int) -> Iterator[str]:
         yield from (f"max_{block}", f"divide_{block}")
 
 
-def in_int16(blocks: int) -> Iterator[str]:
-    """What dense layers read in 16 bits: what the last product of each feed-forward layer is of, and the last norm."""
+def in_int16(blocks: int, *, norms: bool) -> Iterator[str]:
+    """What dense layers read in 16 bits: what the last product of each feed-forward layer is of, and the last norm or
+    all of them."""
     yield from (f"divide_{block}" for block in range(blocks))
-    yield f"norm_{2 * blocks}"
+    yield from (f"norm_{number}" for number in range(0 if norms else 2 * blocks, 2 * blocks + 1))
 
 
 def as_taken(net: Net, given: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -184,6 +187,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int)
     parser.add_argument("--seen", type=int, default=256, help="tokens that attention sees")
     parser.add_argument("--calibrated", type=int, default=256, help="tokens that calibrate")
+    parser.add_argument("--norms", action="store_true", help="all norms in 16 bits, not the last alone")
     parser.add_argument("--windows", type=int, default=4)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--tokens", type=int, default=100)
@@ -194,7 +198,9 @@ def main() -> None:
     model = load_package(given.package or package_file())
     words = Tokenizer(model.told["tokenizer.ggml.tokens"], model.told["tokenizer.ggml.merges"])
     with TemporaryDirectory() as folder:
-        case = Case(Path(folder), model, shape_of(model, given.seen, given.blocks), words, given.calibrated)
+        case = Case(
+            Path(folder), model, shape_of(model, given.seen, given.blocks), words, given.calibrated, given.norms
+        )
         if given.what == "perplexity":
             print(perplexity(case, given.windows, given.length), flush=True)
         elif given.board:
