@@ -26,6 +26,10 @@ class Link(NamedTuple):
     border: bool
 
 
+_link = lru_cache(maxsize=None)(Link)
+"""The one object of each link: routes between all PEs of a board have thousands of links each."""
+
+
 @dataclass
 class _Way:
     """A route: its links, and the PEs at both ends of each."""
@@ -94,7 +98,7 @@ class Routes:
         next_row, next_column = (chip_row + dy) % self._chips.rows, (chip_column + dx) % self._chips.columns
         next_chip = next_row * self._chips.columns + next_column
         there = next_chip * self._pes.count + facing[1] * self._pes.columns + facing[0]
-        way.links.append(Link(chip, next_chip, border=True))
+        way.links.append(_link(chip, next_chip, border=True))
         way.hops.append((here, there))
         return there
 
@@ -108,7 +112,7 @@ class Routes:
             dx, dy = _step_to(at, place, self._pes.columns)
             following = at + dy * self._pes.columns + dx
             hop = chip * self._pes.count + at, chip * self._pes.count + following
-            way.links.append(Link(*hop, border=False))
+            way.links.append(_link(*hop, border=False))
             way.hops.append(hop)
             at = following
         return chip * self._pes.count + at
