@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from struct import pack
 
+from npukit.data import data_folder
 from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image, Overlay
 
@@ -18,8 +20,8 @@ FACTOR = 0xFFFFFF4E
 """The factor of digests: the largest for which FACTOR * 2^32 - 1 is a safe prime."""
 _START, _WORD = 1, 4
 _LOW = 0xFFFF_FFFF
-_STEP_BYTES, _PATCH, _RUN, _SUBMIT = 8, 6, 7, 8
-"""Rows of `struct net_step`, and of its kinds those that write into commands."""
+_STEP_BYTES = 8
+"""Rows of `struct net_step`."""
 _EXPECTED = "self_test_expected"
 
 
@@ -59,17 +61,27 @@ class LoadedRegion:
         return self.address <= address < self.address + len(self.data)
 
 
+@cache
+def _kinds_of_step() -> Mapping[str, int]:
+    """The number of each kind of step that the firmware knows."""
+    header = (data_folder("firmware") / "include/net.h").read_text()
+    kinds = header.partition("enum net_step_kind {")[2].partition("};")[0]
+    return {name: number for number, name in enumerate(re.findall(r"^ +(NET_\w+),", kinds, re.M))}
+
+
 @lru_cache(maxsize=256)
 def _patches_in(data: bytes) -> frozenset[tuple[int, int]]:
-    starts = [at for at in range(0, len(data) - _STEP_BYTES, _WORD) if data[at] == _PATCH]
+    patch = _kinds_of_step()["NET_PATCH"]
+    starts = [at for at in range(0, len(data) - _STEP_BYTES, _WORD) if data[at] == patch]
     return frozenset(found for at in starts if (found := _patch_at(data, at)))
 
 
 def _patch_at(data: bytes, start: int) -> tuple[int, int] | None:
-    at = start
-    while at + _STEP_BYTES <= len(data) and data[at] == _PATCH:
+    """The word that a row of a patch writes, and what, if that is what begins there."""
+    at, kinds = start, _kinds_of_step()
+    while at + _STEP_BYTES <= len(data) and data[at] == kinds["NET_PATCH"]:
         at += _STEP_BYTES
-    if at + _STEP_BYTES > len(data) or data[at] not in (_RUN, _SUBMIT):
+    if at + _STEP_BYTES > len(data) or data[at] not in (kinds["NET_RUN"], kinds["NET_SUBMIT"]):
         return None
     return _word(data, at + _WORD) + _WORD * data[start + 1], _word(data, start + _WORD)
 
