@@ -114,13 +114,3 @@ def test_the_board_s_loader_brings_them(built: Build, tmp_path: Path) -> None:
         place = {each.pe: address for each, address in told}
         assert set(digests) == {pe.pe for pe in built.plan().pes}
         assert all(emulator.read_memory(pe, place[pe], len(data)) == data for pe, data in digests.items())
-
-
-def test_commands_that_a_table_changes_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here every program counts as long."""
-    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
-    options = {"pes": 4, "objective": "throughput", "self_test": True}
-    table = build(DIGITS / "digits_int8.tflite", tmp_path / "out", **options)
-    assert any(region.patches for region in regions(table))
-    with board(table) as emulator:
-        opened(table, emulator).run(frames=1000)

@@ -19,7 +19,7 @@ from npukit.errors import DoesNotFit
 from npukit.link.session import Session
 from npukit.measure.memory import _regions, check_memory
 from npukit.project.build_folder import Build
-from npukit.project.images.regions import LoadedRegion, digest
+from npukit.project.images.regions import LoadedRegion, digest, step_kinds
 
 DIGITS = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 
@@ -69,7 +69,7 @@ class Memory:
 
 def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that write a word each, then the one that starts the command behind them."""
-    count, patch, run = 100, 6, 7
+    count, patch, run = 100, step_kinds()["NET_PATCH"], step_kinds()["NET_RUN"]
     rows = b"".join(pack("<BBHI", patch, word, 0, 0x1000 + word) for word in range(count))
     rows += pack("<BBHI", run, 0, 0, len(rows) + 8)
     region = LoadedRegion(3, "PE 3", "own data", 0, rows + bytes(4 * count))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from struct import pack
+from struct import pack, unpack
 
 import pytest
 
 from helpers import CHECKOUT
-from npukit.project.images.regions import LoadedRegion
+from npukit.project.images.regions import LoadedRegion, _expected, digest
 
 HEADER = (CHECKOUT / "firmware/include/net.h").read_text()
 
@@ -34,3 +34,23 @@ def test_other_steps_patch_nothing() -> None:
     names = [name for name in re.findall(r"\n    (NET_\w+),", HEADER) if name != "NET_PATCH"]
     rows = [row for name in names for row in ((name, 3, 0x500), ("NET_RUN", 0, 0x2000))]
     assert not LoadedRegion(1, "PE 1", "constants", 0x1000, table(*rows)).patches
+
+
+def test_commands_lie_at_words() -> None:
+    rows = table(("NET_PATCH", 3, 0x500), ("NET_RUN", 0, 0x2001), ("NET_END", 0, 0))
+    assert not LoadedRegion(1, "PE 1", "constants", 0x1000, rows).patches
+
+
+def test_code_that_looks_like_a_table_is_none() -> None:
+    rows = table(("NET_PATCH", 3, 0x500), ("NET_RUN", 0, 0x2000), ("NET_END", 0, 0))
+    assert not LoadedRegion(1, "PE 1", "code", 0x1000, rows).patches
+
+
+def test_a_self_test_leaves_out_what_a_table_changes_but_never_code() -> None:
+    """A program's constants whose table patches a command in them, and another that lies in its code."""
+    rows = table(
+        ("NET_PATCH", 0, 5), ("NET_RUN", 0, 0x1000), ("NET_PATCH", 0, 5), ("NET_RUN", 0, 0x10), ("NET_END", 0, 0)
+    )
+    code, constants = LoadedRegion(0, "PE 0", "code", 0, bytes(64)), LoadedRegion(0, "PE 0", "constants", 0x1000, rows)
+    of_code, of_constants, own, _ = unpack("<4Q", _expected([code, constants]))
+    assert (of_code, of_constants, own) == (digest(code.data), 0, 0)

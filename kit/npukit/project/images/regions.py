@@ -54,36 +54,40 @@ class LoadedRegion:
 
     @property
     def patches(self) -> frozenset[tuple[int, int]]:
-        """Words that its table of steps writes into commands, and what: such a command differs from what was loaded."""
-        return _patches_in(self.data)
+        """Words that its table of steps writes into commands, and what: such a command differs from what was loaded.
+
+        Code has no table, only bytes that look like one; so may constants, if seldom.
+        """
+        return frozenset() if self.name == CODE else _patches_in(self.data)
 
     def holds(self, address: int) -> bool:
         return self.address <= address < self.address + len(self.data)
 
 
 @cache
-def _kinds_of_step() -> Mapping[str, int]:
+def step_kinds() -> Mapping[str, int]:
     """The number of each kind of step that the firmware knows."""
-    header = (data_folder("firmware") / "include/net.h").read_text()
+    header = (data_folder("firmware") / "include/net.h").read_text(encoding="utf-8")
     kinds = header.partition("enum net_step_kind {")[2].partition("};")[0]
     return {name: number for number, name in enumerate(re.findall(r"^ +(NET_\w+),", kinds, re.M))}
 
 
 @lru_cache(maxsize=256)
 def _patches_in(data: bytes) -> frozenset[tuple[int, int]]:
-    patch = _kinds_of_step()["NET_PATCH"]
+    patch = step_kinds()["NET_PATCH"]
     starts = [at for at in range(0, len(data) - _STEP_BYTES, _WORD) if data[at] == patch]
     return frozenset(found for at in starts if (found := _patch_at(data, at)))
 
 
 def _patch_at(data: bytes, start: int) -> tuple[int, int] | None:
     """The word that a row of a patch writes, and what, if that is what begins there."""
-    at, kinds = start, _kinds_of_step()
+    at, kinds = start, step_kinds()
     while at + _STEP_BYTES <= len(data) and data[at] == kinds["NET_PATCH"]:
         at += _STEP_BYTES
     if at + _STEP_BYTES > len(data) or data[at] not in (kinds["NET_RUN"], kinds["NET_SUBMIT"]):
         return None
-    return _word(data, at + _WORD) + _WORD * data[start + 1], _word(data, start + _WORD)
+    command = _word(data, at + _WORD)
+    return None if command % _WORD else (command + _WORD * data[start + 1], _word(data, start + _WORD))
 
 
 def _word(data: bytes, at: int) -> int:
@@ -122,6 +126,6 @@ def with_digests(image: Image) -> Image:
 def _expected(regions: list[LoadedRegion]) -> bytes:
     """`struct expected`: the digest of each region, 0 where commands are in it that the table of steps changes."""
     changed = {address for region in regions for address, _ in region.patches}
-    steady = {each.name: each for each in regions if not any(map(each.holds, changed))}
+    steady = {each.name: each for each in regions if each.name == CODE or not any(map(each.holds, changed))}
     digests = pack("<3Q", *(digest(steady[name].data) if name in steady else 0 for name in REGIONS))
     return digests + pack("<Q", digest(digests))
