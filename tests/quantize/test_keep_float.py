@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
 from npukit.net.ops import TvmCode
-from npukit.quantize.models import Loaded, load_model
+from npukit.net.tensor import Quantization, Tensor
+from npukit.quantize.models import Loaded, OwnImport, load_model
 from npukit.quantize.spread import channel_peaks
 
 DIGITS = CHECKOUT / "examples/digits"
@@ -102,8 +104,21 @@ def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
 
 
 def test_what_not_only_dense_layers_read_has_no_16_bits(wide_channels: dict[str, Any]) -> None:
-    with pytest.raises(NpukitError, match="dense layers are not all that reads"):
+    with pytest.raises(NpukitError, match="dense layers are not all that reads x"):
         load_model(**wide_channels, keep_int16=["x"])
+
+
+def test_weights_with_zero_points_are_not_for_16_bits(wide_channels: dict[str, Any]) -> None:
+    """They come from a quantizer alone; the two bytes' products would each want a correction."""
+
+    def moved(tensor: Tensor, values: np.ndarray | None) -> Tensor:
+        given = tensor.quantization
+        assert given is not None
+        ones = Quantization(given.scales, (1,) * len(given.scales), given.axis)
+        return tensor if values is None else replace(tensor, quantization=ones)
+
+    with pytest.raises(NpukitError, match="which reads 16 bits, have zero points from a quantizer"):
+        load_model(**wide_channels, keep_int16=["norm_0"], own=OwnImport(quantizers=[moved]))
 
 
 def test_a_channel_of_few_tokens_has_room_for_others() -> None:

@@ -214,15 +214,10 @@ CORES: Mapping[str, CoreType] = {
         vectors=True,
         c_kinds=_VECTOR_KINDS,
     ),
-    "rv32imafc": CoreType(
+    "rv32imafc": replace(
+        _RV32IMC,
         title="RV32IMAFC",
-        architecture=RISC_V,
         gcc=f"-march=rv32imafc -mabi=ilp32f {_RISC_V_ALIKE}",
         zig=f"-target riscv32-freestanding-none -mcpu=generic_rv32+m+a+f+c -mabi=ilp32f {_RISC_V_ALIKE}",
-        assembly="none",
-        exception_bytes=0,
-        unicorn=1,
-        refill_cycles=2,
-        c_kinds=_RISC_V_KINDS,
     ),
 }

@@ -190,8 +190,8 @@ def quantize_module(
     chosen = choose_tied(points, dict(zip(order, _ranges(seen, cut), strict=False)), states)
     net, layers = _network(rewrite(points, chosen), name, order, patterns)
     if keep != Kept():
-        in_int16 = _named(points, layers, keep.in_int16, name)
-        kept = [*_named(points, layers, keep.in_float, name), *in_int16]
+        in_int16 = dict(zip(keep.in_int16, _named(points, layers, keep.in_int16, name), strict=True))
+        kept = [*_named(points, layers, keep.in_float, name), *in_int16.values()]
         wide, shared = Wide.of(points, kept, in_int16), read_by_dense(points, kept)
         read = [each for each in read_in_float(points, kept) if each not in wide.sums]
         factors, ranges = spread(channel_peaks(seen.values, order, [*read, *shared]), shared)

@@ -11,6 +11,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import Call, IRModule
 
+from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.net.tensor import Quantization
 from npukit.quantize.canonical import foldable, weight_axis
@@ -93,6 +94,11 @@ class _Rewriting:
     def _products(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         """The result of a dense layer that reads bytes."""
         made, quantization = self._weights(variable, call)
+        if any(quantization.zero_points):
+            raise NpukitError(
+                f"the weights of {variable.name}, which reads 16 bits, have zero points from a quantizer",
+                tries=[f"leave {call.args[0].name} out of --keep-int16"],
+            )
         scales = np.float32(self.chosen[call.args[0]].scale) * np.array(quantization.scales, np.float32)
         scales = np.broadcast_to(scales, made.shape[-1:])
         return products(builder, self.read[call.args[0]], relax.const(made), np.ascontiguousarray(scales))

@@ -5,7 +5,7 @@ A layer multiplies both by its weights at once; float adds the two sums, and rou
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,15 +29,16 @@ class Wide:
     sums: frozenset[Any] = frozenset()
 
     @staticmethod
-    def of(points: Points, kept: Collection[Any], wanted: Collection[Any]) -> Wide:
-        """The results that are `wanted` so, of those `kept` in float."""
-        others = [each.name for each in wanted if each not in read_by_dense(points, kept)]
+    def of(points: Points, kept: Collection[Any], wanted: Mapping[str, Any]) -> Wide:
+        """The results that are `wanted` so, by their names, of those `kept` in float."""
+        others = [name for name, each in wanted.items() if each not in read_by_dense(points, kept)]
         if others:
             raise NpukitError(
                 f"dense layers are not all that reads {others[0]}", tries=["leave it out of --keep-int16"]
             )
-        sums = (each for each in read_in_float(points, kept) if dense_input(points, each) in wanted)
-        return Wide(frozenset(wanted), frozenset(sums))
+        results = frozenset(wanted.values())
+        sums = (each for each in read_in_float(points, kept) if dense_input(points, each) in results)
+        return Wide(results, frozenset(sums))
 
 
 NOTHING_WIDE = Wide()
