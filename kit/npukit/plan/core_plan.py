@@ -16,9 +16,9 @@ from npukit.board.board import Board
 from npukit.dump import lost
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
-from npukit.net.c_code.rows import rows_of
-from npukit.net.net import CORE, Net
+from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
+from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
@@ -93,8 +93,8 @@ def _merit(plan: Plan) -> tuple[int, ...]:
 
 
 def _can_be_shared(net: Net, board: Board) -> bool:
-    """True if there are ops that several PEs can share."""
-    return board.pe_count > 1 and any(op.engine != CORE or rows_of(net, op) for op in net.ops)
+    """True if there are ops that several PEs can share, on their accelerators or cores."""
+    return board.pe_count > 1 and any(cuttable_axes(net, op) for op in net.ops)
 
 
 def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:
