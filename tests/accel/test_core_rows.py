@@ -10,7 +10,6 @@ import pytest
 from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, OBSERVED, cut, run
 from codegen.random_ops import Bundle, norm, random_inputs, softmax
-from helpers import first_of
 from npukit.accel.core_rows import rows_of
 from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
@@ -38,7 +37,7 @@ def rows(seed: int) -> Net:
     return check_net(bundle.net())
 
 
-@pytest.mark.parametrize("pes", first_of([4, 1]))
+@pytest.mark.parametrize("pes", [pytest.param(4, marks=pytest.mark.exhaustive), 1])
 def test_rows_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = rows(5)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))

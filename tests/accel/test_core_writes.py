@@ -11,6 +11,7 @@ import pytest
 from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, cut, run
 from codegen.random_ops import Bundle
+from helpers import first_of
 from npukit.accel.core_writes import writes_of
 from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
@@ -38,7 +39,7 @@ def caches(shapes: tuple[tuple[int, ...], ...] = SHAPES) -> Net:
     return check_net(replace(bundle.net(), states=tuple(states)))
 
 
-@pytest.mark.parametrize("pes", [1, 4])
+@pytest.mark.parametrize("pes", first_of([1, 4]))
 def test_lines_are_written_exactly_however_the_state_is_cut(pes: int, tmp_path: Path) -> None:
     net = caches()
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))

@@ -86,6 +86,7 @@ def test_a_board_is_flashed_validated_measured_and_watched_over_a_serial_port(
     assert again["pages_written"] == 0
 
 
+@pytest.mark.exhaustive
 def test_the_build_is_there_from_the_start_and_again_from_its_flash(build: Build, tmp_path: Path) -> None:
     """Over TCP, from one host after the other."""
     validate = ("validate", str(build.folder), "--cases", "1", "--on")
@@ -126,6 +127,7 @@ def test_a_board_that_fails_is_told() -> None:
 
 
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not here")
+@pytest.mark.exhaustive
 def test_a_board_of_qemu_s_is_one_too(tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", "mps2-an386")
     with api.emulate(built) as line:

@@ -86,12 +86,14 @@ def test_a_flashed_board_computes_on_all_its_pes_after_every_start(empty: Flashe
     assert computes(Session(empty, old.build_id))
 
 
+@pytest.mark.exhaustive
 def test_what_is_there_already_is_not_written_again(running: FlashedBoard, old: Update) -> None:
     again = flash(running, old)
     assert (again.pages_written, again.slot, again.replaced) == (0, 0, OLD)
     assert computes(Session(running, old.build_id))
 
 
+@pytest.mark.exhaustive
 def test_a_dry_run_writes_nothing_and_knows_what_an_update_would_write(
     running: FlashedBoard, built: Built, key: Ed25519PrivateKey
 ) -> None:
@@ -224,6 +226,7 @@ def test_an_image_on_trial_that_nobody_greets_gives_way_to_the_old_one(
     assert starts(running) == OLD
 
 
+@pytest.mark.exhaustive
 def test_a_board_that_was_told_nothing_is_told_by_the_first_host(
     built: Built, key: Ed25519PrivateKey, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from boot.boards import build_there_and_back, computes, update_of
@@ -18,6 +19,7 @@ from npukit.link.update import flash
 from project.identity import toolchain
 
 
+@pytest.mark.exhaustive
 def test_a_flashed_board_of_risc_v_cores_computes_after_every_start(tmp_path: Path, key: Ed25519PrivateKey) -> None:
     board = load_board("pe-mesh-rv")
     update = update_of(board, build_there_and_back(board, tmp_path / "net"), Version(1), key)

@@ -174,6 +174,7 @@ def test_digests_are_those_of_the_machines_own_library(native: Native) -> None:
         assert native.digest(data) == hashlib.sha256(data).digest(), size
 
 
+@pytest.mark.exhaustive
 def test_the_boards_object_says_nothing_of_the_machine_and_is_the_same_anywhere(tmp_path: Path) -> None:
     elsewhere = tmp_path / "a copy" / SOURCE.name
     elsewhere.parent.mkdir()

@@ -36,7 +36,7 @@ from helpers import CHECKOUT, first_of
 from npukit.cli.reference import reference
 
 PACKAGE = CHECKOUT / "kit/npukit"
-FIRST_READ = ("README.md", "tutorial.md")
+FIRST_READ = ("tutorial.md",)
 """The pages whose commands run in the quick suite."""
 ROOMS = sorted(path.parent.name for house in (PACKAGE, PACKAGE / "plan") for path in house.glob("*/__init__.py"))
 

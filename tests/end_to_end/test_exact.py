@@ -58,7 +58,7 @@ def check(name: str, place: str, cases: str, folder: Path) -> None:
     assert found.passed, found.mismatches
 
 
-@pytest.mark.parametrize(("name", "place", "cases"), with_cases(SMALL, 3))
+@pytest.mark.parametrize(("name", "place", "cases"), with_cases(SMALL, 2))
 def test_small_models_equal_tflite_micro(name: str, place: str, cases: str, tmp_path: Path) -> None:
     check(name, place, cases, tmp_path / "out")
 

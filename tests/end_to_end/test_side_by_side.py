@@ -146,6 +146,7 @@ def smallest(folder: Path) -> Path:
     return saved(graph.model({"x": (1, 16, 8, 8)}, graph.quantized(pooled, 0.05, -3, "y")), folder)
 
 
+@pytest.mark.exhaustive
 def test_rounds_have_their_own_places_in_dram(tmp_path: Path) -> None:
     model = smallest(tmp_path)
     networks = [api.Network("left", model, 2), api.Network("right", model, 2)]

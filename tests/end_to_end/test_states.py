@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from end_to_end.builds import build
+from end_to_end.builds import DIGITS, build
 from frontend.tflite_models import ring
 from fuzz.splits import Example, outcome
 from helpers import first_of
@@ -92,7 +92,7 @@ def test_a_mesh_remembers_whatever_the_split(
 
 
 def test_a_network_without_states_takes_no_stream(tmp_path: Path) -> None:
-    built = build(Path(__file__).parents[2] / "examples/digits/digits_int8.tflite", tmp_path / "out", engine="cpu")
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", engine="cpu", pes=1)
     with pytest.raises(NpukitError, match="keeps nothing from frame to frame"):
         api.run(built, stream=True)
     with open_target(built, None) as target:

@@ -156,6 +156,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         HostPort.parse(text)
 
 
+@pytest.mark.exhaustive
 def test_trials_run_on_all_boards_side_by_side(
     digits: Build, farm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

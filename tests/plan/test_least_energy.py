@@ -20,6 +20,7 @@ def build(folder: Path, rate: float, objective: str, pes: int) -> tuple[api.Buil
     return built, min(each.microjoules for each in api.bench(built, frames=1).energy)
 
 
+@pytest.mark.exhaustive
 def test_the_plan_that_is_chosen_takes_least_as_measured_too(tmp_path: Path) -> None:
     rate = 100_000
     chosen, energy = build(tmp_path, rate, "energy", 4)

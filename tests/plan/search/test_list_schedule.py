@@ -153,6 +153,7 @@ def most_with_operands(problem: Problem) -> int:
     return max((held + operands).values())
 
 
+@pytest.mark.exhaustive
 def test_a_frame_on_two_chips_is_exact() -> None:
     board, net = two_chips(), image_net()
     plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
