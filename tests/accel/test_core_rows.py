@@ -1,4 +1,4 @@
-"""Softmax and norms in assembly: exact on every shape and cut, predicted, the same from both assemblers."""
+"""Softmax, norms and totals in assembly: exact on every shape and cut, predicted, the same from both assemblers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, OBSERVED, cut, run
 from codegen.random_ops import Bundle, norm, random_inputs, softmax
-from npukit.accel.core_rows import rows_of
+from npukit.accel.core_rows import rows_of, total_of
 from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
 from npukit.board.board import load_board
@@ -18,7 +18,7 @@ from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.norms import norm_constants
-from npukit.net.ops import Norm, Softmax
+from npukit.net.ops import Norm, Softmax, Total
 from npukit.net.passes.norms import cut_in_squares, has_squares
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Quantization
@@ -79,6 +79,38 @@ def test_a_norm_in_parts_is_the_norm_however_it_is_cut(pes: int, tmp_path: Path)
     for layer in run(net, planned, tmp_path, "gcc").layers:
         assert layer.cycles is not None
         assert pes > 1 or layer.cycles <= 1.15 * layer.predicted_cycles + OBSERVED, layer
+
+
+@pytest.mark.parametrize("pes", [pytest.param(4, marks=pytest.mark.exhaustive), 1])
+def test_sums_in_parts_are_added_exactly_however_they_are_cut(pes: int, tmp_path: Path) -> None:
+    bundle = Bundle(np.random.default_rng(11))
+    for parts in (2, 3, 4):
+        sums = [bundle.tensor((1, 40), None, "int32") for _ in range(parts)]
+        bundle.inputs.extend(sums)
+        highest = bundle.random.integers(1 << 30, 1 << 31, 40)
+        numbers = bundle.random.integers(-9000, 9000, 40), highest, -bundle.random.integers(1, 23, 40)
+        bundle.add(Total(), *sums, *(bundle.constant(values.astype(np.int32), None) for values in numbers))
+    net = check_net(bundle.net())
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
+    assert set(planned.kernels.values()) == {"total"}
+    for layer in run(net, planned, tmp_path, "gcc").layers:
+        assert layer.cycles is not None
+        assert pes > 1 or layer.cycles <= 1.15 * layer.predicted_cycles + OBSERVED, layer
+
+
+def test_totals_of_many_parts_of_pixels_and_of_left_shifts_are_c() -> None:
+    for shape, parts, shift, clamp in (
+        ((1, 8), 5, -4, (-128, 127)),
+        ((3, 8), 2, -4, (-128, 127)),
+        ((1, 8), 2, 0, (-128, 127)),
+        ((1, 8), 2, -4, (0, 127)),
+    ):
+        bundle = Bundle(np.random.default_rng(11))
+        sums = [bundle.tensor(shape, None, "int32") for _ in range(parts)]
+        bundle.inputs.extend(sums)
+        numbers = (np.full(8, value, np.int32) for value in (0, 1 << 30, shift))
+        bundle.add(Total(clamp), *sums, *(bundle.constant(values, None) for values in numbers))
+        assert total_of(bundle.net(), bundle.ops[0]) is None
 
 
 def test_several_rows_and_those_that_are_centred_are_no_norms_in_parts() -> None:

@@ -19,7 +19,7 @@ from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op, fuse
-from npukit.net.ops import Conv2d, DepthwiseConv2d
+from npukit.net.ops import Conv2d, DepthwiseConv2d, Matmul
 from npukit.net.passes.sums import cut_in_sums
 from npukit.net.receptive import cuttable_axes, needs
 from npukit.net.reference.interpreter import evaluate
@@ -159,3 +159,15 @@ def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
     assert cycles == ARRAY.cost(net, op, box).cycles
     outside = np.setdiff1d(np.arange(96, end), places)
     assert np.array_equal(memory.sram[outside], before[outside]), "it wrote beside its tile"
+
+
+def test_a_row_times_rows_that_are_summed_up_streams_these() -> None:
+    """Scores of a token's query and the keys: sixteen keys side by side, where four at a time would be held."""
+    bundle = Bundle(np.random.default_rng(5))
+    query, keys = bundle.activation((1, 8, 1, 64)), bundle.activation((1, 8, 32, 64))
+    bundle.add(Matmul(second=(0, 1, 3, 2)), query, keys)
+    net = bundle.net()
+    box = Box((0, 3, 0, 0), (1, 4, 1, 32))
+    figures = ARRAY.figures
+    held = figures.convolution(1, 32, 64, along_pixels=True)
+    assert ARRAY.cost(net, net.ops[0], box).cycles == figures.convolution(32, 1, 64, along_pixels=True) < held / 3

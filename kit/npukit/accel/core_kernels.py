@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
 from npukit.accel.core_moves import Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
 from npukit.accel.core_products import ProductRoutine, products_of
-from npukit.accel.core_rows import PartsRoutine, RowsRoutine, parts_of, rows_of
+from npukit.accel.core_rows import PartsRoutine, RowsRoutine, TotalRoutine, parts_of, rows_of, total_of
 from npukit.accel.core_writes import WriteRoutine, writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -19,10 +21,13 @@ from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered,
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
-from npukit.net.net import CORE, Net
+from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape
 from npukit.net.requantize import quantization
 
+BoxRoutine: TypeAlias = Moves | RowsRoutine | PartsRoutine | TotalRoutine | ProductRoutine | WriteRoutine
+WITH_DSP: tuple[Callable[[Net, Op], BoxRoutine | None], ...] = (rows_of, parts_of, total_of, products_of)
+"""The finders of routines that want DSP instructions."""
 _ALIGNMENT = 16
 _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
 
@@ -100,7 +105,7 @@ class CoreKernels:
     """
 
     ops: Mapping[str, OpKernels]
-    moves: Mapping[str, Moves | RowsRoutine | PartsRoutine | ProductRoutine | WriteRoutine]
+    moves: Mapping[str, BoxRoutine]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -183,14 +188,12 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
     )
 
 
-def _moves(
-    net: Net, core: CoreType
-) -> Iterator[tuple[str, Moves | RowsRoutine | PartsRoutine | ProductRoutine | WriteRoutine]]:
+def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, BoxRoutine]]:
     """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
-        with_dsp = (rows_of(net, op) or parts_of(net, op) or products_of(net, op)) if core.has_dsp else None
-        if op.engine == CORE and (made := moves_of(net, op) or writes_of(net, op) or with_dsp):
-            yield op.name, made
+        finders = (moves_of, writes_of, *(WITH_DSP if core.has_dsp else ()))
+        found = (finder(net, op) for finder in finders if op.engine == CORE)
+        yield from ((op.name, made) for made in islice(filter(None, found), 1))
 
 
 def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:

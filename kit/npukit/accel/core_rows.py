@@ -11,15 +11,17 @@ from math import prod
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 from npukit.accel.cortex_m.kernel import SharedRoutine as Code
 from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
 from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, numbers_of_norm, squares, zeros_of_squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
-from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax
+from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax, softmax_tables
+from npukit.accel.cortex_m.kernels.total import MOST_PARTS, numbers_of_total, total
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Norm, NormBySquares, Softmax, Squares
+from npukit.net.ops import Norm, NormBySquares, Softmax, Squares, Total
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import quantization
 
@@ -99,6 +101,49 @@ class PartsRoutine:
         return np.concatenate([np.array(self.of_op, np.int32), self.constants(output.start[-1], output.stop[-1])])
 
 
+@dataclass(frozen=True, eq=False)
+class TotalRoutine:
+    """The sums of a layer of one pixel that were made in parts, added and requantised: a routine for so many results,
+    and the constants of each."""
+
+    parts: int
+    constants: np.ndarray
+    note: str = "total"
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        cycles = self._body(output).cycles + entry_cycles(constants=False)
+        return Cost(cycles, self._constants(output).nbytes, constants_key=self.note)
+
+    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
+        """The routine for a box of the output."""
+        yield routine(self._body(output))
+
+    def lowered(self, tile: Tile) -> Lowered:
+        held = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "of each result")
+        arguments = (*(operand.address for operand in tile.inputs), tile.output.address, Address(held.symbol))
+        code = function(self.note, self._body(tile.output.box), constants=False, pointers=len(arguments))
+        return Lowered((held,), Routines((RoutineCall(code, arguments + (0,) * (4 - len(arguments))),)))
+
+    def _body(self, output: Box) -> Assembly:
+        return total(output.elements, self.parts)
+
+    def _constants(self, output: Box) -> np.ndarray:
+        return self.constants[output.start[-1] : output.stop[-1]]
+
+
+def total_of(net: Net, op: Op) -> TotalRoutine | None:
+    """The routine for a total of one pixel; None for others, of more parts, and where a right shift is none of those
+    that it takes."""
+    shape, parts = net.tensor(op.output).shape, len(op.inputs) - 3
+    if not isinstance(op.attributes, Total) or op.attributes.clamp != (-128, 127) or prod(shape[:-1]) > 1:
+        return None
+    bias, multipliers, shifts = (net.constants[name] for name in op.inputs[-3:])
+    if not 2 <= parts <= MOST_PARTS or shifts.max() > -1 or shifts.min() < -LARGEST_EXPONENT:
+        return None
+    zero = quantization(net, op.output).zero_point
+    return TotalRoutine(parts, numbers_of_total(bias, multipliers, shifts, zero))
+
+
 def parts_of(net: Net, op: Op) -> PartsRoutine | None:
     """The routine for an op on parts of a single row; None for others."""
     attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
@@ -121,7 +166,7 @@ def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     """The routine for an op over rows; None for others, and where numbers would leave 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
     if isinstance(attributes, Softmax) and length <= LONGEST:
-        table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta)[::-1].astype(np.int32)
+        table = softmax_tables(exp_table(quantization(net, op.inputs[0]).scale, attributes.beta), length)
         return RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):
         zero = quantization(net, op.inputs[0]).zero_point

@@ -125,17 +125,19 @@ class Call:
 
 @dataclass(frozen=True)
 class Routine:
-    """A function in assembly, `void name(void *, void *, void *, const void *)`; tiles may share it."""
+    """A function in assembly, `void name(void *, void *, void *, const void *)`; tiles may share it. Some have more
+    pointers before the last."""
 
     name: str
     assembly: str
     comment: str
     bytes: int
+    pointers: int = 4
 
 
 @dataclass(frozen=True)
 class RoutineCall:
-    """A call of a routine with four arguments; 0 where it takes fewer."""
+    """A call of a routine with four arguments, or as many as it has; 0 where it takes fewer."""
 
     routine: Routine
     arguments: tuple[Field, ...]

@@ -120,11 +120,13 @@ def routine(body: Assembly) -> SharedRoutine:
     return SharedRoutine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
 
 
-def function(note: str, body: Assembly, *, constants: bool) -> Routine:
-    """A body as a function of its own, named after what it does, with digits that differ where its contents do."""
+def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -> Routine:
+    """A body as a function of its own, named after what it does, with digits that differ where its contents do. It may
+    be given more than four pointers."""
     code, entry = routine(body), "    mov r12, r3\n" * constants
     name = re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
-    return Routine(name, f"{entry}{body.text()}", note, _in_words(code.bytes + _MOVE_BYTES * constants))
+    size = _in_words(code.bytes + _MOVE_BYTES * constants)
+    return Routine(name, f"{entry}{body.text()}", note, size, max(pointers, 4))
 
 
 def _in_words(size: int) -> int:

@@ -77,15 +77,17 @@ def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
     products = Products.of(tile.net, tile.op, tile.output.box, figures)
     parameters = products.parameters(tile)
     pixels = " | MAC_ARRAY_PIXELS" if products.along_pixels else ""
-    shared: Fields = (
-        ("kind", "MAC_ARRAY_CONVOLUTION"),
-        ("flags", f"MAC_ARRAY_SECOND{pixels}"),
-        ("parameters", Address(parameters.symbol)),
-        ("second_zero", _zero(tile.net, tile.op.inputs[1])),
-        *((name, 1) for name in _STEPS),
-        *_output_stage(tile),
-    )
-    return Lowered((parameters,), Commands(tuple(Struct((*shared, *own)) for own in products.commands(tile))))
+    zero, second_zero = products.in_turn(*(_zero(tile.net, name) for name in tile.op.inputs))
+    shared = {
+        "kind": "MAC_ARRAY_CONVOLUTION",
+        "flags": f"MAC_ARRAY_SECOND{pixels}",
+        "parameters": Address(parameters.symbol),
+        "second_zero": second_zero,
+        **dict.fromkeys(_STEPS, 1),
+        **dict(_output_stage(tile)),
+        "input_zero": zero,
+    }
+    return Lowered((parameters,), Commands(tuple(Struct((*shared.items(), *own)) for own in products.commands(tile))))
 
 
 def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from npukit.net.requantize import matmul_rescaling
 from npukit.net.tensor import transposed, untransposed
 
 Fields = tuple[tuple[str, Field], ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Products:
     """A box of the output as so many products of matrices, [rows, depth] and [depth, columns].
 
     Where the rows of the second input are what is summed up for a column, they take the place of blocks of weights
-    along pixels.
+    along pixels. A single row times such a matrix is `turned`: the array streams the matrix as its pixels, sixteen rows
+    of it side by side, and holds the row, where it would hold four rows of the matrix at a time.
     """
 
     leading: tuple[int, ...]
@@ -35,6 +38,7 @@ class Products:
     depth: int
     along_pixels: bool
     figures: Figures
+    turned: bool = False
 
     @classmethod
     def of(cls, net: Net, op: Op, output: Box, figures: Figures) -> Products:
@@ -43,7 +47,9 @@ class Products:
         *leading, rows, columns = untransposed(output.shape, attributes.result)
         depth = net.tensor(op.inputs[0]).shape[-1]
         along_pixels = attributes.second != () and attributes.second[-1] != len(attributes.second) - 1
-        return cls(tuple(leading), rows, columns, depth, along_pixels, figures)
+        turned = along_pixels and rows == 1
+        rows, columns = (columns, rows) if turned else (rows, columns)
+        return cls(tuple(leading), rows, columns, depth, along_pixels, figures, turned)
 
     @property
     def count(self) -> int:
@@ -52,6 +58,10 @@ class Products:
     @property
     def block(self) -> int:
         return self.figures.lanes if self.along_pixels else self.figures.width
+
+    def in_turn(self, first: T, second: T) -> tuple[T, T]:
+        """The same of both operands, in the order in which the array takes them."""
+        return (second, first) if self.turned else (first, second)
 
     @property
     def cycles(self) -> int:
@@ -77,19 +87,20 @@ class Products:
             _Matrices.of(operand, order, len(self.leading)) for operand, order in zip(tile.inputs, axes, strict=False)
         )
         made = _Matrices.of(tile.output, _inverse(tile.op.attributes.result), len(self.leading))
+        first, second = self.in_turn(first, second)
         for position in product(*map(range, self.leading)):
             yield (
                 ("input", first.at(position)),
                 ("input_height", 1),
                 ("input_width", self.rows),
-                ("input_pixel_stride", first.strides[0]),
+                ("input_pixel_stride", first.strides[1 if self.turned else 0]),
                 ("input_channels", self.depth),
                 ("weights", second.at(position)),
-                ("second_row_stride", second.strides[1 if self.along_pixels else 0]),
+                ("second_row_stride", second.strides[1 if self.along_pixels and not self.turned else 0]),
                 ("output", made.at(position)),
                 ("output_height", 1),
                 ("output_width", self.rows),
-                ("output_pixel_stride", made.strides[0]),
+                ("output_pixel_stride", made.strides[1 if self.turned else 0]),
                 ("output_channels", self.columns),
             )
 

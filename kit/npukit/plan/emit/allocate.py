@@ -47,12 +47,10 @@ from npukit.plan.tensors.problem import Problem
 def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
     """The plan of an assignment, one frame at a time, without its predicted cycles.
 
-    It may not fit: see the PEs' memory. Where PEs need their memory sooner, they wait until what they sent has left; so
-    they do where they keep states, which are overwritten in their places.
+    It may not fit: see the PEs' memory. Where PEs need their memory sooner, they wait until what they sent has left.
     """
-    patient = not problem.net.states
-    plan = _emitted(problem, assignment, objective, patient=patient)
-    too_large = patient and missing_bytes(problem.board, plan)
+    plan = _emitted(problem, assignment, objective, patient=True)
+    too_large = missing_bytes(problem.board, plan)
     return _emitted(problem, assignment, objective, patient=False) if too_large else plan
 
 

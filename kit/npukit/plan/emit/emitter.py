@@ -70,11 +70,15 @@ class Emitter:
     def emit_frame(self, frame: int) -> None:
         if self.graph.kept:
             self.go()
-        self.bring_inputs(frame)
+        first = {home for op in self.graph.ops[:1] for home in self.graph.sources(op)}
+        later = [name for name in self.graph.net.inputs if name not in first] if first else []
+        self.bring_inputs(frame, later)
         for index, op in enumerate(self.graph.ops):
             for tile in self.assignments[frame][op.name]:
                 self.compute(frame, index, tile)
             self.send(frame, op.output)
+            for name in later if index == 0 else ():
+                self.send(frame, name)
 
     def go(self) -> None:
         """The root starts the PEs of its chip and one of each other chip, which starts those of its own."""
@@ -94,16 +98,16 @@ class Emitter:
         for other in others:
             self.traffic.wait_for(other, go)
 
-    def bring_inputs(self, frame: int) -> None:
+    def bring_inputs(self, frame: int, later: Collection[str] = ()) -> None:
         """Send inputs and states from where they lie; from DRAM PEs fetch their own inputs, one for those that need the
-        same."""
+        same. Inputs that come `later`, behind the first op, do not hold that up."""
         self._restore(frame)
-        for name in self.graph.net.inputs:
-            if self.ends.inputs != DRAM:
-                self._program(self.ends.inputs).use(self._held(frame, self.ends.inputs, name)[0], 0)
-            self.send(frame, name)
-        for name in self.graph.kept:
-            self.send(frame, name)
+        inputs = self.graph.net.inputs
+        for name in inputs if self.ends.inputs != DRAM else ():
+            self._program(self.ends.inputs).use(self._held(frame, self.ends.inputs, name)[0], 0)
+        for name in (*inputs, *self.graph.kept):
+            if name not in later:
+                self.send(frame, name)
 
     def _restore(self, frame: int) -> None:
         """Each PE looks whether the states that it keeps shall begin anew."""
@@ -217,7 +221,8 @@ class Emitter:
         self.traffic.wait_for(pe, *reads)
         if self._patient:
             self.traffic.note_arrived(pe, pe)
-        else:
+        sending = {sent.held for sent in self._program(pe).sending}
+        if not self._patient or not sending.isdisjoint(self._overwritten(pe, target)):
             self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, engine, chained=self.engines[engine].commands is not None)
 

@@ -152,10 +152,11 @@ def _emit_inverse_root(asm: Assembly) -> None:
     asm.emit("mov r3, #0", "cmp r5, #0", "itt eq", "moveq r5, r4", "moveq r3, #16", "clz r8, r5", "lsr r8, r8, #1")
     asm.emit("lsl r9, r8, #1", "lsl r5, r5, r9", "cmp r3, #0", "it ne", "movne r4, #0", "rsb r9, r9, #32")
     asm.emit("lsr r4, r4, r9", "orr r5, r5, r4", "add r3, r3, r8")
-    asm.comment("r6 its root, bit by bit")
-    asm.emit("mov r6, #0", "movw r10, #0x8000")
-    with asm.loop(16, closing=("lsrs r10, r10, #1",)):
-        asm.emit("add r8, r6, r10", "mul r9, r8, r8", "cmp r9, r5", "it ls", "movls r6, r8")
+    asm.comment("r6 its root, by two of Newton's steps, which come to it from above")
+    asm.emit("lsr r6, r5, #17", "add r6, r6, r5, lsr #19", "add r6, r6, #0x6000")
+    for _ in range(2):
+        asm.emit("udiv r8, r5, r6", "add r6, r6, r8", "lsr r6, r6, #1")
+    asm.emit("usat r6, #16, r6", "mul r9, r6, r6", "cmp r5, r9", "sbc r6, r6, #0")
     asm.comment("r10 the root to 15 more bits, r8 one over it: 2^31 / root, and what a Newton step adds")
     asm.emit("mul r9, r6, r6", "sub r9, r5, r9", "lsl r9, r9, #14", "udiv r9, r9, r6", "add r10, r9, r6, lsl #15")
     asm.emit("mov r9, #0x80000000", "udiv r8, r9, r6", "lsl r9, r8, #15", "umull r4, r5, r10, r9")

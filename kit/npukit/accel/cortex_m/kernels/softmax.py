@@ -1,4 +1,5 @@
-"""Softmax with the exponential in a table: a layer needs 256 values of it, which lie in the order of the inputs.
+"""Softmax with the exponential in a table: a layer needs 256 values of it, which lie in the order of the inputs. Long
+rows have another table of what each adds to the sum.
 
 The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 """
@@ -8,22 +9,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 
+import numpy as np
+
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_row, from_first, unrolled
+from npukit.net.reference.softmax import ACCUMULATOR_INTEGER_BITS
+from npukit.net.requantize import rounding_shift_right
 
 LONGEST = 4095
 """Elements of a row whose sum of exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
-_SUM_SHIFT = 12
-"""The shift of the sum of exponentials, as in the definition: gemmlowp's fixed point of 12 integer bits."""
-
+LONG = 64
+"""Elements of a row that are worth a table of 1 KB: each of them saves a cycle."""
 _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
+def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
+    """The exponential of each difference, from 0 downwards, as the routine wants it; of a long row their terms too."""
+    rising = exponentials[::-1]
+    terms = rounding_shift_right(rising, ACCUMULATOR_INTEGER_BITS)
+    return np.concatenate([rising, *([terms] if length >= LONG else [])]).astype(np.int32)
+
+
 @lru_cache(maxsize=1 << 12)
 def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
-    """r0 input, r1 output, r12 the table, from the least difference on; within a row r3 its entry for the value 0."""
+    """r0 input, r1 output, r12 the tables, from the least difference on; within a row r3 an entry for the value 0."""
     asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")
     with each_row(asm, rows, part, strides):
@@ -31,8 +42,8 @@ def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
         _emit_largest(asm, length)
         asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
         asm.add("r3", "r12", 4 * (ENTRIES - 1), "r4")
-        asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0")
-        unrolled(asm, length, _LANES, partial(_emit_sum, asm), end="r10", back=True)
+        asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0", *([f"add r9, r3, #{4 * ENTRIES}"] if length >= LONG else []))
+        unrolled(asm, length, _LANES, partial(_emit_sum, asm, length), end="r10", back=True)
         _emit_reciprocal(asm)
         asm.comment("each exponential times that, to 8 bits")
         with from_first(asm, part):
@@ -63,28 +74,30 @@ _LANES = 4
 _LARGER = ("ssub8 r8, r4, r5", "sel r5, r4, r5")
 
 
-def _emit_sum(asm: Assembly, first: int, count: int) -> None:
+def _emit_sum(asm: Assembly, length: int, first: int, count: int) -> None:
     """r6 and the exponentials of up to four numbers; loads that follow each other take less time."""
     values = ("r4", "r5", "r7", "r8")[:count]
-    _emit_exponentials(asm, first, values)
+    _emit_exponentials(asm, first, values, "r9" if length >= LONG else "r3")
+    half, shifted = f"#{1 << (ACCUMULATOR_INTEGER_BITS - 1)}", f", lsr #{ACCUMULATOR_INTEGER_BITS}"
     for value in values:
-        asm.emit(f"add {value}, {value}, #{1 << (_SUM_SHIFT - 1)}", f"add r6, r6, {value}, lsr #{_SUM_SHIFT}")
+        rounded = [f"add {value}, {value}, {half}", f"add r6, r6, {value}{shifted}"]
+        asm.emit(*(rounded if length < LONG else [f"add r6, r6, {value}"]))
 
 
 def _emit_results(asm: Assembly, first: int, count: int) -> None:
     """One result or two. The carry of the product's lower half is its rounding, and comes with that of the shift."""
     pairs = (("r4", "r5"), ("r11", "r6"))[:count]
-    _emit_exponentials(asm, first, [low for low, _ in pairs])
+    _emit_exponentials(asm, first, [low for low, _ in pairs], "r3")
     for place, (low, high) in enumerate(pairs, first):
         asm.emit(f"umull {low}, {high}, {low}, r7", f"adds {low}, {low}, {low}", f"adc {high}, {high}, r9")
         asm.emit(f"lsr {high}, {high}, r8", f"sub {high}, {high}, #128", f"ssat {high}, #8, {high}")
         asm.emit(f"strb {high}, [r1, #{place}]")
 
 
-def _emit_exponentials(asm: Assembly, first: int, values: Sequence[str]) -> None:
-    """The table's entries for as many numbers of the row."""
+def _emit_exponentials(asm: Assembly, first: int, values: Sequence[str], table: str) -> None:
+    """A table's entries for as many numbers of the row."""
     asm.emit(*(f"ldrsb {value}, [r0, #{place}]" for place, value in enumerate(values, first)))
-    asm.emit(*(f"ldr {value}, [r3, {value}, lsl #2]" for value in values))
+    asm.emit(*(f"ldr {value}, [{table}, {value}, lsl #2]" for value in values))
 
 
 def _emit_reciprocal(asm: Assembly) -> None:

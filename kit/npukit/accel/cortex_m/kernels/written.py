@@ -60,14 +60,33 @@ def _emit_loops(
 
 
 def _emit_lines(asm: Assembly, lines: WrittenLines, counter: str) -> None:
-    asm.constant(counter, lines.count)
-    with asm.loop(lines.count, closing=(f"subs {counter}, #1",)):
+    """Lines whose conditions lie side by side are looked at a word of these at a time: most are left as they are."""
+    words, rest = divmod(lines.count, _WORD)
+    if lines.conditions > 1 or rest:
+        _emit_each(asm, lines, lines.count, counter)
+        asm.add("r0", "r0", -lines.count * lines.conditions, "r4")
+        return
+    asm.constant(counter, words)
+    with asm.loop(words, closing=(f"subs {counter}, #1",)):
+        asm.emit("ldr r4, [r0]", "cmp r4, #0")
+        with asm.unless("eq", words):
+            _emit_each(asm, lines, _WORD, "r12")
+            asm.emit(f"sub r0, r0, #{_WORD}")
+            asm.add("r2", "r2", -_WORD * lines.stride, "r4")
+        asm.emit(f"add r0, r0, #{_WORD}")
+        asm.add("r2", "r2", _WORD * lines.stride, "r4")
+    asm.add("r0", "r0", -lines.count, "r4")
+
+
+def _emit_each(asm: Assembly, lines: WrittenLines, count: int, counter: str) -> None:
+    """Code for so many lines, each written if its condition says so. Leaves r0 and r2 behind the last."""
+    asm.constant(counter, count)
+    with asm.loop(count, closing=(f"subs {counter}, #1",)):
         asm.emit("ldrb r4, [r0]", "cmp r4, #0")
-        with asm.unless("eq", lines.count):
+        with asm.unless("eq", count):
             _emit_copy(asm, lines.length)
         asm.add("r0", "r0", lines.conditions, "r4")
         asm.add("r2", "r2", lines.stride, "r4")
-    asm.add("r0", "r0", -lines.count * lines.conditions, "r4")
 
 
 def _emit_copy(asm: Assembly, length: int) -> None:

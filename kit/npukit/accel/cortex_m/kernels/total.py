@@ -1,0 +1,50 @@
+"""The sums of a layer that were made in parts, added and requantised: some 28 cycles a result."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, Assembly
+
+_WORD = 4
+_IN_REGISTERS = 4
+"""Arguments that come in registers; the others lie on the stack."""
+_PARTS = ("r4", "r5", "r6", "r8")
+MOST_PARTS = len(_PARTS)
+
+
+def numbers_of_total(bias: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray, zero: int) -> np.ndarray:
+    """The constants of each result: bias, multiplier, zero point and half a step of the right shift, that shift."""
+    right = -shifts.astype(np.int64)
+    return np.stack([bias, multipliers, (zero << right) + (1 << (right - 1)), right], axis=-1).astype(np.int32)
+
+
+@lru_cache(maxsize=1 << 12)
+def total(count: int, parts: int) -> Assembly:
+    """The code for so many results. Its arguments: each part's sums, the output, the numbers of each result.
+
+    A high product in 64 bits is gemmlowp's; halves of the shift go away from zero, and a sum that saturates is far
+    beyond what 8 bits hold.
+    """
+    assert 2 <= parts <= MOST_PARTS
+    asm, pointers = Assembly(), [f"r{number}" for number in range(parts)]
+    asm.emit("push {r4-r11, lr}")
+    for number, register in enumerate(("lr", "r12"), parts):
+        held = f"mov {register}, r{number}"
+        asm.emit(held if number < _IN_REGISTERS else _loaded(register, number))
+    asm.emit(f"add r7, lr, #{count}")
+    with asm.loop(count, closing=("cmp lr, r7",)):
+        asm.emit(*(f"ldr {part}, [{pointer}], #{_WORD}" for part, pointer in zip(_PARTS, pointers, strict=False)))
+        asm.emit(*(f"add r4, r4, {part}" for part in _PARTS[1:parts]))
+        asm.emit("ldmia r12!, {r8, r9, r10, r11}", "add r4, r4, r8", "smull r5, r6, r4, r9")
+        asm.emit("adds r5, r5, #0x40000000", "adc r6, r6, #0", "lsl r6, r6, #1", "orr r4, r6, r5, lsr #31")
+        asm.emit("add r4, r4, r4, asr #31", "qadd r4, r4, r10", "asr r4, r4, r11", "ssat r4, #8, r4")
+        asm.emit("strb r4, [lr], #1")
+    asm.emit("pop {r4-r11, pc}")
+    return asm
+
+
+def _loaded(register: str, number: int) -> str:
+    return f"ldr {register}, [sp, #{PUSHED_BYTES + _WORD * (number - _IN_REGISTERS)}]"
