@@ -280,7 +280,7 @@ class Emitter:
         for pe in self.traffic.programs:
             if self._patient:  # what the root knows to have arrived has left before the next frame begins
                 self.traffic.note_arrived(pe, root.pe)
-            self.traffic.wait_until_sent(pe)
+            self.traffic.end_of_sent(pe)
         for region in outputs:
             root.use(region, max(len(root.steps) - 1, 0))
         for program in self.traffic.programs.values():

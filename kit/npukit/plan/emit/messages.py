@@ -124,6 +124,15 @@ class Traffic:
             self._may_be_overwritten(program, count, self.step(pe, Wait(SENT_FLAG, program.arrived + count)))
             program.arrived = 0
 
+    def end_of_sent(self, pe: int) -> None:
+        """Waits at the end of a frame for all that a PE sent in it, if it has waited for some: what is left over would
+        count in the next frame."""
+        program = self.programs[pe]
+        self.wait_until_sent(pe)
+        if program.arrived and any(isinstance(step, Wait) and step.flag == SENT_FLAG for step in program.steps):
+            self.step(pe, Wait(SENT_FLAG, program.arrived))
+            program.arrived = 0
+
     def note_arrived(self, pe: int, to: int) -> None:
         """Let go of what the PE has sent as far as it is known to a PE that it has arrived, or what was sent since."""
         program, known = self.programs[pe], self.known_to(to)
