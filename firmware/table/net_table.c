@@ -1,8 +1,8 @@
 /* The frame of a long program: `net_run` goes through the table of its steps (struct net_step in net.h).
  *
- * Where memory is short the table comes from DRAM page by page, each with the commands and descriptors of its steps. The
- * next page is fetched while one is done, and lies where the one before it did: the engine has read the descriptors of
- * that by then, as it does what it is asked for in order.
+ * Where memory is short the end of the table comes from DRAM page by page, each with the commands and descriptors of its
+ * steps. The next page is fetched while one is done, and lies where the one before it did: the engine has read the
+ * descriptors of that by then, as it does what it is asked for in order.
  *
  * The same for all programs. What one has of its own, its generated net_table.h says: where the table lies, which
  * accelerator its chains are for, which kernels the core has. */

@@ -298,7 +298,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
             return shallow
         raise
     whole = Compiled(prepared, board, planned, options, preference=advised.preference)
-    crowded = any(pe.orders.in_pages for pe in whole.plan.pes)
+    crowded = any(pe.orders.pages for pe in whole.plan.pes)
     if crowded and (shallow := _along_depth(prepared, options, problem)):
         whole = better(whole, shallow, "sums whole or one part of the depth after the other")
     in_sums = None if several else _in_sums(prepared, options, problem)

@@ -26,10 +26,10 @@ def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
 def plan_in_pages(monkeypatch: pytest.MonkeyPatch) -> Plan:
     """The same where memory is short, as if all PEs lacked some: their orders are in DRAM."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
-    monkeypatch.setattr("npukit.plan.emit.allocate.PAGE_BYTES", 0)
+    monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", 0)
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 1)
     plan = planned(rows_net(), micro_batches=2, low_memory=True)
-    assert all(pe.orders.in_pages for pe in plan.pes)
+    assert all(pe.orders.pages for pe in plan.pes)
     return plan
 
 

@@ -9,7 +9,8 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -87,6 +88,13 @@ def example(seed: int) -> Example:
 
 def outcome(given: Example, folder: Path) -> Validation:
     """What the built example computes on the emulator, beside the reference."""
+    with emulated(given, folder) as target:
+        return validate(target, given.net, given.plan, golden_cases(given.net), Silent())
+
+
+@contextmanager
+def emulated(given: Example, folder: Path) -> Iterator[Target]:
+    """The built example on the emulator."""
     board, plan = given.board, given.plan
     sources = generate(given.net, plan, board, given.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(given.net.name, BUILD_ID), folder / "project")
@@ -96,7 +104,7 @@ def outcome(given: Example, folder: Path) -> Validation:
     dram = dram_image(plan, chain((piece for each in sources for piece in each.streamed), orders))
     emulator = Emulator(board, records, {}, dram, strict=True)
     with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
-        return validate(Target("emulator", session, board), given.net, plan, golden_cases(given.net), Silent())
+        yield Target("emulator", session, board)
 
 
 def _with_dead_pes(random: np.random.Generator) -> Board:

@@ -1,4 +1,4 @@
-"""Pages of a long program whose orders lie in DRAM: the rows of some steps, with their commands and descriptors.
+"""Pages of a long program whose last orders lie in DRAM: the rows of some steps, with their commands and descriptors.
 
 A PE has two at a time. What a page refers to of its own is in the page, so that it lies where the page before the last
 one did, whichever that was.
@@ -6,7 +6,7 @@ one did, whichever that was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from npukit.accel.interface import Address
 from npukit.codegen.constants import Constants, Fields, Number, Record, Value, lay_out
 from npukit.codegen.parts import Part
 from npukit.plan.ir.plan import Join, Restore, Send, Wait
-from npukit.plan.predict.memory import ROWS_OF_A_PAGE, STEP_BYTES, aligned
+from npukit.plan.predict.memory import STEP_BYTES, aligned
 
 Piece = Part | Join | Restore | Send | Wait
 """A step of the plan, computes as parts."""
@@ -32,11 +32,6 @@ class Room:
     symbol: str
     bytes: int
     dram: int
-
-    @property
-    def most(self) -> int:
-        """The bytes that the steps of a page may take."""
-        return self.bytes - ROWS_OF_A_PAGE * STEP_BYTES
 
     def place(self, page: int) -> Number:
         return Number(Address(self.symbol, page % 2 * self.bytes))
@@ -65,42 +60,6 @@ class Page:
         yield from ((behind + offsets[record.symbol], record) for record in self.records)
 
 
-def divided(runs: Sequence[Run], size: Callable[[Run], int], most: int) -> Iterator[Run]:
-    """The runs, those that are too large for a page piece by piece."""
-    for run in runs:
-        submitted = isinstance(run[0], Part) and run[0].submitted
-        yield from ([run] if submitted or size(run) <= most else [[piece] for piece in run])
-
-
-def pages_of(runs: Sequence[Run], sizes: Sequence[int], most: int) -> Iterator[range]:
-    """The numbers of the runs of each page: as many as it has room for.
-
-    What an accelerator has been started with stays in its page until it is done.
-    """
-    first, taken = 0, 0
-    for unit in _units(runs):
-        wanted = sum(sizes[index] for index in unit)
-        assert wanted <= most, "the plan has pages large enough for each step"
-        if taken + wanted > most:
-            yield range(first, unit.start)
-            first, taken = unit.start, 0
-        taken += wanted
-    yield range(first, len(runs))
-
-
-def _units(runs: Sequence[Run]) -> Iterator[range]:
-    first, running = 0, set[str]()
-    for index, run in enumerate(runs):
-        for piece in run:
-            if isinstance(piece, Part) and piece.submitted:
-                running.add(piece.engine.name)
-            if isinstance(piece, Join):
-                running.discard(piece.engine)
-        if not running:
-            yield range(first, index + 1)
-            first = index + 1
-
-
 def linked(pages: Sequence[Page], room: Room, home: Number) -> list[Page]:
     """The pages, each with the rows that fetch the next one and go on there; the last one goes on at `home`."""
     found: list[Page] = []
@@ -109,6 +68,7 @@ def linked(pages: Sequence[Page], room: Room, home: Number) -> list[Page]:
         begin = fetch(found[-1].bytes, room, number + 1) if found else ()
         end = row("NET_PAGE", count=1, what=room.place(number + 1)) if found else row("NET_PAGE", what=home)
         found.append(replace(page, rows=(*begin, *page.rows, end)))
+        assert found[-1].bytes <= room.bytes, "the plan's pages have room for their steps"
     return found[::-1]
 
 

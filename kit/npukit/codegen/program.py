@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise, starmap
 
 from npukit.accel.engines import engines_on
 from npukit.accel.interface import Accelerator, Call, ConstantArray, Engines, Operand, Routine, Routines
@@ -95,12 +96,10 @@ def gather(
     table, is_root = None, pe is plan.pes[0]
     is_long = is_table(len(pe.steps), len(plan.pes))
     if is_long and len({part.engine.name for part in parts if part.chained}) < 2:
-        runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
-        room = _room_for_pages(plan, pe, arena)
-        if room:
-            table = Long.in_pages(runs, descriptors, room)
-        else:
-            table = Long.of(runs, list(_likes(plan, pe, runs)), descriptors)
+        firsts = frozenset(page.first for page in pe.orders.pages)
+        runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal, firsts))
+        room, likes = _room_for_pages(plan, pe, arena), list(_likes(plan, pe, runs))
+        table = Long.of(runs, likes, descriptors, room, tuple(_cuts(runs, firsts)))
         steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
@@ -149,11 +148,17 @@ def _twin(net: Net, plan: Plan, pe: PePlan, first: Program) -> Program | None:
 
 def _room_for_pages(plan: Plan, pe: PePlan, arena: Arena) -> Room | None:
     """The room for the pages of its table, if that comes from DRAM."""
-    if not pe.orders.in_pages:
+    if not pe.orders.pages:
         return None
     buffer, name = pe.buffer(PAGES), orders_name(pe.pe)
     dram = next(each.offset for each in plan.dram if each.name == name)
     return Room(arena.place(buffer), buffer.bytes // 2, dram)
+
+
+def _cuts(runs: Sequence[Sequence[Piece]], firsts: Collection[int]) -> Iterator[range]:
+    """The runs of each page, of which these are the first steps."""
+    begins = [number for number, step in enumerate(accumulate(map(len, runs), initial=0)) if step in firsts]
+    return starmap(range, pairwise([*begins, len(runs)]))
 
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
@@ -171,11 +176,13 @@ def _pieces(steps: Sequence[Step], parts: Sequence[Part]) -> Iterator[Piece]:
         yield next(following) if isinstance(step, Compute) else step
 
 
-def _runs(pieces: Iterator[Piece], apart: Callable[[int], bool] = lambda message: False) -> Iterator[list[Piece]]:
-    """Messages that are `apart` are in no run with others."""
+def _runs(
+    pieces: Iterator[Piece], apart: Callable[[int], bool] = lambda message: False, firsts: Collection[int] = ()
+) -> Iterator[list[Piece]]:
+    """Messages that are `apart` are in no run with others, pieces from the `firsts` on in none with those before."""
     run: list[Piece] = []
-    for piece in pieces:
-        if run and not _together(run[-1], piece, apart):
+    for number, piece in enumerate(pieces):
+        if run and (number in firsts or not _together(run[-1], piece, apart)):
             yield run
             run = []
         run.append(piece)

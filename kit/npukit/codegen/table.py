@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import count
 
 from npukit.accel.interface import Address, Commands, Field
-from npukit.codegen.constants import Fields, Number, Record, lay_out
+from npukit.codegen.constants import Fields, Number, Record
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import Descriptors
-from npukit.codegen.pages import Page, Piece, Room, Run, divided, fetch, linked, pages_of, row
+from npukit.codegen.pages import Page, Piece, Room, Run, fetch, linked, row
 from npukit.codegen.parts import Part, chain_records, commands_of
 from npukit.codegen.states import STATES
 from npukit.plan.emit.replay import Stretch, stretches
@@ -23,8 +23,8 @@ from npukit.plan.predict.memory import STEP_BYTES
 
 TABLE = "net_steps"
 
-ROWS_OF_ENTRY = 3
-"""Rows of a table that fetch its first page and go on there."""
+ROWS_OF_A_FETCH = 2
+"""Rows that fetch a page."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,6 @@ class Made:
         records = _records(run, descriptors, templates)
         return cls(tuple(records), tuple(_rows(run, descriptors, templates, kernels)))
 
-    @property
-    def bytes(self) -> int:
-        return STEP_BYTES * len(self.rows) + lay_out([], self.records).bytes
-
 
 @dataclass(frozen=True)
 class Long:
@@ -101,27 +97,29 @@ class Long:
     """Rows around those of the plan's steps."""
     room: Room | None = None
     cuts: tuple[range, ...] = ()
-    """The runs of each page, if its orders lie in DRAM and there is `room` for two pages."""
+    """The runs of each page, if there is `room` for two pages: those before them stay in memory."""
 
     @classmethod
-    def of(cls, runs: Sequence[Run], alike: Sequence[Hashable], descriptors: Descriptors) -> Long:
-        """`alike`: of each run what it must have in common with another to be the same."""
+    def of(
+        cls,
+        runs: Sequence[Run],
+        alike: Sequence[Hashable],
+        descriptors: Descriptors,
+        room: Room | None = None,
+        cuts: tuple[range, ...] = (),
+    ) -> Long:
+        """`alike`: of each run what it must have in common with another to be the same. A run of a page has its own
+        orders, whatever others have."""
+        kept = cuts[0].start if cuts else len(runs)
         numbers: dict[Hashable, int] = {}
+        alike = [*alike[:kept], *range(-len(runs), -kept)]
         likes = [numbers.setdefault(like, len(numbers)) for like in alike]
         firsts = dict(zip(reversed(likes), reversed(runs), strict=True))
         different = {like: firsts[like] for like in likes}
-        templates, kernels = templates_of(list(different.values())), count()
+        templates, kernels = templates_of([firsts[like] for like in dict.fromkeys(likes[:kept])]), count()
         made = {like: Made.of(run, descriptors, templates, kernels) for like, run in different.items()}
-        return cls(runs, likes, made, stretches(likes, [len(made[like].rows) for like in likes]))
-
-    @classmethod
-    def in_pages(cls, runs: Sequence[Run], descriptors: Descriptors, room: Room) -> Long:
-        """The program with its orders in DRAM: each run has its own, whatever others have."""
-        runs = list(divided(runs, lambda run: Made.of(run, descriptors, {}, count()).bytes, room.most))
-        kernels = count()
-        made = {number: Made.of(run, descriptors, {}, kernels) for number, run in enumerate(runs)}
-        cuts = pages_of(runs, [each.bytes for each in made.values()], room.most)
-        return cls(runs, range(len(runs)), made, (), room=room, cuts=tuple(cuts))
+        again = stretches(likes[:kept], [len(made[like].rows) for like in likes[:kept]])
+        return cls(runs, likes, made, again, room=room, cuts=cuts)
 
     def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> Long:
         """The program of a PE that does the same as this one's, which has these steps: only messages differ."""
@@ -143,50 +141,61 @@ class Long:
 
     def records(self) -> Iterator[Record]:
         """The records, with the table itself behind all others."""
-        for made in self.made.values() if self.room is None else ():
-            yield from made.records
+        for like in dict.fromkeys(self.likes[: self._kept]):
+            yield from self.made[like].records
         yield self._table()
+
+    @property
+    def _kept(self) -> int:
+        """The number of runs before those of the first page."""
+        return self.cuts[0].start if self.cuts else len(self.runs)
 
     @cached_property
     def pages(self) -> Sequence[Page]:
         """The pages of its orders, if these lie in DRAM."""
         if self.room is None:
             return ()
-        found = [_page([self.made[number] for number in cut]) for cut in self.cuts]
-        return linked(found, self.room, Number(Address(TABLE, STEP_BYTES * (len(self.before) + ROWS_OF_ENTRY))))
+        found = [_page([self.made[self.likes[number]] for number in cut]) for cut in self.cuts]
+        rows = ROWS_OF_A_FETCH + len(self._rows_before_pages) + 1
+        return linked(found, self.room, Number(Address(TABLE, STEP_BYTES * (len(self.before) + rows))))
 
     def spans(self) -> Iterator[int]:
         """Row by row, as they are done, of how many of the plan's steps it is made: those of a run are its first
         row's."""
-        if self.room:
-            yield from [0] * ROWS_OF_ENTRY
-        for cut in self.cuts or (range(len(self.runs)),):
-            yield from [0, 0] if self.cuts and cut is not self.cuts[-1] else ()
-            for number in cut:
+        parts = [range(self._kept), *self.cuts]
+        for part in parts:
+            yield from [0] * ROWS_OF_A_FETCH if part is not parts[-1] else ()
+            for number in part:
                 yield from (len(self.runs[number]), *[0] * (len(self.made[self.likes[number]].rows) - 1))
             yield from [0] if self.cuts else ()
 
     def _table(self) -> Record:
-        """The rows of each run, and of stretches that come again one row."""
-        table = [*self.before, *self._entry()]
+        begin, turn = self._entry()
+        every = (*self.before, *begin, *self._rows_before_pages, *turn, *self.behind, row("NET_END"))
+        return Record(TABLE, "net_step", every, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
+
+    @cached_property
+    def _rows_before_pages(self) -> Sequence[Fields]:
+        """The rows of each run that stays in memory, and of stretches that come again one row."""
+        table: list[Fields] = []
         places: dict[int, int] = {}
         rows = [self.made[like].rows for like in self.likes]
+        begin = len(self.before) + (ROWS_OF_A_FETCH if self.room else 0)
         for part in self.stretches:
             units = range(part.first, part.first + part.count)
             if part.again:
                 table.append(row("NET_AGAIN", count=sum(len(rows[unit]) for unit in units), what=places[part.first]))
                 continue
             for unit in units:
-                places[unit] = len(table)
+                places[unit] = begin + len(table)
                 table += rows[unit]
-        every = (*table, *self.behind, row("NET_END"))
-        return Record(TABLE, "net_step", every, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
+        return table
 
-    def _entry(self) -> Iterator[Fields]:
-        """The rows that fetch the first page and go on there."""
-        if self.room:
-            yield from fetch(self.pages[0].bytes, self.room, 0)
-            yield row("NET_PAGE", count=1, what=self.room.place(0))
+    def _entry(self) -> tuple[Sequence[Fields], Sequence[Fields]]:
+        """The rows that fetch the first page, which begin a frame, and the one that goes on there."""
+        if self.room is None:
+            return (), ()
+        return fetch(self.pages[0].bytes, self.room, 0), [row("NET_PAGE", count=1, what=self.room.place(0))]
 
 
 def _page(made: Sequence[Made]) -> Page:

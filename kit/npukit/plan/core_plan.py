@@ -23,10 +23,10 @@ from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
+from npukit.plan.predict.kernel_code import with_kernel_code
 from npukit.plan.predict.memory import VARIABLE_BYTES, missing_bytes, shortfall, with_code, with_near
 from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
-from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import read_pins

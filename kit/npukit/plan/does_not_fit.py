@@ -127,7 +127,7 @@ def _in_all_banks(board: Board, pe: PePlan) -> str:
 
 def _orders(pe: PePlan) -> str:
     """The part of its constants that is not the network's, where that counts."""
-    told = "".join(f"; {kind} {size:,}" for kind, size in asdict(replace(pe.orders, in_pages=0)).items() if size)
+    told = "".join(f"; {kind} {size:,}" for kind, size in asdict(replace(pe.orders, pages=())).items() if size)
     return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
 
 

@@ -80,9 +80,7 @@ class _Emission:
     def plan(self) -> Plan:
         """The plan of what has been emitted."""
         batch, problem = self._batch, self._problem
-        plan = finished(
-            problem.graph, problem.board, self._traffic, "throughput", batch.frames, in_pages=batch.in_pages
-        )
+        plan = finished(problem, self._traffic, "throughput", batch.frames, in_pages=batch.in_pages)
         return replace(plan, frames=batch.frames, dram=tuple(self._dram(plan)))
 
     def _emit(self) -> None:
@@ -148,7 +146,7 @@ class _Emission:
         graph, end = self._problem.graph, max(len(program.steps) for program in self._traffic.programs.values()) - 1
         blocks = dict.fromkeys(tile.source for place in self._schedule.places for tile in place.weight_tiles)
         wanted = [(block.name, "", block.box, block.bytes) for block in blocks]
-        orders = [(orders_name(pe.pe), pe.orders.in_pages) for pe in plan.pes if pe.orders.in_pages]
+        orders = [(orders_name(pe.pe), pe.bytes_in_pages) for pe in plan.pes if pe.orders.pages]
         wanted += [(name, "", Box.whole((size,)), size) for name, size in orders]
         ends = self._schedule.ends
         stored = (*(graph.net.inputs if ends.inputs == DRAM else ()), *(graph.outputs if ends.outputs == DRAM else ()))

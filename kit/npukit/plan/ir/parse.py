@@ -23,6 +23,7 @@ from npukit.plan.ir.plan import (
     MemoryUse,
     Message,
     Orders,
+    Page,
     PePlan,
     Plan,
     Predicted,
@@ -54,8 +55,9 @@ _PREDICTED = _line("predicted latency <latency N> interval <interval N>")
 _PE = _line(
     "pe <pe N> role <role N> code <code N> constants <constants N> activations <activations N> stack <stack N> "
     "free (?P<free>-?[0-9]+) variables <variables N> commands <commands N> descriptors <descriptors N> table <table N>"
-    r"(?: in pages <paged N>)?(?: banks (?P<banks>[\d,]+))?"
+    r"(?: in pages (?P<pages>[\d+,]+))?(?: banks (?P<banks>[\d,]+))?"
 )
+_PAGE = _line(r"<first N>\+<bytes N>")
 _COPY = _line("pe <pe N> as <first N>")
 _BUFFER = _line(
     "(?P<kind>block|tensor)(?: <tensor WORD> as)? <stem WORD>(?:#<number N>)?<box BOX> <bytes N> bytes at <offset N>"
@@ -264,8 +266,14 @@ class _Parser:
 def _pe(line: str) -> _Pe:
     found = _match(_PE, line)
     banks = tuple(map(int, filter(None, (found.pop("banks") or "").split(","))))
-    pe, role, *rest = (int(value or 0) for value in found.values())
-    return _Pe(pe, role, MemoryUse(*rest[:6], banks=banks), Orders(*rest[6:]))
+    pages = tuple(_page(each) for each in filter(None, (found.pop("pages") or "").split(",")))
+    pe, role, *rest = map(int, found.values())
+    return _Pe(pe, role, MemoryUse(*rest[:6], banks=banks), Orders(*rest[6:], pages=pages))
+
+
+def _page(text: str) -> Page:
+    first, size = _match(_PAGE, text).values()
+    return Page(int(first), int(size))
 
 
 def _pe_as(line: str) -> _Pe:

@@ -190,17 +190,24 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
+class Page:
+    """Orders that come from DRAM together: those of the PE's steps from `first` on, at most so many bytes."""
+
+    first: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Orders:
     """Bytes of a PE's constants that are not the network's: commands, descriptors, and the table of its steps.
 
-    Where memory is short they lie in DRAM, at most so many bytes `in_pages`, of which two at a time are in its buffer
-    `PAGES`.
+    Where memory is short they lie in DRAM, in `pages` of which two at a time are in its buffer `PAGES`.
     """
 
     commands: int = 0
     descriptors: int = 0
     table: int = 0
-    in_pages: int = 0
+    pages: tuple[Page, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -232,6 +239,11 @@ class PePlan:
 
     def buffer(self, name: str) -> Buffer:
         return self.by_name[name]
+
+    @property
+    def bytes_in_pages(self) -> int:
+        """The bytes in DRAM of its orders: each page has the room of the largest there."""
+        return len(self.orders.pages) * self.buffer(PAGES).bytes // 2
 
     def computes(self) -> Iterator[Compute]:
         return (step for step in self.steps if isinstance(step, Compute))

@@ -115,7 +115,7 @@ class _Printer:
             f"pe {pe.pe} role {pe.role} code {memory.code} constants {memory.constants} activations "
             f"{memory.activations} stack {memory.stack} free {memory.free} variables {memory.variables} "
             f"commands {orders.commands} descriptors {orders.descriptors} table {orders.table}"
-            + (f" in pages {orders.in_pages}" if orders.in_pages else "")
+            + (f" in pages {','.join(f'{page.first}+{page.bytes}' for page in orders.pages)}" if orders.pages else "")
             + (f" banks {','.join(map(str, memory.banks))}" if memory.banks else "")
         )
         yield from (f"  {line}" for line in _buffers(pe.buffers))

@@ -39,8 +39,9 @@ STEP_BYTES = 8
 MANY_TOLD = 3
 """The number of PEs from which on a signal in a table is a multicast, with a list of them."""
 
-PAGE_BYTES = 4 << 10
-"""Bytes of a page of a table, of which a PE has two, unless a step needs more."""
+PAGE_BYTES = 2 << 10
+"""Bytes of a page of a table, of which a PE has two, unless a step needs more: of 4 KB the twelve blocks of ViT-tiny/32
+(`benchmarks/transformers/transformer.py`) are predicted to take 4 % more, of 1 KB 2 % less."""
 
 ROWS_OF_A_PAGE = 4
 """Rows by which a page fetches the next and goes on there; and what alignment may take."""

@@ -15,8 +15,25 @@ from itertools import count
 from npukit.board.board import Board
 from npukit.board.cores import CORES, CoreType
 from npukit.board.noc import DRAM
+from npukit.net.box import Box
 from npukit.net.net import CORE, Net
-from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Predicted, Restore, Send, Step, Wait
+from npukit.plan.ir.plan import (
+    PAGES,
+    SENT_FLAG,
+    Compute,
+    Join,
+    Landing,
+    Message,
+    PePlan,
+    Plan,
+    Predicted,
+    Restore,
+    Send,
+    Step,
+    View,
+    Wait,
+    orders_name,
+)
 from npukit.plan.predict.memory import MANY_TOLD, is_table
 from npukit.plan.predict.noc import Links, Packet, packets_of
 from npukit.plan.predict.timeline import SEND, WAIT, Recorder, Timeline
@@ -25,6 +42,7 @@ from npukit.plan.tensors.core_cycles import (
     DOORBELL_CYCLES,
     DOZE_CYCLES,
     END_CYCLES,
+    FETCH_CYCLES,
     LOOK_CYCLES,
     PATCH_CYCLES,
     RESTORE_CYCLES,
@@ -37,6 +55,9 @@ from npukit.plan.tensors.core_cycles import (
     WAKE_CYCLES,
 )
 from npukit.plan.tensors.routes import Link
+
+PAGE_FLAG = -1
+"""Stands for the flag that counts pages of orders: no plan has it."""
 
 ROUNDS = 2
 """Batches simulated one behind the other to see the interval."""
@@ -73,6 +94,8 @@ class _Pe:
     core: CoreType
     step: int = 0
     frames: int = 0
+    page: int = 0
+    """The page of its orders that it goes to next, if these come from DRAM."""
     asleep: bool = False
     since: int = 0
     """The time at which the core came to its step."""
@@ -94,6 +117,12 @@ class _Pe:
         if not self.asleep:
             return time
         return max(time, self.awake_until) if time > self.looked else self.looked
+
+    @property
+    def next_page(self) -> int | None:
+        """The step that begins the page it goes to next."""
+        pages = self.plan.orders.pages
+        return pages[self.page].first if self.page < len(pages) else None
 
     @property
     def between(self) -> int:
@@ -124,6 +153,7 @@ class _Simulation:
     def __init__(self, net: Net, board: Board, plan: Plan, frames: int, recorder: Recorder | None = None) -> None:
         self._frames, self._recorder = frames, recorder
         self._network = Links(board) if board.noc else None
+        self._port_bytes = board.noc.port_bytes_per_cycle if board.noc else 1
         self._root = plan.pes[0].pe
         pes = len(plan.pes)
         self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes), CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
@@ -158,6 +188,9 @@ class _Simulation:
             self._end_frame(pe, time)
             return
         pe.since = time
+        if pe.step == pe.next_page:
+            self._turn(pe, time)
+            return
         match pe.plan.steps[pe.step]:
             case Compute() as step:
                 self._compute(pe, step, time)
@@ -178,7 +211,7 @@ class _Simulation:
         if pe.plan.pe == self._root:
             time += pe.takes(END_CYCLES)
             self._ends.append(time)
-        pe.step, pe.frames = 0, pe.frames + 1
+        pe.step, pe.page, pe.frames = 0, 0, pe.frames + 1
         if pe.plan.steps and pe.frames < self._frames:
             self._begin_frame(pe, time)
 
@@ -227,12 +260,37 @@ class _Simulation:
         if not pe.asleep:
             return
         match pe.plan.steps[pe.step]:
+            case _ if pe.step == pe.next_page:
+                self._go_to_page(pe, time)
             case Join():
                 self._join(pe, time)
             case Wait() as step:
                 self._wait(pe, step, time)
             case _:
                 raise AssertionError("a core sleeps in steps that wait")
+
+    def _turn(self, pe: _Pe, time: int) -> None:
+        """The way to the next page: the first one is asked for only now."""
+        self._go_to_page(pe, time if pe.page else self._fetch(pe, time))
+
+    def _go_to_page(self, pe: _Pe, time: int) -> None:
+        """Wait for a page, ask for the one behind it, and go on in it."""
+        end = self._awaited(pe, PAGE_FLAG, 1, time)
+        if end is None:
+            return
+        pe.page += 1
+        if pe.next_page is not None:
+            end = self._fetch(pe, end + pe.between)
+        self._after(pe, end)
+
+    def _fetch(self, pe: _Pe, time: int) -> int:
+        """Ask for the next page. Returns when that is done: two rows of the table."""
+        size, landing = pe.plan.orders.pages[pe.page].bytes, Landing(pe.plan.pe, View(PAGES, Box((), ())), PAGE_FLAG)
+        message = Message("", DRAM, View(orders_name(pe.plan.pe), Box((), ())), (landing,))
+        packet = Packet(message, -(-size // self._port_bytes), last=True, counts_as_sent=False, bytes=size)
+        asked = time + pe.takes(FETCH_CYCLES)
+        self._at(asked, partial(self._queue, pe, packet))
+        return asked + pe.between
 
     def _send(self, pe: _Pe, time: int) -> None:
         """A chain of messages: all sends that follow each other."""
@@ -313,17 +371,23 @@ class _Simulation:
         self._wake(pe, time)
 
     def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
+        end = self._awaited(pe, step.flag, step.count, time)
+        if end is not None:
+            pe.step += 1
+            self._after(pe, end)
+
+    def _awaited(self, pe: _Pe, flag: int, count: int, time: int) -> int | None:
+        """The time at which the core goes on, as a flag has counted so much; else it sleeps."""
         looks = pe.looks_at(time)
-        if pe.flags[step.flag] < step.count:
+        if pe.flags[flag] < count:
             pe.looked, pe.awake_until = looks, looks + pe.takes(LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
             pe.asleep = True
-            return
+            return None
         end = looks + pe.takes(WAKE_CYCLES if pe.asleep else WAIT_CYCLES)
         pe.asleep = False
-        pe.flags[step.flag] -= step.count
-        pe.step += 1
+        pe.flags[flag] -= count
         self._called(pe, WAIT, pe.since, end)
-        self._after(pe, end)
+        return end
 
     def _called(self, pe: _Pe, name: str, start: int, end: int) -> None:
         if self._recorder:
@@ -382,7 +446,7 @@ def _kind(step: Compute) -> tuple[str, bool]:
 def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
     """The steps from here on that belong together."""
     steps, end = pe.plan.steps, pe.step
-    while end < len(steps) and belongs(steps[end]):
+    while end < len(steps) and end != pe.next_page and belongs(steps[end]):
         end += 1
     return steps[pe.step : end]
 

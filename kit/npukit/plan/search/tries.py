@@ -7,21 +7,17 @@ search ends with the same plan on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from npukit.accel.cpu import Cpu
-from npukit.accel.interface import Address, Operand, Tile
-from npukit.board.board import Board
 from npukit.dump import lost
-from npukit.net.net import CORE, Net
+from npukit.net.net import CORE
 from npukit.parallel import in_order
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.operands import operand_in
-from npukit.plan.ir.plan import PePlan, Plan, View
-from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, missing_bytes, with_code
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.kernel_code import with_kernel_code
+from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.problem import Problem
 
@@ -115,36 +111,7 @@ def planned(problem: Problem, assignment: Assignment) -> Plan:
 
 def with_kernels(problem: Problem, plan: Plan) -> Plan:
     """The plan with the code of the problem's kernels in its PEs' memory."""
-    core = problem.engines[CORE]
-    return with_kernel_code(problem.net, problem.board, plan, core) if isinstance(core, Cpu) else plan
-
-
-def with_kernel_code(net: Net, board: Board, plan: Plan, core: Cpu) -> Plan:
-    """The plan with the code of the core's kernels in its PEs' memory."""
-    return replace(plan, pes=tuple(_with_code_on(net, board, pe, core, root=pe is plan.pes[0]) for pe in plan.pes))
-
-
-def _with_code_on(net: Net, board: Board, pe: PePlan, core: Cpu, *, root: bool) -> PePlan:
-    """The PE with the routines of its tiles, and the firmware of one that computes nothing if the core has no other
-    code: what is reserved is for kernels in C, or to talk to the host."""
-    own = core.of(board.cpu_of(pe.pe))
-    found = [own.routines(tile) for tile in _core_tiles(net, pe)]
-    code = sum({each.name: each.bytes for routines in found for each in routines}.values())
-    spared = FIRMWARE_BYTES - WORKER_BYTES if found and all(found) and not root else 0
-    return replace(pe, memory=with_code(board.seen_by(pe.pe), pe.memory, code - spared))
-
-
-def _core_tiles(net: Net, pe: PePlan) -> Iterator[Tile]:
-    ops = {op.name: op for op in net.ops}
-
-    def operand(view: View) -> Operand:
-        buffer = pe.buffer(view.buffer)
-        return operand_in(buffer, net.tensor(buffer.tensor), view.box, buffer.name)
-
-    for step in pe.computes():
-        if step.engine == CORE:
-            scratch = Address(step.scratch) if step.scratch else None
-            yield Tile(step.op, net, ops[step.op], operand(step.output), tuple(map(operand, step.inputs)), scratch)
+    return with_kernel_code(problem.net, problem.board, plan, problem.engines[CORE])
 
 
 def _best_so_far(problem: Problem, plan: Plan, cycles: int) -> str:

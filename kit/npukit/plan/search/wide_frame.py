@@ -10,7 +10,7 @@ of these, those that are expected to fit first, as many as the budget allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import inf
@@ -19,7 +19,7 @@ from npukit.errors import DoesNotFit
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.plan import Plan
+from npukit.plan.ir.plan import PAGES, PePlan, Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.frame_memory import WEIGHT_TILES, WINDOW, FrameMemory
@@ -74,6 +74,11 @@ class _Emission:
     full: Plan
     missing: int
 
+    @property
+    def crowded(self) -> bool:
+        """True if PEs lack memory, or have orders in DRAM for want of it."""
+        return bool(self.missing) or any(pe.orders.pages for pe in self.plan.pes)
+
 
 class WideFrame:
     """The search for one frame on the PEs of a problem, of which the first only feed the others."""
@@ -89,38 +94,34 @@ class WideFrame:
     def best(self) -> Plan | None:
         """The fastest frame that fits among those which the budget allows; None if none does.
 
-        Where no draft fits, the PEs that lack memory have their orders in DRAM.
+        One that has room for the code of the core's kernels is preferred.
         """
-        drafts = self.drafts()
-        return self._fastest(drafts, in_pages=False) or self._fastest(drafts, in_pages=True)
-
-    def _fastest(self, drafts: Sequence[FrameDraft], *, in_pages: bool) -> Plan | None:
         emitted = list[_Emission]()
-        for _ in tried(self._problem, self._plans(emitted, drafts, in_pages)):
+        for _ in tried(self._problem, self._plans(emitted)):
             pass
         fitting = (each for each in emitted if not missing_bytes(self._problem.board, each.plan))
         best = min(fitting, key=lambda each: (each.missing > 0, latency(each.plan)), default=None)
         return best and best.plan
 
-    def _plans(self, emitted: list[_Emission], drafts: Sequence[FrameDraft], in_pages: bool) -> Iterator[Plan | None]:
+    def _plans(self, emitted: list[_Emission]) -> Iterator[Plan | None]:
         """Plans of one draft after the other, which it adds to `emitted`, but for drafts that are expected to be slower
         than the fastest that fits."""
         fastest = inf
-        for draft in drafts:
+        for draft in self.drafts():
             if draft.cycles >= fastest:
                 continue
-            for emission in self._repaired(draft, in_pages):
+            for emission in self._repaired(draft):
                 if emission:
                     emitted.append(emission)
                     fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
                 yield emission and emission.plan
 
-    def _repaired(self, draft: FrameDraft, in_pages: bool) -> Iterator[_Emission | None]:
-        """A draft's plan, and while it does not fit that with more constants streamed."""
+    def _repaired(self, draft: FrameDraft) -> Iterator[_Emission | None]:
+        """A draft's plan, and while not all orders have room in memory that with more constants streamed."""
         for _ in range(REPAIRS):
-            emission = self._emitted(draft, in_pages)
+            emission = self._emitted(draft)
             yield emission
-            if emission is None or not emission.missing:
+            if emission is None or not emission.crowded:
                 break
             more = self._with_more_streamed(draft, emission)
             if more.streamed == draft.streamed:
@@ -169,15 +170,15 @@ class WideFrame:
         """The draft with as many constants streamed as its plan lacks room for."""
         before = draft.held.resident(draft.streamed)
         weight_tiles = 0 if draft.streamed else WINDOW
-        rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in emission.full.pes}
+        rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in emission.full.pes}
         return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
 
-    def _emitted(self, draft: FrameDraft, in_pages: bool = False) -> _Emission | None:
+    def _emitted(self, draft: FrameDraft) -> _Emission | None:
         wanted = Batch(
             (draft.assignment,),
             stream=WEIGHT_TILES.of(draft.streamed),
             prefetchers=self._prefetchers,
-            in_pages=in_pages,
+            in_pages=True,
         )
         try:
             plan = replace(emit_batch(self._problem, wanted), objective="latency")
@@ -186,3 +187,9 @@ class WideFrame:
         net, board, full = self._problem.net, self._problem.board, with_kernels(self._problem, plan)
         plan = plan if missing_bytes(board, plan) else with_predictions(net, board, plan)
         return _Emission(plan, full, missing_bytes(board, full))
+
+
+def _left(pe: PePlan) -> int:
+    """The bytes that a PE would have left, or lack, with all of its orders in memory."""
+    orders = sum(page.bytes for page in pe.orders.pages)
+    return pe.memory.free - orders + (pe.buffer(PAGES).bytes if orders else 0)

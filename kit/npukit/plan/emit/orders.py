@@ -1,0 +1,151 @@
+"""The orders of a program that is a table: what stands in memory, what is alike but once, and what comes in pages."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+
+from npukit.net.net import CORE
+from npukit.plan.emit.pe_program import PeProgram
+from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
+from npukit.plan.ir.plan import Compute, Join, Orders, Page, PePlan, Plan, Send, Step
+from npukit.plan.predict.memory import PAGE_BYTES, ROWS_OF_A_PAGE, STEP_BYTES, aligned, rows_of_signal, table_bytes
+
+BESIDE = ROWS_OF_A_PAGE * STEP_BYTES
+"""Bytes of a page beside the orders of its steps."""
+
+
+@dataclass(frozen=True)
+class TableOrders:
+    """The orders of a PE's program, a table."""
+
+    plan: Plan
+    pe: PePlan
+    program: PeProgram
+
+    @property
+    def all(self) -> Orders:
+        """All orders in memory, commands and descriptors that are alike but once."""
+        return self._of(len(self.pe.steps))
+
+    @cached_property
+    def page_size(self) -> int:
+        """The bytes of a page, which has room for what must be in one."""
+        largest = max(_order_bytes(self.program, part) for part in _indivisible(self.pe.steps, self.program))
+        return max(PAGE_BYTES, aligned(largest + BESIDE))
+
+    def in_pages(self, room: int) -> Orders:
+        """The orders of which the first, as many as there is room for, are in memory, the others in pages."""
+        parts = list(_indivisible(self.pe.steps, self.program, self.page_size - BESIDE))
+        more = bisect_right(parts, room, key=lambda part: self._of(part.start, ROWS_OF_A_PAGE).bytes)
+        kept = max(more - 1, 0)
+        pages = _pages(self.program, parts[kept:], self.page_size)
+        return replace(self._of(parts[kept].start, ROWS_OF_A_PAGE), pages=tuple(pages))
+
+    @cached_property
+    def _likes(self) -> Sequence[int]:
+        numbers: dict[Hashable, int] = {}
+        return [numbers.setdefault(like, len(numbers)) for like in likes_of(self.plan, self.pe)]
+
+    @cached_property
+    def _places(self) -> int:
+        return len(set(layer_places(self.plan, self.pe)))
+
+    def _of(self, kept: int, rows_besides: int = 0) -> Orders:
+        """The orders of the first steps, as many as are kept in memory."""
+        pe, program, likes = self.pe, self.program, self._likes
+        units = list(_units(pe.steps[:kept], program))
+        alike = [tuple(likes[step] for step in unit) for unit in units]
+        written = dict(zip(reversed(alike), reversed(units), strict=True)).values()
+        alone = {unit.start for unit in units if len(unit) == 1} & program.pieces.keys()
+        pieces: dict[tuple[int, str, tuple[int, ...]], list[int]] = {}
+        for unit in written:
+            if unit.start in alone:
+                pieces.setdefault(program.pieces[unit.start], []).append(unit.start)
+        offsets = {buffer.name: buffer.offset for buffer in pe.buffers}
+        words = {piece: _patched_words(pe, offsets, steps) for piece, steps in pieces.items()}
+        patches = {step: words[program.pieces[step]] for step in alone}
+        signals = {step: rows_of_signal(pes) for step, pes in program.signals.items()}
+        rows = [sum(signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
+        lines = rows_of(stretches(alike, rows), rows)
+        apart = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
+        written_once = program.commands | apart
+        steps = [step for unit in written for step in unit]
+        commands = sum(written_once.get(step, 0) for step in steps)
+        descriptors = sum(program.descriptors.get(step, 0) for step in steps)
+        table = table_bytes(lines + rows_besides, len(pe.tiles), self._places)
+        return Orders(commands + sum(command for command, *_ in pieces), descriptors, table)
+
+
+def _pages(program: PeProgram, parts: Sequence[range], size: int) -> Iterator[Page]:
+    """Pages of at most this size: as many parts as each has room for."""
+    first, taken = parts[0].start, BESIDE
+    for part in parts:
+        wanted = _order_bytes(program, part)
+        if taken + wanted > size:
+            yield Page(first, taken)
+            first, taken = part.start, BESIDE
+        taken += wanted
+    yield Page(first, taken)
+
+
+def _order_bytes(program: PeProgram, steps: range) -> int:
+    """The most bytes of the orders of some steps: rows, commands, descriptors."""
+    rows = sum(rows_of_signal(program.signals.get(step, 1)) for step in steps)
+    commands = sum(program.commands.get(step, 0) + program.pieces.get(step, (0,))[0] for step in steps)
+    return STEP_BYTES * rows + commands + sum(program.descriptors.get(step, 0) for step in steps)
+
+
+def _indivisible(steps: Sequence[Step], program: PeProgram, most: int = 0) -> Iterator[range]:
+    """Steps that must be in one page: a run that has no more bytes than that, or all from the start of an accelerator's
+    work to its end."""
+    first, running = 0, set[str]()
+    for part in _divided(steps, program, most):
+        for step in steps[part.start : part.stop]:
+            if isinstance(step, Compute) and step.submitted:
+                running.add(step.engine)
+            if isinstance(step, Join):
+                running.discard(step.engine)
+        if not running:
+            yield range(first, part.stop)
+            first = part.stop
+
+
+def _divided(steps: Sequence[Step], program: PeProgram, most: int) -> Iterator[range]:
+    """Runs, those that have more bytes than that step by step."""
+    for run in _units(steps, program):
+        whole = _order_bytes(program, run) <= most
+        yield from [run] if whole else (range(step, step + 1) for step in run)
+
+
+def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int]) -> int:
+    """The number of words that differ in the command of these pieces: addresses of its operands and constants.
+
+    Constants are weights and parameters, and parameters of each input behind the first.
+    """
+    pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
+    views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]
+    constants = {piece.constants and offsets[piece.constants] for piece in pieces}
+    operands = sum(len(set(same)) > 1 for same in zip(*views, strict=True))
+    return operands + (len(views[0]) if len(constants) > 1 else 0)
+
+
+def _units(steps: Sequence[Step], program: PeProgram) -> Iterator[range]:
+    """Runs of steps that are started together: chains of commands, of messages, of signals."""
+    kinds = [_kind_of_unit(step, place in program.signals) or place for place, step in enumerate(steps)]
+    places = groupby(range(len(steps)), key=kinds.__getitem__)
+    for _, same in places:
+        first, *others = same
+        yield range(first, first + 1 + len(others))
+
+
+def _kind_of_unit(step: Step, is_signal: bool) -> str:
+    """The kind of a step: neighbours of the same kind are one unit."""
+    if isinstance(step, Send):
+        return "signals" if is_signal else "messages"
+    if not isinstance(step, Compute) or step.engine == CORE:
+        return ""
+    return f"{step.engine}, {step.submitted}"

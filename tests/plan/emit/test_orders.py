@@ -1,0 +1,55 @@
+"""Orders where memory is short: as many stay there as have room, the others come in pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from npukit.board.board import Board
+from npukit.net.net import Net
+from npukit.plan.ir.parse import parse_plan
+from npukit.plan.ir.plan import PAGES, PePlan, Plan
+from npukit.plan.ir.text import print_plan
+from npukit.plan.predict.memory import with_code
+from plan.emit.test_replicas import planned, rows_net
+
+PAGE = 256
+
+
+def in_pages(lacks: int, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """The plan of PEs that lack so many bytes each, in pages of one size."""
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
+    monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", PAGE)
+    monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: lacks)
+    return planned(rows_net(), low_memory=True)
+
+
+@pytest.mark.parametrize("lacks", [1, 300, 600])
+def test_as_many_orders_stay_in_memory_as_have_room(lacks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, plan = in_pages(0, monkeypatch), in_pages(lacks, monkeypatch)
+    assert parse_plan(print_plan(plan)) == plan
+    for before, pe in zip(whole.pes[1:], plan.pes[1:], strict=True):
+        room = before.orders.bytes - lacks - pe.buffer(PAGES).bytes
+        assert room - PAGE < pe.orders.bytes <= room
+        assert pe.orders.pages[0].first > 0
+        assert all(one.first < other.first for one, other in pairwise(pe.orders.pages))
+        assert all(page.bytes <= pe.buffer(PAGES).bytes // 2 for page in pe.orders.pages)
+
+
+def test_where_none_have_room_all_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = in_pages(1 << 20, monkeypatch)
+    assert {pe.orders.pages[0].first for pe in plan.pes} == {0}
+    assert {pe.orders.descriptors for pe in plan.pes} == {0}
+
+
+def test_the_code_of_kernels_wants_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crowded(net: Net, board: Board, pe: PePlan, core: object, root: int) -> PePlan:
+        """The PE with more code than there is memory."""
+        return replace(pe, memory=with_code(board, pe.memory, 1 << 20))
+
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
+    assert not any(pe.orders.pages for pe in planned(rows_net(), low_memory=True).pes)
+    monkeypatch.setattr("npukit.plan.emit.allocate.with_code_of_kernels", crowded)
+    assert all(pe.orders.pages for pe in planned(rows_net(), low_memory=True).pes)
