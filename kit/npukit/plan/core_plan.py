@@ -20,11 +20,13 @@ from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
+from npukit.plan.does_not_fit import most_between_ops, refuse_what_cannot_fit, room_for_tensors, weight_bytes
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
 from npukit.plan.predict.kernel_code import with_kernel_code
 from npukit.plan.predict.memory import VARIABLE_BYTES, missing_bytes, shortfall, with_code, with_near
+from npukit.plan.search.leanest import FarTooLarge
 from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
@@ -60,6 +62,7 @@ def plan_with_kernels(problem: Problem, objective: str, advice: Advice = NO_ADVI
 
     Advice is taken for what is to be fast, where it fits.
     """
+    refuse_what_cannot_fit(problem)
     objective = sequential(problem.net, objective)
     taken = NO_ADVICE if objective == "memory" else advice
     alone = _alone(problem, objective, taken.preference)
@@ -99,7 +102,7 @@ def _can_be_shared(net: Net, board: Board) -> bool:
 
 def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
-    if (objective == "throughput" and problem.board.noc) or problem.fewest > 1 or _has_too_many_weights(problem):
+    if (objective == "throughput" and problem.board.noc) or problem.fewest > 1 or _is_too_large(problem):
         return None
     board = problem.board.seen_by(problem.order[0])
     for kernels in _choices(problem.net, board, objective, preference):
@@ -113,11 +116,12 @@ def _alone(problem: Problem, objective: str, preference: CostPreference) -> Plan
     return None
 
 
-def _has_too_many_weights(problem: Problem) -> bool:
-    """True if one of several PEs cannot hold the bytes of all weights: it would not stream them, either."""
-    net, room = problem.net, problem.board.memory_for("constants").size
-    read = {name for op in net.ops for name in op.inputs if name in net.constants and net.tensor(name).dtype == "int8"}
-    return len(problem.order) > 1 and sum(net.tensor(name).bytes for name in read) > room
+def _is_too_large(problem: Problem) -> bool:
+    """True if one PE cannot hold the tensors between two ops, or, one of several, the bytes of all weights: it would
+    not stream them, either."""
+    net, board = problem.net, problem.board
+    weights = weight_bytes(net, net.ops) if len(problem.order) > 1 else 0
+    return weights > board.memory_for("constants").size or most_between_ops(problem)[1] > room_for_tensors(board, 1)
 
 
 def _with_constants_near(problem: Problem, planned: Planned, again: Callable[[Problem], Plan | None]) -> Planned:
@@ -226,15 +230,20 @@ def _choices(net: Net, board: Board, objective: str, preference: CostPreference)
         yield choose_core_kernels(net, "memory", core=core, fetches=fetches)
 
 
-def _on_one_pe(problem: Problem, objective: str) -> Plan:
+def _on_one_pe(problem: Problem, objective: str) -> Plan | None:
     """The plan on one PE, or what comes closest; with constants streamed only if there are no other PEs to use."""
     if len(problem.order) > 1:
         return replace(resident_plan(problem.on(problem.order[:1])), objective=objective)
-    return closest_plan(problem, objective)
+    try:
+        return closest_plan(problem, objective)
+    except FarTooLarge:
+        return None
 
 
-def _with_code(board: Board, plan: Plan, code_bytes: int) -> Plan | None:
+def _with_code(board: Board, plan: Plan | None, code_bytes: int) -> Plan | None:
     """The plan of one PE with the code of the kernels, or None if it does not fit so."""
+    if plan is None:
+        return None
     (pe,) = plan.pes
     board = board.seen_by(pe.pe)
     pe = replace(pe, memory=with_code(board, pe.memory, code_bytes))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from typing import NoReturn
 
 from npukit.accel.engines import AS_ASKED, with_core
 from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.net.net import CORE, Net
-from npukit.net.ops import Dequantize, Quantize
+from npukit.net.net import CORE, Net, Op
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Dequantize, Quantize, TransposeConv2d
 from npukit.net.receptive import cuttable_axes
-from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.channel_bands import narrowed
-from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.ir.plan import Compute, PePlan, Plan
+from npukit.plan.batch.channel_bands import in_bands, narrowed
+from npukit.plan.ir.plan import PePlan, Plan
 from npukit.plan.predict.memory import (
     WORKER_BYTES,
     WORKER_STACK_BYTES,
@@ -25,12 +24,14 @@ from npukit.plan.predict.memory import (
     shortfall,
 )
 from npukit.plan.search.frame_memory import lacking_bytes
-from npukit.plan.search.layout_search import QUICK, LatencySearch
-from npukit.plan.search.objectives import more_pes, resident_plan
+from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch
+from npukit.plan.search.leanest import HASTY, Lean, leanest, more_pes
+from npukit.plan.search.objectives import resident_plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_to_use
 
+FILTERS = Conv2d | DepthwiseConv2d | Dense | TransposeConv2d
 COUNTS = 10
 """Commands, descriptors and table are told if they are this part of the constants."""
 NAMED = 3
@@ -39,8 +40,12 @@ NAMED = 3
 
 def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
     """DoesNotFit if the memory of any PE is too small for the plan."""
-    if missing_bytes(problem.board, plan):
-        raise DoesNotFit(_fault(problem, plan), tries=list(_remedies(problem, plan)))
+    if missing := missing_bytes(problem.board, plan):
+        if problem.board.noc and not plan.streams and len(problem.order) <= SMALL_MESH:
+            lean = leanest(problem, LatencySearch(problem, HASTY))
+            if 0 < lean.missing < missing:
+                raise too_large(problem, lean)
+        raise DoesNotFit(_fault(problem, plan), tries=list(_remedies(problem, len(plan.pes), missing)))
     _refuse_what_is_no_dram(problem.board, plan)
 
 
@@ -71,21 +76,69 @@ def refuse_what_none_carries(problem: Problem) -> None:
 
 
 def refuse_what_cannot_fit(problem: Problem) -> None:
-    """DoesNotFit, before anything is searched, if all PEs of a mesh together are too small for the tensors between two
-    ops."""
-    board, (index, held) = problem.board, _most_between_ops(problem)
+    """DoesNotFit, before anything is searched, if all PEs of a board together are too small for the tensors between two
+    ops, or for the weights of the core, which are not streamed."""
+    net, board = problem.net, problem.board
     pes = max(len(problem.order), len(pes_to_use(board, None)))
-    room = pes * _room_for_tensors(board)
-    if board.noc and held > room:
-        smaller = f"a smaller network, or a board with more memory: {held - room:,} bytes"
-        raise DoesNotFit(
-            f"{problem.net.name} has tensors of {held:,} bytes once {problem.graph.ops[index].name} is done, "
-            f"all {pes} PEs of {board.name} room for {room:,}",
-            tries=[*_larger_mesh(problem), *_accelerated(problem), *_other_board(problem), smaller],
-        )
+    weights, room = weight_bytes(net, [op for op in net.ops if op.engine == CORE]), _room_for_weights(board, pes)
+    if weights > room:
+        what = f"weights of {weights:,} bytes that its core computes with"
+        _refuse_on_all(problem, pes, what, weights - room, f"{room:,} in {board.memory_for('constants').name}")
+    index, held = most_between_ops(problem)
+    room = room_for_tensors(board, pes)
+    if held > room:
+        what = f"tensors of {held:,} bytes once {problem.graph.ops[index].name} is done"
+        where = "" if board.noc else f" in {' and '.join(bank.name for bank in board.banks)}"
+        _refuse_on_all(problem, pes, what, held - room, f"{room:,}{where}")
 
 
-def _most_between_ops(problem: Problem) -> tuple[int, int]:
+def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: str) -> NoReturn:
+    """DoesNotFit, as all PEs together have too little room for what is there at once."""
+    board = problem.board
+    smaller = f"a smaller network, or a board with more memory: {missing:,} bytes"
+    where = f"all {pes} PEs of {board.name} have" if pes > 1 else f"{board.name} has"
+    raise DoesNotFit(
+        f"{problem.net.name} has {what}, {where} room for {room}",
+        tries=[*_other_ways(problem), smaller],
+    )
+
+
+def too_large(problem: Problem, lean: Lean) -> DoesNotFit:
+    """The refusal of a network of which the leanest draft is too large."""
+    number, pe, board = len(problem.order), lean.lacking.pe, problem.board
+    region = crowded_region(board.seen_by(pe), lean.lacking.use)
+    streamed = " (commands, descriptors and table; those of accelerators are streamed)"
+    told = {
+        "constants": streamed if lean.streamed else f" (most: {_most_constants(problem, _tiles(problem, lean), pe)})",
+        "activations": f" (most: {_most_held(problem, lean)})",
+    }
+    parts = ", ".join(f"{kind} {size:,}{told.get(kind, '')}" for kind, size in region.parts.items())
+    message = (
+        f"{problem.net.name} on {number} PE{'s, drafted for least memory,' if number > 1 else ''} needs at least "
+        f"{lean.missing:,} bytes more than PE {pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
+    )
+    return DoesNotFit(message, tries=list(_remedies(problem, number, lean.missing)))
+
+
+def _tiles(problem: Problem, lean: Lean) -> list[tuple[Op, Box]]:
+    """The tiles of a draft on the PE that lacks most."""
+    group, graph = in_bands(problem.graph, lean.wanted.groups[0], lean.wanted.bands), problem.graph
+    return [(op, tile.box) for op in graph.ops for tile in group[op.name] if tile.pe == lean.lacking.pe]
+
+
+def _most_held(problem: Problem, lean: Lean) -> str:
+    """The largest part of a tensor that the PE which lacks most reads or makes."""
+    graph = problem.graph
+    held = {
+        (box.elements * graph.element_bytes(name), name)
+        for op, output in _tiles(problem, lean)
+        for name, box in ((op.output, output), *graph.needs_of(op, output))
+    }
+    size, name = max(held, default=(0, "none"))
+    return f"{name}, {size:,}, for {_readers(problem.net, name)}"
+
+
+def most_between_ops(problem: Problem) -> tuple[int, int]:
     """The op behind which most bytes of tensors are left to be read, and how many at least.
 
     Those that bands may keep from being whole do not count, nor inputs, which may lie in DRAM.
@@ -97,9 +150,23 @@ def _most_between_ops(problem: Problem) -> tuple[int, int]:
     return max(enumerate(held), key=lambda each: each[1], default=(0, 0))
 
 
-def _room_for_tensors(board: Board) -> int:
-    """Bytes of a PE beside the smallest program of a mesh."""
-    return memory_use(board, 0, 0, WORKER_BYTES, WORKER_STACK_BYTES).free
+def room_for_tensors(board: Board, pes: int) -> int:
+    """Bytes of so many PEs beside the smallest program of a mesh."""
+    if board.noc is None:
+        return sum(bank.size for bank in board.banks)
+    return pes * memory_use(board, 0, 0, WORKER_BYTES, WORKER_STACK_BYTES).free
+
+
+def _room_for_weights(board: Board, pes: int) -> int:
+    """Bytes of the memories of so many PEs for constants."""
+    return pes * board.memory_for("constants").size
+
+
+def weight_bytes(net: Net, ops: Iterable[Op]) -> int:
+    """Bytes of the weights that these ops multiply with; the core has as many bytes of each at least."""
+    filters = (op for op in ops if isinstance(op.attributes, FILTERS))
+    read = {name for op in filters for name in op.inputs if name in net.constants and net.tensor(name).dtype == "int8"}
+    return sum(net.tensor(name).bytes for name in read)
 
 
 def _fault(problem: Problem, plan: Plan) -> str:
@@ -133,53 +200,56 @@ def _orders(pe: PePlan) -> str:
 
 def _largest_constants(problem: Problem, pe: PePlan) -> str:
     ops = {op.name: op for op in problem.net.ops}
+    return _most_constants(problem, [(ops[step.op], step.output.box) for step in pe.computes()], pe.pe)
 
-    def size(step: Compute) -> int:
-        return problem.cost(ops[step.op], step.output.box, pe.pe).constant_bytes
 
-    largest = max(pe.computes(), key=size, default=None)
-    return f"{largest.op}, {size(largest):,}" if largest else "none"
+def _most_constants(problem: Problem, tiles: Sequence[tuple[Op, Box]], pe: int) -> str:
+    sizes = [(problem.cost(op, box, pe).constant_bytes, op.name) for op, box in tiles]
+    size, name = max(sizes, key=lambda each: each[0], default=(0, "none"))
+    return f"{name}, {size:,}"
 
 
 def _largest_buffer(net: Net, pe: PePlan) -> str:
     largest = max(pe.buffers, key=lambda b: b.bytes, default=None)
-    if largest is None:
-        return "none"
-    consumers = [op.name for op in net.ops if largest.tensor in op.inputs]
-    named = ", ".join(consumers[:NAMED]) + (f" and {len(consumers) - NAMED} more" if consumers[NAMED:] else "")
-    return f"{largest.name}, {largest.bytes:,}, for {named or 'the output'}"
+    return f"{largest.name}, {largest.bytes:,}, for {_readers(net, largest.tensor)}" if largest else "none"
 
 
-def _remedies(problem: Problem, plan: Plan) -> Iterator[str]:
-    """Things to try, each with what came of it if the planner has tried it."""
-    yield from _more_pes(problem, plan)
-    yield from _streams(problem, plan)
+def _readers(net: Net, tensor: str) -> str:
+    consumers = [op.name for op in net.ops if tensor in op.inputs]
+    more = f" and {len(consumers) - NAMED} more" if consumers[NAMED:] else ""
+    return f"{', '.join(consumers[:NAMED])}{more}" if consumers else "the output"
+
+
+def _remedies(problem: Problem, pes: int, missing: int) -> Iterator[str]:
+    """Things to try where so many bytes are missing on so many PEs, each with what came of it if it was tried."""
+    yield from _more_pes(problem, pes)
+    yield from _other_ways(problem)
+    yield f"a smaller network, or a board with more memory a PE: {missing:,} bytes"
+
+
+def _other_ways(problem: Problem) -> Iterator[str]:
+    """Things to try that are not more PEs of the board."""
     yield from _accelerated(problem)
     yield from _integer_ends(problem.net)
     yield from _integers(problem)
     yield from _larger_mesh(problem)
     yield from _other_board(problem)
-    yield f"a smaller network, or a board with more memory a PE: {missing_bytes(problem.board, plan):,} bytes"
 
 
-def _more_pes(problem: Problem, plan: Plan) -> Iterator[str]:
+def _more_pes(problem: Problem, pes: int) -> Iterator[str]:
     """A remedy by PEs of the board that were not allowed, or why they would not help."""
     without_limit = problem.on(pes_to_use(problem.board, None))
     stuck = _too_large_for_any_pe(problem.graph, problem.board)
     if stuck:
         yield f"more PEs would not help: {stuck}"
     elif len(without_limit.order) > len(problem.order):
-        try:
-            larger = more_pes(without_limit, len(plan.pes))
-        except DoesNotFit as fault:
-            yield f"more PEs do not help: {fault.message}"
-            return
-        if len(larger.pes) > len(plan.pes):
-            yield f"more PEs: --pes {len(larger.pes)}: {_effect(problem.board, larger)}"
+        count, lean, plan = more_pes(without_limit, pes)
+        if lean.pes > pes:
+            yield f"more PEs: --pes {count}: {_effect(problem.board, lean, plan)}"
         elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
             yield "--plan FILE (docs/mapping.md): PEs for ops of the core: npukit has them all on one"
         else:
-            yield f"more PEs do not help: {_effect(problem.board, larger)}"
+            yield f"more PEs do not help: {_effect(problem.board, lean, plan)}"
 
 
 def _accelerated(problem: Problem) -> Iterator[str]:
@@ -211,10 +281,10 @@ def _integers(problem: Problem) -> Iterator[str]:
 
 def _larger_mesh(problem: Problem) -> Iterator[str]:
     """The smallest mesh of more PEs that has room for the tensors between any two ops."""
-    board, (_, held) = problem.board, _most_between_ops(problem)
+    board, (_, held) = problem.board, most_between_ops(problem)
     larger = [each for each in known_boards() if each.noc and each.pe_count > board.pe_count]
     for mesh in sorted(larger, key=lambda each: each.pe_count) if board.noc else ():
-        if held <= mesh.pe_count * _room_for_tensors(mesh):
+        if held <= room_for_tensors(mesh, mesh.pe_count):
             yield f"--board {mesh.name}: {mesh.pe_count} PEs instead of {board.pe_count}"
             break
 
@@ -224,7 +294,10 @@ def _other_board(problem: Problem) -> Iterator[str]:
     ops = tuple(part.placed(CORE) for op in problem.net.ops for part in op.parts)
     graph = Graph(problem.net.with_ops(ops))
     others = [board for board in known_boards() if board.noc is None and board.name != problem.board.name]
+    weights, (_, held) = weight_bytes(graph.net, ops), most_between_ops(problem)
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
+        if weights > _room_for_weights(board, 1) or held > room_for_tensors(board, 1):
+            continue
         problem = Problem(graph, board, with_core({}, board))
         if lacking_bytes(problem, LatencySearch(problem, QUICK).best()):
             continue
@@ -249,19 +322,10 @@ def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
     return ""
 
 
-def _streams(problem: Problem, plan: Plan) -> Iterator[str]:
-    """A remedy by streaming as many constants as can be, which has been tried if the board has a DRAM."""
-    pes = [pe.pe for pe in plan.pes]
-    if problem.board.noc is None or plan.streams:
-        return
-    assignment = LatencySearch(problem.on(pes), QUICK).best(0.0)
-    streamed = most_streamed(problem, Batch((assignment,)))
-    if streamed:
-        yield f"constants from DRAM: npukit streams them by itself: {_effect(problem.board, streamed)}"
-
-
-def _effect(board: Board, plan: Plan) -> str:
-    missing = missing_bytes(board, plan)
-    if missing:
-        return f"{missing:,} bytes are still missing"
-    return f"fits, {plan.predicted.latency_cycles:,} cycles a frame"
+def _effect(board: Board, lean: Lean, plan: Plan | None = None) -> str:
+    """The outcome of a draft for least memory, which a search may still better by a little."""
+    if plan:
+        return f"fits, {plan.predicted.latency_cycles:,} cycles a frame"
+    if lean.is_far(board):
+        return f"{lean.missing:,} bytes are still missing"
+    return f"may fit; a first draft lacks {lean.missing:,} bytes" if lean.missing else "may fit"

@@ -10,10 +10,16 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.batch_search.throughput import densest_plan
-from npukit.plan.does_not_fit import refuse_what_cannot_fit, refuse_what_does_not_fit, refuse_what_none_carries
+from npukit.plan.does_not_fit import (
+    refuse_what_cannot_fit,
+    refuse_what_does_not_fit,
+    refuse_what_none_carries,
+    too_large,
+)
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
+from npukit.plan.search.leanest import FarTooLarge
 from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest_plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -38,7 +44,10 @@ def best_plan(problem: Problem, objective: str) -> Plan:
     """The best plan for the objective, if one fits. For throughput other chips do as the root's does."""
     refuse_what_none_carries(problem)
     refuse_what_cannot_fit(problem)
-    plan = closest_plan(problem, objective)
+    try:
+        plan = closest_plan(problem, objective)
+    except FarTooLarge as fault:
+        raise too_large(problem, fault.lean) from fault
     refuse_what_does_not_fit(problem, plan)
     return plan
 

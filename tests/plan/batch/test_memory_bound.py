@@ -11,7 +11,7 @@ from npukit.net.net import Net
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.memory_bound import may_fit
+from npukit.plan.batch.memory_bound import least_lacking, may_fit
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import QUICK, LatencySearch
@@ -20,6 +20,7 @@ from npukit.plan.tensors.problem import Problem
 from plan.batch_search.test_data_parallel import small_mobilenet
 from plan.engines import engines
 from plan.networks import Builder
+from plan.search.test_leanest import with_memory
 
 BOARD = load_board("pe-mesh")
 PES = (1, 2, 3, 4, 5)
@@ -45,8 +46,11 @@ def rounds(net: Net, size: int) -> list[Batch]:
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_what_fits_may_fit(net: Net, size: int) -> None:
     for wanted in rounds(net, size):
-        plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
-        assert may_fit(Problem(Graph(net), BOARD, engines(BOARD)), wanted) or missing_bytes(BOARD, plan)
+        for board in (BOARD, with_memory(24)):
+            problem = Problem(Graph(net), board, engines(board))
+            missing = missing_bytes(board, emit_batch(problem, wanted))
+            assert least_lacking(problem, wanted).missing <= missing
+            assert may_fit(problem, wanted) or missing
 
 
 def test_tensors_that_are_too_large_for_a_pe_do_not_fit() -> None:

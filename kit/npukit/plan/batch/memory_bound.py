@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
-from itertools import accumulate
 
 from npukit.accel.interface import Engines
+from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
@@ -14,18 +15,22 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
-from npukit.plan.emit.emitter import command_bytes
+from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, transfers_of
 from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
-    CODE_OF_THE_LOOP,
     LAYER_BYTES,
     LAYER_NUMBER_BYTES,
+    STACK_BYTES,
     STEP_BYTES,
-    WORKER_BYTES,
     WORKER_STACK_BYTES,
+    Lacking,
+    code_bytes_with_table,
     control_bytes,
+    memory_use,
+    most_lacking,
 )
 from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
@@ -40,9 +45,20 @@ parameters lie. With several weight tiles no two that follow each other lie in t
 
 
 def may_fit(problem: Problem, wanted: Batch) -> bool:
-    """True if a batch may fit whose constants are all streamed.
+    """True if a batch may fit whose constants are all streamed."""
+    return not any(lacking.missing for lacking in _least(problem, wanted))
 
-    Its last group neither has the root nor gets its places late.
+
+def least_lacking(problem: Problem, wanted: Batch) -> Lacking:
+    """The PE that lacks most bytes for a batch whose constants are all streamed, and what it holds at least."""
+    *_, whole = _least(problem, wanted)
+    return whole
+
+
+def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
+    """The PE that lacks most bytes without descriptors, which take longest to find, and with them.
+
+    The last group neither has the root nor gets its places late.
     """
     group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
     thin = between(problem.graph, wanted.bands)
@@ -51,10 +67,38 @@ def may_fit(problem: Problem, wanted: Batch) -> bool:
     in_place = _in_place(problem.graph, problem.engines, group)
     beside = {op.output: weight_tiles.at_once(op, group) for op in problem.graph.ops}
     held = most_at_once(problem.graph, regions, aliases(problem.graph, problem.engines), in_place, thin, beside)
-    held += _orders(problem.graph, problem.engines, group, weight_tiles)
-    room = problem.board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
-    rest = (_descriptors(problem.graph, regions, tensor) for tensor in regions)  # which take longest to find
-    return all(max(each.values()) <= room for each in accumulate(rest, Counter.__add__, initial=held))
+    constants = _of_the_core(problem, group) + _orders(problem.graph, problem.engines, group, weight_tiles)
+    kernels = Counter(tile.pe for op in problem.graph.ops if op.engine == CORE for tile in group[op.name])
+    yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
+    constants += sum((_descriptors(problem.graph, regions, tensor) for tensor in regions), Counter())
+    yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
+
+
+def _uses(board: Board, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Mapping[int, MemoryUse]:
+    """The memory of each PE with so many bytes, and so many kernels on its core, whose program is a table."""
+    return {
+        pe: memory_use(
+            board.seen_by(pe),
+            constants[pe],
+            held[pe],
+            code_bytes_with_table(0, kernels[pe]),
+            STACK_BYTES if kernels[pe] else WORKER_STACK_BYTES,
+        )
+        for pe in held | constants
+    }
+
+
+def _of_the_core(problem: Problem, group: Assignment) -> Counter[int]:
+    """Bytes by PE of the constants of ops on the core, which are not streamed: those that tiles share once."""
+    found: Counter[int] = Counter()
+    there: set[tuple[int, Hashable]] = set()
+    for op in problem.graph.ops:
+        for tile in group[op.name] if op.engine == CORE else ():
+            cost = problem.cost(op, tile.box, tile.pe)
+            key = tile.pe, same_constants(problem.graph, op, tile.box, cost)
+            found[tile.pe] += 0 if key in there else cost.constant_bytes
+            there.add(key)
+    return found
 
 
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:

@@ -120,11 +120,16 @@ def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Pl
             break
 
 
+def all_streamed(problem: Problem, wanted: Batch) -> Batch:
+    """The batch with all constants streamed that can be."""
+    return replace(wanted, stream=wanted.stream.of(_heaviest(problem.graph, problem.engines, wanted.groups[0])))
+
+
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
     """The batch with all constants streamed that can be, whether it fits or not; None if none can."""
-    streamed = _heaviest(problem.graph, problem.engines, wanted.groups[0])
+    whole = all_streamed(problem, wanted)
     try:
-        plan = emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed))) if streamed else None
+        plan = emit_batch(problem, whole) if whole.stream.ops else None
     except DoesNotFit:
         return None
     return plan and with_predictions(problem.net, problem.board, plan)

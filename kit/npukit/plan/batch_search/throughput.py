@@ -16,6 +16,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import ROUNDS, with_predictions
 from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch
+from npukit.plan.search.leanest import refuse_if_far
 from npukit.plan.search.objectives import fastest_plan, resident_plan
 from npukit.plan.search.tries import interval, tried
 from npukit.plan.tensors.problem import Problem
@@ -46,6 +47,7 @@ def densest_plan(problem: Problem) -> Plan:
         return replace(fastest_plan(problem), objective="throughput")
     if len(problem.order) > SMALL_MESH:
         return replicated_plan(problem) or low_memory_plan(problem) or closest_frame(problem)
+    refuse_if_far(problem, LatencySearch(problem, QUICK))
     best = _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
     several = len(problem.order) < len(mixed.order) <= SMALL_MESH
     found = _Batches(mixed).best() if several else None

@@ -385,6 +385,21 @@ def shortfall(board: Board, use: MemoryUse) -> int:
     return crowded_region(board, use).missing
 
 
+@dataclass(frozen=True)
+class Lacking:
+    """A PE of which a memory is too small, what it holds at least, and the bytes that it lacks; 0 if all fits."""
+
+    pe: int
+    use: MemoryUse
+    missing: int
+
+
+def most_lacking(board: Board, uses: Mapping[int, MemoryUse]) -> Lacking:
+    """The PE that lacks most, of those with these memories in use."""
+    found = (Lacking(pe, use, shortfall(board.seen_by(pe), use)) for pe, use in uses.items())
+    return max(found, key=lambda each: (each.missing, -each.use.free, -each.pe))
+
+
 def missing_bytes(board: Board, plan: Plan) -> int:
     """The bytes by which the fullest memory of any PE is too small."""
     return max(shortfall(board.seen_by(pe.pe), pe.memory) for pe in plan.pes)

@@ -17,7 +17,16 @@ from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Assignment, Tile, useful
-from npukit.plan.predict.memory import CODE_BYTES, STACK_BYTES, WORKER_BYTES, WORKER_STACK_BYTES, memory_use, shortfall
+from npukit.plan.predict.memory import (
+    CODE_BYTES,
+    STACK_BYTES,
+    WORKER_BYTES,
+    WORKER_STACK_BYTES,
+    Lacking,
+    memory_use,
+    most_lacking,
+    shortfall,
+)
 from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem
 
@@ -50,18 +59,22 @@ def pes_for_constants(problem: Problem) -> int:
 
 def lacking_bytes(problem: Problem, assignment: Assignment) -> int:
     """Bytes by which a memory of a PE is too small at least, if inputs lie on the root and all constants in the PEs."""
+    return lacking(problem, assignment).missing
+
+
+def lacking(problem: Problem, assignment: Assignment) -> Lacking:
+    """The PE that lacks most of them, and what it holds at least."""
     graph, root = problem.graph, problem.board.root_pe
     used = useful(graph, assignment)
     regions = regions_of(graph, used, Ends(root, root), 0)
-    alone = {op.output: dict[int, int]() for op in graph.ops}
-    tensors = most_at_once(graph, regions, aliases(graph, problem.engines), range(len(graph.ops)), (), alone)
+    beside = {op.output: dict[int, int]() for op in graph.ops}
+    tensors = most_at_once(graph, regions, aliases(graph, problem.engines), range(len(graph.ops)), (), beside)
     constants = FrameMemory(problem, assignment, 0).resident(())
     boards = {pe: problem.board.seen_by(pe) for pe in tensors | constants}
-    uses = {
-        pe: memory_use(board, constants[pe], tensors[pe], WORKER_BYTES, WORKER_STACK_BYTES)
-        for pe, board in boards.items()
-    }
-    return max(shortfall(boards[pe], use) for pe, use in uses.items())
+    alone = len(problem.order) == 1
+    code, stack = (CODE_BYTES, STACK_BYTES) if alone else (WORKER_BYTES, WORKER_STACK_BYTES)
+    uses = {pe: memory_use(board, constants[pe], tensors[pe], code, stack) for pe, board in boards.items()}
+    return most_lacking(problem.board, uses)
 
 
 class FrameMemory:

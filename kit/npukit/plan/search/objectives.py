@@ -5,21 +5,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from math import inf
 
 from npukit.dump import lost
 from npukit.errors import DoesNotFit
-from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.weight_streaming import frames_with_streams, most_streamed
+from npukit.plan.batch.weight_streaming import frames_with_streams
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.frame_memory import lacking_bytes, pes_for_constants, root_lacks_room
-from npukit.plan.search.layout_search import SMALL_MESH, Effort, LatencySearch, effort_on
+from npukit.plan.search.layout_search import SMALL_MESH, LatencySearch, effort_on
+from npukit.plan.search.leanest import refuse_if_far
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
@@ -39,13 +38,6 @@ ALIKE = 0.98
 """Plans of which one is predicted to take no less than this part of the other's time are alike: the one that the
 search over layouts found is taken, which has been compared with its neighbours."""
 
-HASTY = Effort(2, 6)
-"""The effort of a search that tells whether more PEs help."""
-
-FAR = 1 / 2
-"""The part of a PE's memory that the leanest drafts must lack before they are taken to say that nothing fits: of the
-zoo's networks none that fits 1, 4 or 16 PEs has a draft that lacks as much."""
-
 IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
@@ -53,14 +45,16 @@ IDLE = 1 / 3
 def fastest_plan(problem: Problem) -> Plan:
     """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
 
-    If nothing fits, the plan that comes closest. On many PEs of several chips a search over layouts, which knows no
-    borders of chips, is only for what list scheduling does not fit there.
+    If nothing fits, the plan that comes closest; or FarTooLarge, and nothing is searched. On many PEs of several chips
+    a search over layouts, which knows no borders of chips, is only for what list scheduling does not fit there.
     """
+    search = _search(problem)
+    refuse_if_far(problem, search)
     scheduled = scheduled_plan(problem) if problem.board.noc and len(problem.order) > 1 else None
     if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
     try:
-        best = _best_layouts(problem)
+        best = _best_layouts(problem, search)
     except DoesNotFit:
         if scheduled is None or missing_bytes(problem.board, scheduled):
             raise
@@ -71,14 +65,11 @@ def fastest_plan(problem: Problem) -> Plan:
     return scheduled
 
 
-def _best_layouts(problem: Problem) -> Plan:
+def _best_layouts(problem: Problem, search: LatencySearch) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
     wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
     if wide and _wants_dram(problem) and (plan := _wide_frame(problem)):
         return plan
-    search = _search(problem)
-    if hopeless := _closest_if_far(problem, search):
-        return hopeless
     try:
         found = _resident_frame(problem, search, {})
     except DoesNotFit:
@@ -102,21 +93,6 @@ def _wide_frame(problem: Problem) -> Plan | None:
     near = [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
     found = WideFrame(problem.on(near)).best() if len(near) < len(problem.order) else None
     return found or WideFrame(problem).best()
-
-
-def _closest_if_far(problem: Problem, search: LatencySearch) -> Plan | None:
-    """The closest of a few drafts for least memory, if all of them are far too large: so that a refusal comes within
-    seconds. None if a search may find what fits."""
-    if len(problem.order) > SMALL_MESH:
-        return None
-    room, hasty = int(FAR * problem.board.memory_for("activations").size), search.with_effort(HASTY)
-    draft = hasty.best(PRICES[-1])
-    if lacking_bytes(problem, draft) <= room:
-        return None
-    drafts = [draft, hasty.best(), hasty.within(room // 2).best()] if problem.board.noc else []
-    plans = (most_streamed(problem, Batch((each,))) for each in drafts)
-    closest = _first_that_fits(problem, (plan for plan in (*plans, planned(problem, draft)) if plan))
-    return closest if closest and missing_bytes(problem.board, closest) > room else None
 
 
 def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
@@ -200,39 +176,13 @@ def completed_plan(problem: Problem, pins: Assignment) -> Plan:
 
 def smallest_plan(problem: Problem) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
+    refuse_if_far(problem, _search(problem))
     counts = _counts(problem, len(problem.order))
     searches = (_search(problem.on(problem.order[:count])) for count in counts)
     plan = _first_that_fits(problem, (_resident(problem, search) for search in searches))
     if plan is None or missing_bytes(problem.board, plan):
         plan = fastest_plan(problem)
     return replace(plan, objective="memory")
-
-
-def more_pes(problem: Problem, above: int) -> Plan:
-    """A plan on twice as many PEs as `above`, or four times and so on up to all, that fits, or what comes closest.
-
-    It tells in seconds whether more PEs help: each number of them is searched once, for few bytes, and what is
-    emitted are the fewest that seem to do and all, with their constants or with all of these streamed.
-    """
-    doubled = (above << times for times in range(1, len(problem.order).bit_length()))
-    counts = [*(count for count in doubled if problem.fewest <= count < len(problem.order)), len(problem.order)]
-
-    @cache
-    def frugal(count: int) -> Assignment:
-        return LatencySearch(problem.on(problem.order[:count]), HASTY).best(PRICES[-1])
-
-    def seems_to_fit(count: int) -> bool:
-        return not lacking_bytes(problem, frugal(count))
-
-    def plans() -> Iterator[Plan | None]:
-        if seems_to_fit(counts[-1]):
-            yield planned(problem, frugal(counts[bisect_left(counts, True, key=seems_to_fit)]))
-        yield most_streamed(problem, Batch((frugal(counts[-1]),)))
-        yield planned(problem, frugal(counts[-1]))
-
-    plan = _first_that_fits(problem, plans())
-    assert plan is not None
-    return plan
 
 
 def resident_plan(problem: Problem) -> Plan:

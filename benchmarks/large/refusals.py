@@ -1,0 +1,91 @@
+"""Refusals of networks that a board has no room for: seconds of the processor behind the import, and what is missing.
+
+    python benchmarks/large/refusals.py MODEL... [--on BOARD:PES[:OBJECTIVE]...]
+    python benchmarks/large/refusals.py MODEL... --drafts
+
+Each model is imported, with `--io int8`, `layout=NHWC` and `--calibration NAME.npz` (beside it) if it takes them, then
+planned on each board and number of PEs; a network that fits is told as such. With `--drafts` nothing is planned:
+what the leanest draft lacks at least on 1, 4 and 16 PEs of `pe-mesh` is printed, by which a refusal is decided.
+`refusals.md` has the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.state import commit
+
+from npukit.board.board import load_board
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.options import Options
+from npukit.pipeline import Prepared, plan_on, prepare
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.leanest import HASTY, leanest
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+from npukit.progress import Silent
+
+WHERE = ("pe-mesh:1", "pe-mesh:4", "pe-mesh:16", "pe-mesh:16:throughput", "mps2-an386:1", "nucleo-h743zi:1")
+DRAFTED = (1, 4, 16)
+"""PEs of `pe-mesh` whose drafts are told."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--on", nargs="+", default=WHERE, metavar="BOARD:PES[:OBJECTIVE]")
+    parser.add_argument("--drafts", action="store_true")
+    given = parser.parse_args()
+    for model in given.models:
+        with suppress(NpukitError):  # of a model that is not as the options say
+            for line in drafts(model) if given.drafts else [refusal(model, *where.split(":")) for where in given.on]:
+                print(line, flush=True)
+
+
+def imported(model: Path, board: str, pes: int) -> Prepared:
+    """A model with the options of a user who wants it as small as it gets, as far as it takes them."""
+    samples = model.with_suffix(".npz")
+    calibrations = [samples, None] if samples.is_file() else [None]
+    fault = NpukitError("not tried")
+    for calibration, preprocess in product(calibrations, (("layout=NHWC",), ())):
+        try:
+            options = Options(pes=pes, io="int8", calibration=calibration, preprocess=preprocess)
+            return prepare(model, load_board(board), options, Silent())
+        except NpukitError as error:
+            fault = error
+    raise fault
+
+
+def refusal(model: Path, board: str, pes: str, objective: str = "latency") -> str:
+    """A row of the table: a network on a board."""
+    prepared, began = imported(model, board, int(pes)), seconds()
+    try:
+        plan = plan_on(load_board(board), prepared, Options(pes=int(pes), objective=objective), Silent()).plan
+        told = f"fits, {plan.predicted.latency_cycles:,} cycles"
+    except DoesNotFit as error:
+        told = f"{error.message.split(':')[0]}; {'; '.join(error.tries)}"
+    return f"| {model.stem} | {board}, {pes}, {objective} | {seconds() - began:.1f} | {told} | {commit()} |"
+
+
+def drafts(model: Path) -> list[str]:
+    """What the leanest draft of a model lacks at least."""
+    prepared, board = imported(model, "pe-mesh", DRAFTED[-1]), load_board("pe-mesh")
+    problems = [Problem(Graph(prepared.net), board, prepared.engines, max_pes=pes) for pes in DRAFTED]
+    lacking = (leanest(each, LatencySearch(each, HASTY)).missing for each in problems)
+    return [f"| {model.name} | {' | '.join(f'{missing:,}' for missing in lacking)} | {commit()} |"]
+
+
+def seconds() -> float:
+    """Seconds of the processor that this process and its children have taken."""
+    used = (getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+if __name__ == "__main__":
+    main()
