@@ -1,7 +1,7 @@
 """A token of a language model of seeded weights, resident on chips of 152 PEs: cycles, every tile exact.
 
     PYTHONPATH=kit:tests:. python benchmarks/transformers/language_model.py --blocks 1 --chips 1
-        [--width 512] [--tokens 128]
+        [--width 512] [--tokens 128] [--plan-only [--frame]]
 
 The blocks are LLaMA's: RMS norms, rotary embeddings, a gate of SiLU, keys and values of the last tokens kept on the
 PEs; the first frame, which sets these to zero, is not counted. Tiles are compared on frames of noise, cycles are those
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ from npukit import api
 from npukit.board.board import load_board
 from npukit.link.session import Session
 from npukit.measure.target import open_target
-from npukit.pipeline import compile_network
+from npukit.pipeline import Compiled, compile_network
+from npukit.plan.predict.frame_table import predicted_frame
 from npukit.progress import Silent
 
 BOARD = """
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--link", type=float, default=2.5)
     parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
+    parser.add_argument("--frame", action="store_true", help="of a prediction, also what the critical path is")
     given = parser.parse_args()
     print(f"| {' | '.join((*HEADER, 'peak MB', 'commit'))} |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for chips in given.chips:
@@ -66,8 +69,10 @@ def main() -> None:
         sizes = Sizes(given.width, given.heads, wide, given.blocks, given.tokens, given.shared)
         with TemporaryDirectory() as folder:
             case = Case(Path(folder), sizes, chips, given.link)
-            told = columns(case, None, *case.planned()) if given.plan_only else columns(case, *case.measured())
+            compiled, seconds = case.planned() if given.plan_only else (None, 0.0)
+            told = columns(case, None, *figures(compiled), seconds) if compiled else columns(case, *case.measured())
             print(f"| {given.blocks} | {chips} | {' | '.join(told)} | {commit()} |", flush=True)
+            print(*(critical_path(compiled) if compiled and given.frame else ()), sep="\n", end="", flush=True)
 
 
 def board_of(folder: Path, chips: int, link: float) -> str:
@@ -102,12 +107,11 @@ class Case:
         options = api.Options(calibration=samples, io="int8", states=tuple(states.items()), pes=152 * self.chips)
         return model, board_of(self.folder, self.chips, self.link), options
 
-    def planned(self) -> tuple[int, int, float]:
-        """PEs, cycles of a token as predicted, seconds of the processor."""
+    def planned(self) -> tuple[Compiled, float]:
+        """The network as planned, and the seconds of the processor that took."""
         model, board, options = self.given()
         begun = processor_seconds()
-        plan = compile_network(model, load_board(board), options, Silent()).plan
-        return plan.pes_used, plan.predicted.latency_cycles, processor_seconds() - begun
+        return compile_network(model, load_board(board), options, Silent()), processor_seconds() - begun
 
     def measured(self) -> tuple[int, int, int, float]:
         """Cycles of a token as emulated, every tile exact, and what is planned."""
@@ -132,6 +136,22 @@ class Case:
         with open_target(built, None) as target:
             target.session.reset_states()
             return [_cycles(target.session, frame) for frame in zip(*taken, strict=True)]
+
+
+def figures(compiled: Compiled) -> tuple[int, int]:
+    """PEs, and cycles of a token as predicted."""
+    return compiled.plan.pes_used, compiled.plan.predicted.latency_cycles
+
+
+def critical_path(compiled: Compiled) -> Iterator[str]:
+    """The rows of a frame as predicted, by kind of op: how many lie on its critical path, and their cycles."""
+    kinds = {op.name: f"{op.title} on {op.engine}" for op in compiled.net.ops}
+    rows, spent = predicted_frame(compiled.net, compiled.board, compiled.plan).rows, Counter[str]()
+    counted = Counter(kinds.get(row.name, row.name) for row in rows if row.cycles)
+    for row in rows:
+        spent[kinds.get(row.name, row.name)] += row.cycles
+    yield from (f"| {kind} | {count} | {spent[kind]:,} |" for kind, count in counted.items())
+    yield ""
 
 
 def _cycles(session: Session, frame: Sequence[np.ndarray]) -> int:
