@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
+from npukit.plan.batch_search.low_memory import low_memory_frame
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.does_not_fit import (
     refuse_what_cannot_fit,
@@ -25,7 +27,11 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
 
-OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
+OBJECTIVES = {
+    "latency": partial(fastest_plan, last=low_memory_frame),
+    "throughput": densest_plan,
+    "memory": smallest_plan,
+}
 
 
 def plan_network(

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from npukit.plan.batch_search.low_memory import low_memory_plan
+from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.wide_frame import PES_OF_A_PREFETCHER
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
@@ -16,6 +20,21 @@ def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
     assert plan
     assert plan.streams
     assert not missing_bytes(board, plan)
+    assert_exact(net, plan, rounds=1)
+
+
+def test_a_frame_that_no_draft_fits_is_made_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One frame, on all PEs but those that ask for weights."""
+    monkeypatch.setattr("npukit.plan.search.objectives._wants_dram", lambda problem: True)
+    for search in ("_wide_frame", "scheduled_plan"):
+        monkeypatch.setattr(f"npukit.plan.search.objectives.{search}", lambda problem: None)
+    board, net = wide_board(), small_mobilenet()
+    plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
+    assert plan.streams
+    assert (plan.objective, plan.frames) == ("latency", 1)
+    assert plan.predicted.latency_cycles > 0
+    idle = [pe.pe for pe in plan.pes if not pe.tiles]
+    assert len(idle) == -(-board.pe_count // PES_OF_A_PREFETCHER)
     assert_exact(net, plan, rounds=1)
 
 

@@ -7,7 +7,7 @@ room, and a PE that lacks memory all the same has its orders in DRAM. What the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from npukit.board.noc import DRAM
@@ -23,6 +23,7 @@ from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_byte
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.search.tries import Budget
+from npukit.plan.search.wide_frame import PES_OF_A_PREFETCHER
 from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem
 
@@ -47,7 +48,22 @@ LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=8 << 10, tiles=1)
 
 def low_memory_plan(problem: Problem) -> Plan | None:
     """The first that fits, of groups of the smallest size, as these share constants with most others; or None."""
-    for plan in Budget(problem).within(_whole(problem, wanted) for wanted in _batches(problem)):
+    count = len(problem.order)
+    return _first(problem, [size for size in (*SIZES, count) if count // size * size >= WELL_USED * count])
+
+
+def low_memory_frame(problem: Problem) -> Plan | None:
+    """One frame on all PEs of a chip but those that only ask for weights, if one fits; none that keeps states."""
+    count = len(problem.order)
+    if problem.net.states or count > problem.board.mesh.pes.count:
+        return None
+    plan = _first(problem, (count - -(-count // PES_OF_A_PREFETCHER),))
+    return plan and replace(plan, objective="latency")
+
+
+def _first(problem: Problem, sizes: Sequence[int]) -> Plan | None:
+    """The first plan that fits, of groups of these sizes."""
+    for plan in Budget(problem).within(_whole(problem, wanted) for wanted in _batches(problem, sizes)):
         if plan:
             return with_predictions(problem.net, problem.board, plan)
     return None
@@ -64,11 +80,9 @@ def _whole(problem: Problem, wanted: Batch) -> Plan | None:
     return plan
 
 
-def _batches(problem: Problem) -> Iterator[Batch]:
+def _batches(problem: Problem, sizes: Sequence[int]) -> Iterator[Batch]:
     memory = problem.board.memory_for("activations").size
-    for size in (*SIZES, len(problem.order)):
-        if len(problem.order) // size * size < WELL_USED * len(problem.order):
-            continue
+    for size in sizes:
         found = _of_size(problem, size)
         least = _least_bytes(problem, found)
         if least <= memory - STACK_BYTES - FIRMWARE_BYTES:

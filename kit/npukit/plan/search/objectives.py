@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -42,11 +42,16 @@ IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
 
-def fastest_plan(problem: Problem) -> Plan:
+LastResort = Callable[[Problem], Plan | None]
+"""A search for a frame that needs least memory, however slow it is."""
+
+
+def fastest_plan(problem: Problem, last: LastResort = lambda problem: None) -> Plan:
     """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
 
-    If nothing fits, the plan that comes closest; or FarTooLarge, and nothing is searched. On many PEs of several chips
-    a search over layouts, which knows no borders of chips, is only for what list scheduling does not fit there.
+    If nothing fits, the last resort on many PEs of a chip, or the plan that comes closest; or FarTooLarge, and nothing
+    is searched. On many PEs of several chips a search over layouts, which knows no borders of chips, is only for what
+    list scheduling does not fit there.
     """
     search = _search(problem)
     refuse_if_far(problem, search)
@@ -54,7 +59,7 @@ def fastest_plan(problem: Problem) -> Plan:
     if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
     try:
-        best = _best_layouts(problem, search)
+        best = _best_layouts(problem, search, last)
     except DoesNotFit:
         if scheduled is None or missing_bytes(problem.board, scheduled):
             raise
@@ -65,10 +70,10 @@ def fastest_plan(problem: Problem) -> Plan:
     return scheduled
 
 
-def _best_layouts(problem: Problem, search: LatencySearch) -> Plan:
+def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
     wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
-    if wide and _wants_dram(problem) and (plan := _wide_frame(problem)):
+    if wide and _wants_dram(problem) and (plan := _wide_frame(problem) or last(problem)):
         return plan
     try:
         found = _resident_frame(problem, search, {})
