@@ -13,7 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
+from npukit.net.box import Box
 from npukit.net.ops import TvmCode
+from npukit.net.receptive import needs
 from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.models import Loaded, OwnImport, load_model
 from npukit.quantize.spread import channel_peaks
@@ -101,6 +103,14 @@ def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
     (sums,) = (op for op in wide.net.ops if op.kind == "sums")
     assert wide.net.tensor(sums.inputs[0]).shape == (1, 16, 32)
     assert errors(wide)["whole_0"] > errors(kept)["dense_1"] + 1
+
+
+def test_pes_share_what_becomes_of_bytes(wide_channels: dict[str, Any]) -> None:
+    """A token's bytes and the results of their sums are made of that token alone, wherever its rows lie."""
+    wide = load_model(**wide_channels, keep_float=["x", "add_0"], keep_int16=["norm_0"])
+    made = [op for op in codes(wide) if op.name in ("upper_0", "lower_0", "whole_0")]
+    token = Box((0, 3, 0), (1, 4, 32))
+    assert [set(needs(wide.net, op, token)) for op in made] == 3 * [{token}]
 
 
 def test_what_not_only_dense_layers_read_has_no_16_bits(wide_channels: dict[str, Any]) -> None:

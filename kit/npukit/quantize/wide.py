@@ -13,12 +13,18 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from npukit.errors import NpukitError
+from npukit.frontend.qdq import dequantize, quantize
+from npukit.net.importer.expressions import shape_of
 from npukit.net.tensor import Quantization
 from npukit.quantize.points import Points
 from npukit.quantize.spread import dense_input, read_by_dense, read_in_float
 
+operators: Any = relax.op
+
 STEPS_OF_A_BYTE = 256.0
 """Steps of the lower byte in one of the upper."""
+STEPS = Quantization((1.0,), (0,))
+"""Bytes as they are."""
 
 
 @dataclass(frozen=True)
@@ -45,41 +51,45 @@ NOTHING_WIDE = Wide()
 
 
 def in_bytes(builder: relax.BlockBuilder, value: Any, chosen: Quantization) -> Any:
-    """The rows of a value's upper bytes, and behind them those of its lower bytes."""
-    turns = tirx.const(1 / chosen.scale, "float32")
+    """The rows of a value's upper bytes, and behind them those of its lower bytes.
 
-    def rows(data: Any) -> Any:
-        *outer, count, across = data.shape
-
-        def byte(*place: Any) -> Any:
-            row, last = place[-2:]
-            steps = data(*place[:-2], tirx.indexmod(row, count), last) * turns
-            upper = _rounded(steps)
-            return tirx.Select(row < count, upper, _rounded((steps - upper) * STEPS_OF_A_BYTE)).astype("int8")
-
-        return te.compute((*outer, 2 * count, across), byte, name="rows")
-
-    return builder.emit_te(rows, value, primfunc_name_hint="bytes")
+    Each is made element by element, so that PEs may share the row of a single token.
+    """
+    turns = relax.const(np.array([1 / chosen.scale], np.float32))
+    high = builder.emit_te(_upper, value, turns, primfunc_name_hint="upper")
+    low = builder.emit_te(_lower, value, high, turns, primfunc_name_hint="lower")
+    both = operators.concat([dequantize(each, STEPS, "int8") for each in (high, low)], axis=-2)
+    return builder.emit(quantize(both, STEPS, "int8"))
 
 
-def _rounded(steps: Any) -> Any:
-    return te.max(te.min(te.round(steps), 127.0), -128.0)
+def _upper(data: Any, turns: Any) -> Any:
+    return te.compute(data.shape, lambda *place: _byte(data(*place) * turns(0)))
+
+
+def _lower(data: Any, upper: Any, turns: Any) -> Any:
+    def byte(*place: Any) -> Any:
+        return _byte((data(*place) * turns(0) - upper(*place).astype("float32")) * STEPS_OF_A_BYTE)
+
+    return te.compute(data.shape, byte)
+
+
+def _byte(steps: Any) -> Any:
+    rounded: Any = te.max(te.min(te.round(steps), 127.0), -128.0)
+    return rounded.astype("int8")
 
 
 def products(builder: relax.BlockBuilder, rows: Any, weights: Any, scales: np.ndarray) -> Any:
     """The products, in floats, of weights and the numbers of which rows of bytes are given."""
-    sums = builder.emit(relax.op.matmul(rows, weights, out_dtype="int32"))
+    sums = builder.emit(operators.matmul(rows, weights, out_dtype="int32"))
+    *outer, twice, _ = shape_of(sums)
+    axis, count = len(outer), twice // 2
+    slices = (operators.strided_slice(sums, [axis], [begin], [begin + count]) for begin in (0, count))
+    return builder.emit_te(_whole, *map(builder.emit, slices), relax.const(scales), primfunc_name_hint="whole")
 
-    def whole(sums: Any, scales: Any) -> Any:
-        *outer, count, across = sums.shape
-        rows = count // 2
 
-        def both(*place: Any) -> Any:
-            upper, lower = (
-                sums(*each).astype("float32") for each in (place, (*place[:-2], place[-2] + rows, place[-1]))
-            )
-            return (upper + lower * tirx.const(1 / STEPS_OF_A_BYTE, "float32")) * scales(place[-1])
+def _whole(upper: Any, lower: Any, scales: Any) -> Any:
+    def both(*place: Any) -> Any:
+        high, low = (each(*place).astype("float32") for each in (upper, lower))
+        return (high + low * tirx.const(1 / STEPS_OF_A_BYTE, "float32")) * scales(place[-1])
 
-        return te.compute((*outer, rows, across), both, name="both")
-
-    return builder.emit_te(whole, sums, relax.const(scales), primfunc_name_hint="whole")
+    return te.compute(upper.shape, both, name="both")
