@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -108,8 +109,9 @@ class Found:
     cycles: int
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
+    """A tuple, as a search makes a million of them."""
+
     cycles: int
     constants: int
     splits: tuple[Split, ...]
@@ -247,8 +249,9 @@ class LatencySearch:
 
     def _left(self, index: int, layout: Layout, split: Split) -> Layout:
         """The layout behind an op."""
-        spread = {**dict(layout), self._graph.ops[index].output: split}
-        return tuple((name, spread[name]) for name in self._live_after[index])
+        spread = dict(layout)
+        spread[self._graph.ops[index].output] = split
+        return tuple([(name, spread[name]) for name in self._live_after[index]])
 
     def _told(self, state: _State) -> str:
         """A state in one line, for a dump."""
@@ -280,10 +283,10 @@ class LatencySearch:
     def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
         """The state with the inputs of the op brought to its PEs, and the bytes that these have no room for."""
         spread = dict(layout)
-        moved = sum(self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split))
+        moved = sum([self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split)])
         chained = CHAIN_CYCLES if moved or not index else 0
         crowded = state.crowded + self._missing_bytes(index, layout, split)
-        return replace(state, cycles=state.cycles + moved + chained, crowded=crowded)
+        return _State(state.cycles + moved + chained, state.constants, state.splits, crowded)
 
     def _gathered(self, layout: Layout, state: _State) -> _State:
         """The state with the outputs brought to the root, or to DRAM."""
@@ -294,7 +297,7 @@ class LatencySearch:
                 moved += fetch_cycles(self._board.noc, self._graph.shape(name), owned, self._graph.element_bytes(name))
                 continue
             moved += self._exchanges.cycles(owned, self._splits.gathered(name), self._graph.element_bytes(name))
-        return replace(state, cycles=state.cycles + moved)
+        return state._replace(cycles=state.cycles + moved)
 
     def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:
         if self._crowded_from is None:
