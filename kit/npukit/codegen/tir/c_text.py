@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from npukit.codegen.tir.c_expressions import Symbols, tidy_expression
 
@@ -44,8 +45,9 @@ def function_bodies(source: str, symbols: Symbols = lambda name, offset: None) -
     return {name: wrapped("\n".join(_tidied(body.splitlines(), symbols))) for name, body in _FUNCTION.findall(source)}
 
 
+@lru_cache(maxsize=1024)
 def tidied_body(body: str) -> str:
-    """The same of the statements of one function."""
+    """The same of the statements of one function. Tiles of like blocks ask again and again."""
     return wrapped("\n".join(_tidied(body.splitlines(), lambda name, offset: None)))
 
 
