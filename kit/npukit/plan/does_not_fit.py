@@ -26,7 +26,7 @@ from npukit.plan.predict.memory import (
 from npukit.plan.search.frame_memory import lacking_bytes
 from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch
 from npukit.plan.search.leanest import HASTY, Lean, leanest, more_pes
-from npukit.plan.search.objectives import resident_plan
+from npukit.plan.search.tries import planned
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_to_use
@@ -299,9 +299,10 @@ def _other_board(problem: Problem) -> Iterator[str]:
         if weights > _room_for_weights(board, 1) or held > room_for_tensors(board, 1):
             continue
         problem = Problem(graph, board, with_core({}, board))
-        if lacking_bytes(problem, LatencySearch(problem, QUICK).best()):
+        assignment = LatencySearch(problem, QUICK).best()
+        if lacking_bytes(problem, assignment):
             continue
-        plan = resident_plan(problem)
+        plan = planned(problem, assignment)
         if not missing_bytes(board, plan):
             yield f"--board {board.name}: fits, {plan.pes[0].memory.free:,} bytes of its memory are left"
             break
