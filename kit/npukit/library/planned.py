@@ -66,7 +66,7 @@ def _refuse_mesh(plan: Plan) -> None:
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
             tries=["npukit build MODEL --pes 1", PORTABLE_TRY],
         )
-    if plan.pes[0].memory.banks:
+    if any(pe.memory.banks for pe in plan.pes):
         raise NpukitError(
             "the build's activations lie in several memories; a library has one",
             tries=["a board file in which one memory holds activations", PORTABLE_TRY],
