@@ -105,7 +105,7 @@ def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
     if problem.board.noc is None:
         return None
     if len(problem.order) > SMALL_MESH:
-        return None if _wants_dram(problem) else WideFrame(problem).best()
+        return None if _wants_dram(problem) else _wide_frame(problem)
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL
