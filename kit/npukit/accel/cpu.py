@@ -146,7 +146,7 @@ class Cpu:
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, "", self.core))
-        form = "whole" if isinstance(op.attributes, Lookup) else None
+        form = "channels" if isinstance(op.attributes, OF_CHANNELS) else None
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
             whole = cycles_of(net, op)
@@ -195,6 +195,10 @@ class Cpu:
 
     def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
         return op.name in self.kernels.ops and output == Box.whole(net.tensor(op.output).shape)
+
+
+OF_CHANNELS = Conv2d | DepthwiseConv2d | Dense | TransposeConv2d | Sums | Lookup
+"""Ops whose constants are those of their output's channels, wherever else a tile lies."""
 
 
 def aligned_bytes(array: ConstantArray) -> int:

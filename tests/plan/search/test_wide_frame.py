@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import first_of
+from npukit.accel.engines import core_of
 from npukit.board.board import load_board
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net, State
@@ -127,7 +128,8 @@ def test_a_pe_lacks_no_less_than_was_known_before_anything_was_emitted(net: Net)
             assert lacking_bytes(problem, assignment) <= missing_bytes(board, planned(problem, assignment))
 
 
-def test_constants_that_ops_share_are_there_once() -> None:
+@pytest.mark.parametrize("engine", ["mac_array", CORE])
+def test_constants_that_ops_share_are_there_once(engine: str) -> None:
     """A hundred dense layers with one matrix between them."""
     b = Builder("shared")
     x = b.input(1, 64)
@@ -135,10 +137,9 @@ def test_constants_that_ops_share_are_there_once() -> None:
         x = b.dense(x, 64)
     net = b.net(x)
     first, *others = net.ops
-    same = [replace(op, inputs=(op.inputs[0], *first.inputs[1:])) for op in others]
-    problem = Problem(Graph(net.with_ops((first, *same))), load_board("pe-mesh"), engines(load_board("pe-mesh"))).on(
-        [0]
-    )
+    same = [replace(op, inputs=(op.inputs[0], *first.inputs[1:])).placed(engine) for op in others]
+    net, board = net.with_ops((first.placed(engine), *same)), load_board("pe-mesh")
+    problem = Problem(Graph(net), board, {**engines(board), CORE: core_of(board)}).on([0])
     whole = LatencySearch(problem, QUICK).best()
     assert len(set(problem.graph.constants_as.values())) < 3
     assert lacking_bytes(problem, whole) == missing_bytes(problem.board, planned(problem, whole)) == 0
