@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -190,10 +189,11 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
 
 def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, BoxRoutine]]:
     """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
+    finders = (moves_of, writes_of, *(WITH_DSP if core.has_dsp else ()))
     for op in net.ops:
-        finders = (moves_of, writes_of, *(WITH_DSP if core.has_dsp else ()))
         found = (finder(net, op) for finder in finders if op.engine == CORE)
-        yield from ((op.name, made) for made in islice(filter(None, found), 1))
+        if made := next(filter(None, found), None):
+            yield op.name, made
 
 
 def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:

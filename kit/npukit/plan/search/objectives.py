@@ -46,7 +46,11 @@ LastResort = Callable[[Problem], Plan | None]
 """A search for a frame that needs least memory, however slow it is."""
 
 
-def fastest_plan(problem: Problem, last: LastResort = lambda problem: None) -> Plan:
+def no_last_resort(problem: Problem) -> Plan | None:
+    """No plan."""
+
+
+def fastest_plan(problem: Problem, last: LastResort = no_last_resort) -> Plan:
     """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
 
     If nothing fits, the last resort on many PEs of a chip, or the plan that comes closest; or FarTooLarge, and nothing
@@ -55,6 +59,11 @@ def fastest_plan(problem: Problem, last: LastResort = lambda problem: None) -> P
     """
     search = _search(problem)
     refuse_if_far(problem, search)
+    return _fastest(problem, search, last)
+
+
+def _fastest(problem: Problem, search: LatencySearch, last: LastResort) -> Plan:
+    """The fastest frame, of a network whose leanest draft is not far too large."""
     scheduled = scheduled_plan(problem) if problem.board.noc and len(problem.order) > 1 else None
     if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
         return scheduled
@@ -181,12 +190,13 @@ def completed_plan(problem: Problem, pins: Assignment) -> Plan:
 
 def smallest_plan(problem: Problem) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
-    refuse_if_far(problem, _search(problem))
+    search = _search(problem)
+    refuse_if_far(problem, search)
     counts = _counts(problem, len(problem.order))
-    searches = (_search(problem.on(problem.order[:count])) for count in counts)
-    plan = _first_that_fits(problem, (_resident(problem, search) for search in searches))
+    fewer = (_search(problem.on(problem.order[:count])) for count in counts)
+    plan = _first_that_fits(problem, (_resident(problem, each) for each in fewer))
     if plan is None or missing_bytes(problem.board, plan):
-        plan = fastest_plan(problem)
+        plan = _fastest(problem, search, no_last_resort)
     return replace(plan, objective="memory")
 
 
