@@ -151,12 +151,14 @@ enum net_step_kind {
     NET_PAGE,    /* go on at `what`, once the `count` pages that are fetched, none or one, are there */
     NET_PATCH,   /* `what` becomes word `flag` of the command of the next step that is another */
     NET_RESTORE, /* the `count` parts of states from `what` on */
+    NET_JOIN,    /* wait for what was submitted */
+    NET_AGAIN,   /* `count` steps from number `what` on, none of which is of this kind */
     NET_RUN,     /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
     NET_SUBMIT,  /* the same, and only start it */
     NET_LINKED,  /* a layer of the chain before */
-    NET_JOIN,    /* wait for what was submitted */
-    NET_AGAIN,   /* `count` steps from number `what` on, none of which is of this kind */
-    NET_CALL,    /* the core's kernel number `count` */
+    NET_DRIVE,   /* a layer of an accelerator: driver's function number `count`, with the arguments from `what` on */
+    NET_CALL,    /* a layer on the core: function number `count`, likewise */
+    NET_ALSO,    /* another function on the core for the layer before */
 };
 
 enum net_signal {
@@ -173,9 +175,14 @@ struct net_step {
 
 _Static_assert(sizeof(struct net_step) == 8, "the plan counts on it");
 
+/* An argument of a function that a table calls: a number, or the address of an operand. */
+struct net_argument {
+    uint32_t word;
+};
+
 extern const struct net_description net_description;
 extern const uint32_t net_sign; /* says of which build this is; not 0 */
-extern const uint32_t net_layer_count;
+extern const uint32_t *const net_layer_count;
 extern const struct net_layer net_layers[];
 extern const uint16_t *const net_layer_numbers; /* of each layer, which of net_layers: those of several frames may be one; 0: its own */
 extern struct net_control *const net_control;

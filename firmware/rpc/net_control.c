@@ -9,7 +9,7 @@ static uint32_t recorded; /* the frame that the records are about, the first sin
 
 void net_start(void)
 {
-    *net_control = (struct net_control){.layer_count = net_layer_count, .events = (uint32_t)(uintptr_t)net_events};
+    *net_control = (struct net_control){.layer_count = *net_layer_count, .events = (uint32_t)(uintptr_t)net_events};
     if (net_events != 0) {
         *net_events = (struct net_events){.capacity = net_event_capacity};
     }
@@ -19,7 +19,7 @@ void net_start(void)
 /* What pieces of a layer take is summed up, from nothing in each frame. */
 static void empty_records(void)
 {
-    for (uint32_t layer = 0; layer < net_layer_count; layer++) {
+    for (uint32_t layer = 0; layer < *net_layer_count; layer++) {
         net_records[layer] = (struct net_record){0};
     }
 }

@@ -108,7 +108,7 @@ static struct rpc_answer hello(uint32_t pe, const uint8_t *arguments, uint32_t s
     const uint32_t frames = (uint32_t)net_description.frame_count * net_description.chip_count;
     at = put16(at, net_description.input_count * frames);
     at = put16(at, net_description.output_count * frames);
-    at = put16(at, net_layer_count);
+    at = put16(at, *net_layer_count);
     at = put16(at, (uint32_t)net_description.pe_count * net_description.chip_count);
     for (uint32_t i = 0; i < sizeof net_description.build_id; i++) {
         *at++ = net_description.build_id[i];

@@ -155,7 +155,7 @@ static uint32_t count_of(uint32_t table)
     case OUTPUTS:
         return count_of_all(net_description.output_count);
     case LAYERS:
-        return net_layer_count;
+        return *net_layer_count;
     default:
         return 0;
     }

@@ -1,30 +1,55 @@
-/* The frame of a long program: `net_run` goes through the table of its steps (struct net_step in net.h).
+/* The frame of a program that is a table: `net_run` goes through the table of its steps (struct net_step in net.h).
  *
  * Where memory is short the end of the table comes from DRAM page by page, each with the commands and descriptors of its
  * steps. The next page is fetched while one is done, and lies where the one before it did: the engine has read the
  * descriptors of that by then, as it does what it is asked for in order.
  *
  * The same for all programs. What one has of its own, its generated net_table.h says: where the table lies, which
- * accelerator its chains are for, which kernels the core has. */
+ * accelerator its chains are for, which functions it calls. */
 #include "net_table.h"
 
 #include "net.h"
 #include "noc.h"
 
-/* Where in the table a frame is. A stretch that comes again is entered by a step of its own, and left after `again`
- * more steps for the one at `resume`. */
+enum { DONE = INT32_MIN }; /* the frame, beside the error codes of what fails */
+enum watch { NOT_ASKED, DEPLOYED, OBSERVED };
+
+/* Where in the table a frame is. A stretch that comes again is entered by a step of its own, and left where it ends for
+ * the one at `resume`. */
 struct place {
     const struct net_step *step;
+    const struct net_step *end; /* of the stretch; 0: there is none */
     const struct net_step *resume;
-    uint32_t again;
     uint32_t layer;  /* the next one to be computed */
     uint32_t number; /* of steps done, as a trace counts them */
-    bool fetches;    /* a page is on its way */
+    enum watch watch;
+    bool fetches; /* a page is on its way */
 };
 
 static const net_command *command_of(const struct net_step *step)
 {
     return (const net_command *)(uintptr_t)step->what;
+}
+
+static const struct net_argument *arguments_of(const struct net_step *step)
+{
+    return (const struct net_argument *)(uintptr_t)step->what;
+}
+
+/* Calls all functions of a layer on the core. */
+static int32_t call_all(const struct net_step *step)
+{
+    do {
+        core_call(step->count, arguments_of(step));
+        step++;
+    } while (step->kind == NET_ALSO);
+    return 0;
+}
+
+static int32_t drive_and_wait(const struct net_step *step)
+{
+    const int32_t status = driver_call(step->count, arguments_of(step));
+    return status != 0 ? status : net_join();
 }
 
 /* Runs one layer of a chain, command by command. */
@@ -40,35 +65,41 @@ static int32_t run_commands(const struct net_step *step)
     return 0;
 }
 
-static int32_t run_kernel(const struct net_step *step)
+static int32_t run_whole(const struct net_step *step)
 {
-    const int32_t status = core_kernel(step->count);
-    return status != 0 ? status : net_join();
+    switch (step->kind) {
+    case NET_CALL:
+        return call_all(step);
+    case NET_DRIVE:
+        return drive_and_wait(step);
+    default:
+        return run_commands(step);
+    }
 }
 
-/* Runs a layer, or a piece of one, to its end and records what it leaves behind. */
-static int32_t observe(const struct net_step *step, uint32_t layer)
+__attribute__((noinline)) int32_t net_observe(const struct net_step *step, uint32_t layer)
 {
     net_begin_layer();
-    const int32_t status = step->kind == NET_CALL ? run_kernel(step) : run_commands(step);
+    const int32_t status = run_whole(step);
     if (status == 0) {
         net_end_layer(layer);
     }
     return status;
 }
 
-/* Fits the command that several pieces of a layer share to the next piece. Returns the step that runs it. */
-static const struct net_step *patch(const struct net_step *step)
+/* Fits the command that several pieces of a layer share to the next piece, by all steps before the one that runs it. */
+static inline void patch(struct place *at)
 {
-    const struct net_step *run = step;
+    const struct net_step *run = at->step + 1;
     while (run->kind == NET_PATCH) {
         run++;
     }
     volatile uint32_t *const command = (volatile uint32_t *)(uintptr_t)run->what;
-    for (; step != run; step++) {
+    for (const struct net_step *step = at->step; step != run; step++) {
         command[step->flag] = step->what;
     }
-    return run;
+    at->number += (uint32_t)(run - at->step) - 1;
+    at->step = run - 1;
 }
 
 static uint8_t own_flag(const struct net_step *signal)
@@ -88,14 +119,40 @@ static int32_t send_signals(const struct net_step *step)
     return noc_signal_all(to, step->count, step->flag, own_flag(step), (uint16_t)step->what);
 }
 
-static int32_t fetch_page(const struct net_step *step)
+static inline int32_t fetch_page(struct place *at)
 {
-    return noc_fetch(step->what, (void *)(uintptr_t)(step + 1)->what, step->count);
+    at->fetches = true;
+    return noc_fetch(at->step->what, (void *)(uintptr_t)(at->step + 1)->what, at->step->count);
 }
 
-static int32_t do_step(const struct net_step *step)
+/* Goes on in another page, whose first step is the next. */
+static inline int32_t turn(struct place *at)
 {
+    const int32_t status = at->step->count > 0 ? noc_fetched() : 0;
+    at->fetches = false;
+    at->step = (const struct net_step *)(uintptr_t)at->step->what - 1;
+    return status;
+}
+
+static inline void restore(const struct net_step *step)
+{
+    net_restore((const struct net_state *)(uintptr_t)step->what, step->count);
+}
+
+static inline void enter_stretch(struct place *at)
+{
+    const struct net_step *const first = NET_FIRST_STEP + at->step->what;
+    at->end = first + at->step->count;
+    at->resume = at->step + 1;
+    at->step = first - 1;
+}
+
+static inline int32_t do_step(struct place *at)
+{
+    const struct net_step *const step = at->step;
     switch (step->kind) {
+    case NET_END:
+        return DONE;
     case NET_WAIT:
         return noc_wait(step->flag, step->count);
     case NET_SEND:
@@ -104,95 +161,105 @@ static int32_t do_step(const struct net_step *step)
         return send_signal(step);
     case NET_SIGNALS:
         return send_signals(step);
+    case NET_FETCH:
+        return NET_HAS_PAGES ? fetch_page(at) : 0;
+    case NET_PAGE:
+        return NET_HAS_PAGES ? turn(at) : 0;
     case NET_RUN:
         return net_run_chain(command_of(step));
     case NET_SUBMIT:
         return net_submit_chain(command_of(step));
     case NET_JOIN:
         return net_join();
+    case NET_DRIVE:
+        return driver_call(step->count, arguments_of(step));
     case NET_CALL:
-        return core_kernel(step->count);
-    case NET_FETCH:
-        return NET_HAS_PAGES ? fetch_page(step) : 0;
-    case NET_PAGE:
-        return NET_HAS_PAGES && step->count > 0 ? noc_fetched() : 0;
+    case NET_ALSO:
+        core_call(step->count, arguments_of(step));
+        break;
+    case NET_AGAIN:
+        enter_stretch(at);
+        break;
+    case NET_PATCH:
+        if (NET_HAS_CHAINS) {
+            patch(at);
+        }
+        break;
     case NET_RESTORE:
         if (NET_HAS_STATES) {
-            net_restore((const struct net_state *)(uintptr_t)step->what, step->count);
+            restore(step);
         }
-        return 0;
+        break;
     default: /* NET_LINKED, NET_TO: done with the step before */
+        break;
+    }
+    return 0;
+}
+
+/* Does the next layer of an observed frame. */
+static inline int32_t watch_step(struct place *at)
+{
+    if (at->step->kind == NET_ALSO) { /* done with the step before */
         return 0;
     }
+    const int32_t status = net_observe(at->step, at->layer), onward = (int8_t)at->step->flag;
+    at->layer += (uint32_t)onward;
+    return status;
 }
 
-static bool computes(const struct net_step *step)
+/* Whether a frame is observed is asked once it has begun: the word comes before what the frame works on. */
+static inline bool is_observed(struct place *at)
 {
-    return step->kind >= NET_RUN && step->kind != NET_JOIN;
-}
-
-/* Enters a stretch that comes again, and does what precedes a command: both are part of the step that follows. */
-static void enter(struct place *at)
-{
-    if (at->step->kind == NET_AGAIN) {
-        at->again = at->step->count;
-        at->resume = at->step + 1;
-        at->step = NET_FIRST_STEP + at->step->what;
+    if (at->watch == NOT_ASKED) {
+        at->watch = net_observed() ? OBSERVED : DEPLOYED;
     }
-    if (NET_TRACES) {
+    return at->watch == OBSERVED;
+}
+
+static inline bool computes(const struct net_step *step)
+{
+    return step->kind >= NET_RUN;
+}
+
+static inline void note(struct place *at)
+{
+    if (at->step->kind != NET_AGAIN && at->step->kind != NET_END) {
         net_event(at->number++);
     }
-    if (NET_HAS_CHAINS && at->step->kind == NET_PATCH) {
-        const struct net_step *const run = patch(at->step);
-        const uint32_t passed = (uint32_t)(run - at->step);
-        at->again -= at->again > 0 ? passed : 0; /* a stretch ends behind a command, never before it */
-        at->number += passed;
-        at->step = run;
-    }
 }
 
-static void advance(struct place *at)
+static inline void advance(struct place *at)
 {
-    if (computes(at->step)) {
-        const int32_t onward = (int8_t)at->step->flag;
-        at->layer += (uint32_t)onward;
-    }
-    const bool turns = NET_HAS_PAGES && at->step->kind == NET_PAGE;
-    at->fetches = NET_HAS_PAGES && (at->step->kind == NET_FETCH || (at->fetches && !turns));
-    at->step = turns ? (const struct net_step *)(uintptr_t)at->step->what : at->step + 1;
-    if (at->again > 0) {
-        at->again--;
-        at->step = at->again == 0 ? at->resume : at->step;
+    at->step++;
+    if (at->step == at->end) {
+        at->step = at->resume;
+        at->end = 0;
     }
 }
 
 /* A frame that the host breaks off leaves no page on its way, which would count for the next copy. */
-static int32_t end_early(const struct place *at, int32_t status)
+static int32_t end_early(bool fetches, int32_t status)
 {
-    if (NET_HAS_PAGES && at->fetches && status == NOC_GIVEN_UP) {
+    if (NET_HAS_PAGES && fetches && status == NOC_GIVEN_UP) {
         (void)noc_fetched();
     }
     return status;
 }
 
-/* Whether a frame is observed is asked once it has begun: the word comes before what the frame works on. */
 int32_t net_run(void)
 {
-    struct place at = { .step = NET_FIRST_STEP, .resume = NET_FIRST_STEP };
-    bool observed = false;
-    bool asked = false;
-    while (at.step->kind != NET_END) {
-        enter(&at);
-        const bool is_layer = computes(at.step);
-        if (is_layer && !asked) {
-            observed = net_observed() != 0;
-            asked = true;
+    struct place at = { .step = NET_FIRST_STEP, .watch = NOT_ASKED };
+    int32_t status = 0;
+    while (status == 0) {
+        if (NET_TRACES) {
+            note(&at);
         }
-        const int32_t status = observed && is_layer ? observe(at.step, at.layer) : do_step(at.step);
-        if (status != 0) {
-            return end_early(&at, status);
-        }
+        const bool observed = at.watch != DEPLOYED && computes(at.step) && is_observed(&at);
+        status = observed ? watch_step(&at) : do_step(&at);
         advance(&at);
+    }
+    if (status != DONE) {
+        return end_early(at.fetches, status);
     }
     if (NET_TRACES) {
         net_end_frame();

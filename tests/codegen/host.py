@@ -84,7 +84,7 @@ class HostProgram:
         self._library = ctypes.CDLL(str(library))
         self._library.net_run.restype = ctypes.c_int32
         self.description = _Description.in_dll(self._library, "net_description")
-        count = ctypes.c_uint32.in_dll(self._library, "net_layer_count").value
+        count = ctypes.POINTER(ctypes.c_uint32).in_dll(self._library, "net_layer_count")[0]
         self._layers = (_Layer * count).in_dll(self._library, "net_layers")
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from helpers import shallow
 from net.small_nets import op_net, quantized
@@ -196,6 +197,57 @@ def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
     (apart,) = roles_of(changed, lambda _: ROOM)
     assert array.symbol not in {member.symbol for member in apart.constants.members}
     assert all(any(array.symbol == member.symbol for _, member in own.parts) for own in apart.own)
+
+
+def different(count: int) -> tuple[Net, Plan]:
+    """A chain of tensors, each made of the one before by C of its own, on a PE of its own."""
+    code = "  for (int32_t i = 0; i < {0}; ++i) {{\n    output[i] = (p0[i] * {0}.0f);\n  }}\n"
+    names = ["x", *(f"y{place}" for place in range(count))]
+    ops = [
+        Op(f"o{place}", TvmCode("scaled", code.format(place + 1)), (names[place],), (names[place + 1],))
+        for place in range(count)
+    ]
+    tensors = {name: Tensor(name, (8,), "float32") for name in names}
+    made = assign_engines(Net("different", ("x",), (names[-1],), tuple(ops), tensors), CORE_ALONE)
+    tiles = {op.name: (Tile(1 + place, Box((0,), (8,))),) for place, op in enumerate(made.ops)}
+    return made, plan_with_pins(Problem(Graph(made), BOARD, CORE_ALONE), tiles)
+
+
+def test_programs_that_would_be_too_many_are_tables_that_share_what_they_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.emit.allocate.MANY_PROGRAMS", 3)
+    made, plan = different(4)
+    assert all(pe.is_table for pe in plan.pes)
+    others = [gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]]
+    (role,) = roles_of(others, lambda _: ROOM)
+    assert len(role.functions) == len({callee.name for callee in role.functions}) == 4
+    assert [set(own.functions.values()) for own in role.own] == [{0}, {1}, {2}, {3}]
+
+
+def test_few_programs_are_no_tables() -> None:
+    _, plan = different(4)
+    assert not any(pe.is_table for pe in plan.pes)
+
+
+def test_tables_share_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one calls is code in the memory of all."""
+    monkeypatch.setattr("npukit.plan.emit.allocate.MANY_PROGRAMS", 3)
+    made, plan = different(4)
+    others = [gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]]
+    (role,) = roles_of(others, lambda _: ROOM)
+    data = role.activation_bytes + role.own_bytes + role.constants.bytes
+    assert len(roles_of(others, lambda _: data + 100)) > 1
+
+
+def test_tables_of_more_and_fewer_layers_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each PE says how many layers it has."""
+    monkeypatch.setattr("npukit.plan.emit.allocate.MANY_PROGRAMS", 0)
+    made, _ = different(3)
+    places = {made.ops[0].name: 1, made.ops[1].name: 2, made.ops[2].name: 1}
+    tiles = {name: (Tile(pe, Box((0,), (8,))),) for name, pe in places.items()}
+    plan = plan_with_pins(Problem(Graph(made), BOARD, CORE_ALONE), tiles)
+    (role,) = roles_of([gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]], lambda _: ROOM)
+    counts = [dict(zip(row.names, row.values, strict=True)) for pe in role.pes for row in own_of(role, pe).rows]
+    assert [row["layer_count"] for row in counts if "layer_count" in row] == [2, 1]
 
 
 def test_pes_with_as_many_pieces_of_fewer_layers_have_programs_of_their_own() -> None:

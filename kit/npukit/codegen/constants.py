@@ -32,7 +32,20 @@ class Absolute:
     address: int
 
 
-Value = Field | Number | Foreign | Absolute
+@dataclass(frozen=True)
+class Callee:
+    """A function that rows of a table call, which stands for its number: by name, and which arguments are addresses.
+
+    `checked`: it returns 0 or an error code. `wait`: it only starts the work, and that function waits for it.
+    """
+
+    name: str
+    pointers: tuple[bool, ...]
+    checked: bool = False
+    wait: str | None = None
+
+
+Value = Field | Number | Foreign | Absolute | Callee
 Fields = tuple[tuple[str, Value], ...]
 
 

@@ -164,7 +164,7 @@ class WaitStep:
 
 @dataclass(frozen=True)
 class TableStep(_OfOneSymbol):
-    """All steps of a long program, in a table of which this is the symbol; the kernels that it calls follow."""
+    """All steps of a program that is a table, of which this is the symbol."""
 
     struct = "net_step"
     code = ("table",)

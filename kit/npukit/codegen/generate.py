@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -75,8 +75,8 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
         role=number,
         pes=pes_of(role.pes, plan, board, root=role.first.is_root, leads=role.first.leads),
         files=render(role, titles, ends, tuple(zip(bank_begins(board)[1:], banks, strict=False))),
-        drivers=(*_drivers(role.first, board), *_conversions(ends)),
-        wrappers=dict(_wrappers(role.first)),
+        drivers=(*_drivers(role.parts, board), *_conversions(ends)),
+        wrappers=dict(_wrappers(role.parts)),
         streamed=_streamed(role),
         constant_bytes=role.constants.bytes,
         activation_bytes=role.activation_bytes,
@@ -121,8 +121,8 @@ def _calls_libm(part: Part) -> bool:
     return isinstance(attributes, TvmCode) and bool(math_functions(attributes.code))
 
 
-def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
-    for part in program.parts:
+def _wrappers(parts: Sequence[Part]) -> Iterator[tuple[str, tuple[str, str]]]:
+    for part in parts:
         caller = (part.tile.op.name, part.engine.name)
         if part.engine.commands and part.chained:
             yield part.engine.commands.run, caller
@@ -135,6 +135,6 @@ def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
             yield part.engine.abilities.wait, caller
 
 
-def _drivers(program: Program, board: Board) -> tuple[Path, ...]:
-    used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CORE or _calls_libm(part)}
+def _drivers(parts: Sequence[Part], board: Board) -> tuple[Path, ...]:
+    used = {part.engine.name: part.engine for part in parts if part.engine.name != CORE or _calls_libm(part)}
     return tuple(path for _, engine in sorted(used.items()) for path in engine.sources(board))

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from npukit.accel.interface import Address
-from npukit.codegen.constants import Absolute, Array, Foreign, Number, Record, Value
+from npukit.codegen.constants import Absolute, Array, Callee, Foreign, Number, Record, Value
 from npukit.codegen.roles import OwnLayout, Role
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 
 
 def own_data(role: Role) -> OwnData:
     """The data of every PE of the role."""
-    headers = tuple(sorted({"net.h", *role.first.headers}))
+    headers = tuple(sorted({"net.h", *role.headers}))
     pages = tuple(_pages(own) for own in role.places_of_pages)
     return OwnData(role.own_bytes, tuple(_pe_data(own) for own in role.own), headers, pages)
 
@@ -73,6 +73,8 @@ def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str
             return Spot("activations", offset, pe)
         case Absolute(address):
             return address
+        case Callee():
+            return own.functions[value]
     return value
 
 

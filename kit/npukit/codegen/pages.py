@@ -78,6 +78,6 @@ def fetch(size: int, room: Room, number: int) -> tuple[Fields, Fields]:
     return from_dram, row("NET_TO", what=room.place(number))
 
 
-def row(kind: str, flag: int | str = 0, count: int = 0, what: Value = 0) -> Fields:
+def row(kind: str, flag: int | str = 0, count: Value = 0, what: Value = 0) -> Fields:
     """A row of a table (`struct net_step`)."""
     return ("kind", kind), ("flag", flag), ("count", count), ("what", what)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npukit.accel.interface import Accelerator, Address, Call, Commands, Lowered, Tile
-from npukit.codegen.constants import Fields, Record
+from npukit.accel.interface import Accelerator, Address, Call, Commands, Field, Lowered, Routines, Tile
+from npukit.codegen.constants import Callee, Fields, Number, Record
+from npukit.codegen.frame import KernelStep
 from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
 from npukit.codegen.streamed import DramPiece, streamed_piece, with_constants_in
@@ -17,6 +18,7 @@ from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layers_onward
 from npukit.plan.ir.plan import Compute, PePlan
+from npukit.plan.predict.memory import WORD
 
 
 @dataclass(frozen=True)
@@ -111,3 +113,35 @@ def chain_records(run: list[Part]) -> Iterator[Record]:
 def link_to(field: str, symbol: str | None) -> Fields:
     """The link of a chain as a struct's fields; none at its end."""
     return ((field, Address(symbol)),) if symbol else ()
+
+
+def kernel_step(part: Part) -> KernelStep:
+    """The calls of a part that is no commands."""
+    code = part.lowered.code
+    if isinstance(code, Routines):
+        calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
+        return KernelStep(calls, part.layer, checked=False)
+    assert isinstance(code, Call)
+    return KernelStep((code,), part.layer, part.engine.name != CORE, part.engine.abilities.wait, part.submitted)
+
+
+def callees_of(part: Part) -> list[Callee]:
+    """The functions that a part calls, where a table has the arguments."""
+    step, routines = kernel_step(part), isinstance(part.lowered.code, Routines)
+    wait = None if step.submitted else step.wait
+    return [
+        Callee(each.function, tuple(routines or isinstance(a, Address) for a in each.arguments), step.checked, wait)
+        for each in step.calls
+    ]
+
+
+def arguments_of(part: Part) -> Record:
+    """The arguments of all calls of a part, one after the other."""
+    given = [value for call in kernel_step(part).calls for value in call.arguments]
+    rows = tuple((("word", _as_word(value)),) for value in given)
+    comment = f"what computes {part.tile.name} is given"
+    return Record(f"{part.tile.name}_arguments", "net_argument", rows, WORD, WORD, comment, listed=True)
+
+
+def _as_word(value: Field) -> Field | Number:
+    return Number(value) if isinstance(value, Address) else value

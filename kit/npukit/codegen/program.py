@@ -11,18 +11,18 @@ from npukit.accel.engines import engines_on
 from npukit.accel.interface import Accelerator, Call, ConstantArray, Engines, Operand, Routine, Routines
 from npukit.board.board import Board
 from npukit.codegen.constants import Record
-from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep, SendStep, TableStep, WaitStep
+from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, RestoreStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.pages import Page, Piece, Room
-from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
+from npukit.codegen.parts import Part, chain_records, commands_of, kernel_step, lower_parts
 from npukit.codegen.states import STATES, state_arrays, state_records
 from npukit.codegen.table import TABLE, Long
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layer_places, likes_of
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
 from npukit.plan.ir.purposes import Purposes
-from npukit.plan.predict.memory import control_bytes, is_table
+from npukit.plan.predict.memory import control_bytes
 
 NOC_HEADER = "noc.h"
 
@@ -94,13 +94,12 @@ def gather(
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
     table, is_root = None, pe is plan.pes[0]
-    is_long = is_table(len(pe.steps), len(plan.pes))
-    if is_long and len({part.engine.name for part in parts if part.chained}) < 2:
+    if pe.is_table and len({part.engine.name for part in parts if part.chained}) < 2:
         firsts = frozenset(page.first for page in pe.orders.pages)
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal, firsts))
         room, likes = _room_for_pages(plan, pe, arena), list(_likes(plan, pe, runs))
         table = Long.of(runs, likes, descriptors, room, tuple(_cuts(runs, firsts)))
-        steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
+        steps = (TableStep(TABLE),)
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
@@ -232,7 +231,7 @@ def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, st
         return RestoreStep(STATES, len(first.buffers))
     if isinstance(first, Send):
         return SendStep(descriptors.first(first.message), purpose)
-    return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first)
+    return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else kernel_step(first)
 
 
 def _chain_step(run: Sequence[Part]) -> ChainStep:
@@ -240,15 +239,6 @@ def _chain_step(run: Sequence[Part]) -> ChainStep:
     assert form is not None
     layers = tuple((part.layer, tuple(commands_of(part))) for part in run)
     return ChainStep(form, layers, run[0].submitted)
-
-
-def _kernel_step(part: Part) -> KernelStep:
-    code = part.lowered.code
-    if isinstance(code, Routines):
-        calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
-        return KernelStep(calls, part.layer, checked=False)
-    assert isinstance(code, Call)
-    return KernelStep((code,), part.layer, part.engine.name != CORE, part.engine.abilities.wait, part.submitted)
 
 
 def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from jinja2 import Environment
@@ -14,10 +14,10 @@ from jinja2 import Environment
 from npukit import __version__
 from npukit.accel.core_filters import PRESCALED, VECTOR_LANES
 from npukit.accel.interface import Address
-from npukit.codegen.constants import Absolute, Array, Fields, Foreign, Number, Record, Value
+from npukit.codegen.constants import Absolute, Array, Callee, Fields, Foreign, Number, Record, Value
 from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
 from npukit.codegen.names import c_float, comment_text, foreign_arena, ranges
-from npukit.codegen.roles import Role, foreign_pes
+from npukit.codegen.roles import LAYER_COUNT, Role, foreign_pes
 from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.codegen.tir.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
@@ -34,6 +34,8 @@ TABLE_HEADER = "net_table.h"
 TABLE_LOOP = "net_table.c"
 """The loop through the steps of a long program: firmware that each such program compiles with its own header."""
 LINE = 116
+REGISTERS = 4
+"""The arguments of a function that come in registers, on the core that has fewest."""
 OWN = "net_own"
 """The C name of what is each PE's own."""
 
@@ -97,6 +99,7 @@ def render(
         "layers": role.layers,
         "layer_names": [layer.name for layer in layer_tiles(role.first)],
         **_run_of(role, traces=titles.traces),
+        "counts_layers": any(word.name == LAYER_COUNT for word in role.words),
         "events": _events(role) if titles.traces else 0,
         "foreign_arenas": [foreign_arena(pe) for pe in sorted(foreign)],
         "library": None,
@@ -122,23 +125,50 @@ def _events(role: Role) -> int:
 
 def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
     """The parts of `net_run`: the statements of a frame, or a table of its steps and what the loop calls."""
-    first, *rest = role.steps or (None,)
+    first = role.steps[0] if role.steps else None
     if not isinstance(first, TableStep):
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
-    parts = role.first.parts
+    records = chain.from_iterable(program.records for program in role.programs)
     return {
         "first_step": places_of(role).address(first.symbol),
-        "kernel_steps": [_frame([step], role, observable=False) for step in rest],
-        "form": next((part.engine.commands for part in parts if part.chained), None),
+        "core_calls": [(n, _core_call(each)) for n, each in enumerate(role.functions) if not each.checked],
+        "crowded": [(_by_itself(each), _call(each)) for each in role.functions if _is_crowded(each)],
+        "driver_calls": [(n, _driver_call(callee)) for n, callee in enumerate(role.functions) if callee.checked],
+        "form": next((part.engine.commands for part in role.parts if part.chained), None),
         "paged": bool(role.first.pages),
-        "restores": any(record.symbol == STATES for record in role.first.records),
-        "waits": sorted({wait for part in parts if (wait := part.engine.abilities.wait)}),
+        "restores": any(record.symbol == STATES for record in records),
+        "waits": sorted({wait for part in role.parts if (wait := part.engine.abilities.wait)}),
     }
+
+
+def _call(callee: Callee) -> str:
+    """The C by which a table's program calls a function with its arguments."""
+    kinds = ["as_address" if pointer else "as_number" for pointer in callee.pointers]
+    return f"{callee.name}({', '.join(f'{kind}(with[{place}])' for place, kind in enumerate(kinds))})"
+
+
+def _core_call(callee: Callee) -> str:
+    call = f"{_by_itself(callee)}(with)" if _is_crowded(callee) else _call(callee)
+    return f"{call};\nbreak;"
+
+
+def _is_crowded(callee: Callee) -> bool:
+    return not callee.checked and len(callee.pointers) > REGISTERS
+
+
+def _by_itself(callee: Callee) -> str:
+    return f"call_{callee.name}"
+
+
+def _driver_call(callee: Callee) -> str:
+    if callee.wait is None:
+        return f"return {_call(callee)};"
+    return f"{{\n    const int32_t status = {_call(callee)};\n    return status != 0 ? status : {callee.wait}();\n}}"
 
 
 def render_library(role: Role, prefix: str) -> dict[str, str]:
     """The files but for the network's own, every name that a linker sees beginning with `prefix`."""
-    names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.first.routines]
+    names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.routines]
     linked = [*names, *(["net_constants"] if role.constants.members else []), "net_memory"]
     library = {"prefix": prefix, "names": linked, "one_instance": has_one_instance(role)}
     values = {"library": library, "foreign_arenas": [], "banks": ()}
@@ -147,7 +177,7 @@ def render_library(role: Role, prefix: str) -> dict[str, str]:
 
 def has_one_instance(role: Role) -> bool:
     """True if constants point into the arena, as commands do, so that it lies in one place."""
-    return any(part.chained for part in role.first.parts)
+    return any(part.chained for part in role.parts)
 
 
 def library_frame(role: Role) -> str:
@@ -165,7 +195,7 @@ def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: 
 
 def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:
     """The kernels made from TIR, and for every tile's name the one that computes it."""
-    parts = (part for part in role.first.parts if part.from_tir)
+    parts = (part for part in role.parts if part.from_tir)
     return kernels_as_c([kernel(part.tile, part.lowered.constants) for part in parts])
 
 
@@ -177,7 +207,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "role": role,
         "kernels": kernels,
         "calls_math": any(math_functions(kernel.body) for kernel in kernels),
-        "uses_helium": any("vldrb" in routine.assembly for routine in role.first.routines),
+        "uses_helium": any("vldrb" in routine.assembly for routine in role.routines),
         "calls_products": any(" products(" in kernel.body for kernel in kernels),
         "calls_vectors": any("vector_begin(" in kernel.body for kernel in kernels),
         "lanes": VECTOR_LANES,
@@ -188,7 +218,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(role)),
     }
-    chosen = (*names, ROUTINES) if role.first.routines else names
+    chosen = (*names, ROUTINES) if role.routines else names
     return {name: _environment().get_template(f"{name}.j2").render(**known, **values) for name in chosen}
 
 
@@ -196,7 +226,7 @@ def places_of(role: Role) -> Places:
     """The references of the role's C to places in memory."""
     pointers = frozenset(word.name for word in role.words if word.is_address)
     near = frozenset(member.symbol for member in role.constants.near)
-    return Places(role.constants.homes, role.constants.single_structs, pointers, near)
+    return Places(role.constants.homes, role.constants.single_structs, pointers, near, role.numbers)
 
 
 @dataclass(frozen=True)
@@ -211,6 +241,8 @@ class Places:
     structs: frozenset[str]
     words: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
+    functions: Mapping[Callee, int] = field(default_factory=dict)
+    """The numbers of what the first program's table calls."""
 
     def address(self, symbol: str, offset: int = 0) -> str:
         """A pointer to `offset` bytes behind the symbol, of its own type or void."""
@@ -233,6 +265,8 @@ class Places:
                 return f"(uint32_t)&{foreign_arena(pe)}[{offset}]"
             case Absolute(address):
                 return f"(const void *)0x{address:08X}U"
+            case Callee():
+                return str(self.functions[value])
             case Address(symbol, offset):
                 text = self.address(symbol, offset)
                 return f"(const void *){text}" if text.startswith("net_constants.") else text

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, repeat
+from typing import TypeVar
 
 import numpy as np
 
-from npukit.accel.interface import Address, ConstantArray
-from npukit.codegen.constants import Absolute, Array, Constants, Fields, Foreign, Member, Number, Record, Value, lay_out
+from npukit.accel.interface import Address, ConstantArray, Routine
+from npukit.codegen.constants import (
+    Absolute,
+    Array,
+    Callee,
+    Constants,
+    Fields,
+    Foreign,
+    Member,
+    Number,
+    Record,
+    Value,
+    lay_out,
+)
 from npukit.codegen.frame import FrameStep, renamed
-from npukit.codegen.parts import Part
+from npukit.codegen.names import Names
+from npukit.codegen.parts import Part, callees_of
 from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
 from npukit.codegen.tir.kernels import ANYWHERE, kernel, nameless
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
+_Found = TypeVar("_Found")
+
 ALIGNMENT = 16
+
+BYTES_OF_A_LETTER = 1
+"""Bytes of code for each letter of a kernel's C: 0.26 to 0.79 were measured of SmolLM2's 39."""
+
+LAYER_COUNT = "layer_count"
+"""The word that says how many layers a PE has, where those of a role have more and fewer."""
+
+CODE_OF_A_CALL = 32
+"""Bytes by which a table's program calls a function: measured 20."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,8 @@ class OwnLayout:
     """Offsets by symbol."""
     common: dict[str, int]
     """Offsets, by symbol, in the constants that all PEs have."""
+    functions: Mapping[Callee, int]
+    """The numbers of the functions that the program's table calls."""
 
     @property
     def bytes(self) -> int:
@@ -72,6 +100,12 @@ class Role:
     """The own data of each PE, unless there is nothing that differs."""
     places_of_pages: tuple[OwnLayout, ...]
     """The places that orders in DRAM refer to, of each PE that has such."""
+    parts: tuple[Part, ...]
+    """The parts of the first program; or of programs that are tables those that are different in C."""
+    functions: tuple[Callee, ...]
+    """The functions that tables call, by their numbers. A kernel has the name of its part in `parts`."""
+    numbers: Mapping[Callee, int]
+    """The numbers of those that the first program calls, by the names that it has for them."""
 
     @property
     def first(self) -> Program:
@@ -82,12 +116,25 @@ class Role:
         return tuple(program.pe for program in self.programs)
 
     @cached_property
-    def arena_bytes(self) -> int:
-        return max(program.arena.bytes for program in self.programs)
+    def activation_bytes(self) -> int:
+        return max(program.activation_bytes for program in self.programs)
 
     @property
-    def activation_bytes(self) -> int:
-        return self.first.control_bytes + self.arena_bytes
+    def arena_bytes(self) -> int:
+        """The bytes behind the first program's control block and records."""
+        return self.activation_bytes - self.first.control_bytes
+
+    @cached_property
+    def routines(self) -> tuple[Routine, ...]:
+        return _once(program.routines for program in self.programs)
+
+    @cached_property
+    def headers(self) -> tuple[str, ...]:
+        return tuple(sorted(_once(program.headers for program in self.programs)))
+
+    @cached_property
+    def wrappers(self) -> tuple[str, ...]:
+        return _once(program.wrappers for program in self.programs)
 
     @property
     def own_bytes(self) -> int:
@@ -112,58 +159,123 @@ def roles_of(
 
     `room`: bytes that constants and activations of a program's PE may take together. PEs of a role have their data at
     the same addresses, so one's large activations and another's large constants may be too much for one role. `kind`:
-    what the PEs of a role have alike whatever they compute, as their core.
+    what the PEs of a role have alike whatever they compute, as their core. Programs that are tables share what they
+    call, as far as there is room.
     """
     alike: dict[object, list[Program]] = {}
-    known: dict[object, int] = {}
+    kernels = _Kernels()
     for program in programs:
-        alike.setdefault((kind(program), _code(program, known)), []).append(program)
-    groups = [group for same in alike.values() for group in _groups_that_fit(same, room)]
+        alike.setdefault((kind(program), _code(program, kernels)), []).append(program)
+    groups = [group for same in alike.values() for group in _groups_that_fit(same, room, kernels)]
     places = {id(program): place for place, program in enumerate(programs)}
-    return [_role(group) for group in sorted(groups, key=lambda group: places[id(group[0])])]
+    return [_role(group, kernels) for group in sorted(groups, key=lambda group: places[id(group[0])])]
 
 
 def alone(program: Program) -> Role:
     """The role of a program that runs on one PE."""
-    return _role([program])
+    return _role([program], _Kernels())
 
 
-def _code(program: Program, known: dict[object, int]) -> object:
-    """Programs with equal ones can share their code. `known` numbers the kernels of all programs by their C."""
+def _once(every: Iterable[Iterable[_Found]]) -> tuple[_Found, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(every)))
+
+
+def _code(program: Program, kernels: _Kernels) -> object:
+    """Programs with equal ones can share their code."""
+    place = program.is_root, program.leads, bool(program.pages)
+    if program.table:
+        return place, *{part.engine.name for part in program.parts if part.chained}
     made = [part for part in program.parts if part.from_tir]
-    kernels = tuple(_kernel(part, known) for part in made)
+    numbers = tuple(map(kernels.number, made))
     unnamed = {part.tile.name: "" for part in made}
     steps = tuple(renamed(step, unnamed).code for step in program.steps)
     routines = tuple(routine.name for routine in program.routines)
     engines = tuple(sorted({part.engine.name for part in program.parts}))
-    place = program.is_root, program.leads, bool(program.pages)
-    return place, len(program.layers), steps, kernels, routines, engines, program.headers, program.wrappers
+    return place, len(program.layers), steps, numbers, routines, engines, program.headers, program.wrappers
 
 
-def _kernel(part: Part, known: dict[object, int]) -> int:
-    """The number of a kernel made from TIR, the same for the same C; it is printed once for all tiles whose C depends
-    on the same."""
-    tile = part.tile
-    operands, anywhere = (tile.output, *tile.inputs), tile.op.kind in ANYWHERE
-    places = tuple((each.box.shape if anywhere else each.box, each.row_stride, each.pixel_stride) for each in operands)
-    constants = tuple((array.symbol, str(array.values.dtype), array.values.size) for array in part.lowered.constants)
-    told = tile.op.name, places, tile.scratch is None, constants
-    if told not in known:
-        known[told] = known.setdefault(nameless(kernel(tile, part.lowered.constants)), len(known))
-    return known[told]
+class _Kernels:
+    """The kernels made from TIR for all programs, numbered by their C; each is printed once for all tiles whose C
+    depends on the same."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._texts: list[int] = []
+        self._called: dict[int, dict[Callee, Callee]] = {}
+        self.bytes: dict[Callee, int] = {}
+        """Bytes of the code of each function that a table calls, and of its call."""
+
+    def number(self, part: Part) -> int:
+        tile = part.tile
+        operands, anywhere = (tile.output, *tile.inputs), tile.op.kind in ANYWHERE
+        places = tuple((e.box.shape if anywhere else e.box, e.row_stride, e.pixel_stride) for e in operands)
+        constants = tuple((c.symbol, str(c.values.dtype), c.values.size) for c in part.lowered.constants)
+        told = tile.op.name, places, tile.scratch is None, constants
+        if told not in self._numbers:
+            self._numbers[told] = self._printed(nameless(kernel(tile, part.lowered.constants)))
+        return self._numbers[told]
+
+    def _printed(self, text: tuple[str, str]) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self._texts)
+            self._texts.append(BYTES_OF_A_LETTER * len("".join(text[1].split())))
+        return self._numbers[text]
+
+    def called(self, program: Program) -> Mapping[Callee, Callee]:
+        """The functions that a table calls, by the names that it has for them: kernels by their numbers."""
+        if id(program) not in self._called:
+            self._called[id(program)] = dict(self._calls_of(program)) if program.table else {}
+        return self._called[id(program)]
+
+    def _calls_of(self, program: Program) -> Iterator[tuple[Callee, Callee]]:
+        sizes = {routine.name: routine.bytes for routine in program.routines}
+        for part in program.parts:
+            for callee in () if part.chained else callees_of(part):
+                number = self.number(part) if part.from_tir else None
+                found = callee if number is None else replace(callee, name=str(number))
+                size = sizes.get(callee.name, 0) if number is None else self._texts[number]
+                self.bytes[found] = CODE_OF_A_CALL + size
+                yield callee, found
 
 
-def _groups_that_fit(programs: Sequence[Program], room: Callable[[Program], int]) -> Iterator[list[Program]]:
+@dataclass
+class _Group:
+    """Programs of one code, as they are gathered: the most bytes of each kind, what they call, the least room."""
+
+    kernels: _Kernels
+    programs: list[Program] = field(default_factory=list)
+    sizes: tuple[int, int] = (0, 0)
+    room: int = 1 << 32
+    called: frozenset[Callee] = frozenset()
+
+    def with_program(self, program: Program, sizes: tuple[int, int], room: int) -> _Group:
+        """The group with one more; the room is what it has beside the code of what it calls."""
+        own = frozenset(self.kernels.called(program).values())
+        largest = max(self.sizes[0], sizes[0]), max(self.sizes[1], sizes[1])
+        least = min(self.room, room + self._code(own))
+        return _Group(self.kernels, [*self.programs, program], largest, least, self.called | own)
+
+    def _code(self, called: Iterable[Callee]) -> int:
+        return sum(self.kernels.bytes[each] for each in called)
+
+    @property
+    def fits(self) -> bool:
+        return sum(self.sizes) + self._code(self.called) <= self.room
+
+
+def _groups_that_fit(
+    programs: Sequence[Program], room: Callable[[Program], int], kernels: _Kernels
+) -> Iterator[list[Program]]:
     """Groups of programs, as few as a first fit finds, those with like needs together."""
     sizes = {program.pe: (program.activation_bytes, _constant_bytes(program)) for program in programs}
-    group: list[Program] = []
+    group = _Group(kernels)
     for program in sorted(programs, key=lambda program: (sizes[program.pe], program.pe)):
-        wanted = [sizes[each.pe] for each in (*group, program)]
-        if group and sum(max(size) for size in zip(*wanted, strict=True)) > min(map(room, (*group, program))):
-            yield sorted(group, key=lambda each: each.pe)
-            group = []
-        group.append(program)
-    yield sorted(group, key=lambda each: each.pe)
+        larger = group.with_program(program, sizes[program.pe], room(program))
+        if group.programs and not larger.fits:
+            yield sorted(group.programs, key=lambda each: each.pe)
+            larger = _Group(kernels).with_program(program, sizes[program.pe], room(program))
+        group = larger
+    yield sorted(group.programs, key=lambda each: each.pe)
 
 
 def _constant_bytes(program: Program) -> int:
@@ -188,8 +300,8 @@ class _Identities:
     `known` numbers what programs that are compared have.
     """
 
-    def __init__(self, program: Program, known: dict[object, int]) -> None:
-        self._program, self._known = program, known
+    def __init__(self, program: Program, known: dict[object, int], called: Mapping[Callee, Callee]) -> None:
+        self._program, self._known, self._called = program, known, called
         self._arrays = {array.symbol: array for array in program.arrays}
         self._records = {record.symbol: record for record in program.records}
         self._found: dict[str, int] = {}
@@ -243,13 +355,16 @@ class _Identities:
                 return "foreign", pe, offset
             case Absolute(address):
                 return "absolute", address
+            case Callee():
+                return self._called[value]
         return value
 
 
-def _role(programs: Sequence[Program]) -> Role:
+def _role(programs: Sequence[Program], kernels: _Kernels) -> Role:
     first = programs[0]
     known: dict[object, int] = {}
-    identities = [_Identities(program, known) for program in programs]
+    called = [kernels.called(program) for program in programs]
+    identities = [_Identities(*each) for each in zip(programs, repeat(known), called, strict=False)]
     common = frozenset.intersection(*(each.all() for each in identities))
     constants = lay_out(
         [array for array in first.arrays if identities[0].of(array.symbol) in common],
@@ -257,13 +372,41 @@ def _role(programs: Sequence[Program]) -> Role:
     )
     offsets = constants.offsets_by_symbol
     places = {identities[0].of(symbol): offset for symbol, offset in offsets.items()}
-    sharing = _Sharing(programs, identities, places)
+    functions = {callee: number for number, callee in enumerate(_once(each.values() for each in called))}
+    numbers = [{own: functions[found] for own, found in each.items()} for each in called]
+    named = _named(programs, kernels) if first.table else {}
+    sharing = _Sharing(programs, identities, places, numbers)
     steps, words = sharing.steps()
     layers = sharing.layers()
     needs_own = words[0] or layers is None or any(each.all() - common for each in identities)
     own = tuple(sharing.own(number, words[number], layers is None) for number in range(len(programs)))
     paged, own = own if first.pages else (), own if needs_own else ()
-    return Role(tuple(programs), constants, steps, words[0], layers, sharing.places, own, paged)
+    parts = tuple(named.values()) if first.table else first.parts
+    names = {key: part.tile.name for key, part in named.items()}
+    by_name = tuple(replace(callee, name=names.get(callee.name, callee.name)) for callee in functions)
+    shared = constants, steps, words[0], layers, sharing.places
+    return Role(tuple(programs), *shared, own, paged, parts, by_name, numbers[0])
+
+
+def _named(programs: Sequence[Program], kernels: _Kernels) -> Mapping[Hashable, Part]:
+    """The parts of tables that are different in C, each with a name of its own; kernels by their numbers."""
+    found: dict[Hashable, Part] = {}
+    for part in chain.from_iterable(program.parts for program in programs):
+        key = str(kernels.number(part)) if part.from_tir else (part.engine.name, _what_is_called(part))
+        found.setdefault(key, part)
+    names = Names()
+    return {key: _renamed(part, names.identifier(part.tile.name)) for key, part in found.items()}
+
+
+def _what_is_called(part: Part) -> Hashable:
+    return None if part.chained else tuple(callees_of(part))
+
+
+def _renamed(part: Part, name: str) -> Part:
+    old = part.tile.name
+    arrays = (replace(each, symbol=name + each.symbol.removeprefix(old)) for each in part.lowered.constants)
+    lowered = replace(part.lowered, constants=tuple(arrays))
+    return replace(part, tile=replace(part.tile, name=name), lowered=lowered)
 
 
 @dataclass(frozen=True)
@@ -274,11 +417,15 @@ class _Sharing:
     identities: Sequence[_Identities]
     common: dict[int, int]
     """Offsets in the constants of what all have."""
+    functions: Sequence[Mapping[Callee, int]]
+    """Of each program the numbers of the functions that it calls."""
 
     def steps(self) -> tuple[tuple[FrameStep, ...], list[tuple[Word, ...]]]:
         """The steps of all, and of each program the words that they find what differs by."""
         steps: list[FrameStep] = []
         words: list[list[Word]] = [[] for _ in self.programs]
+        if self.differ_in_layers:
+            words = [[Word(LAYER_COUNT, "uint32_t ", len(program.layers))] for program in self.programs]
         for index, same in enumerate(zip(*(program.steps for program in self.programs), strict=True)):
             slots = list(zip(*(step.operands() for step in same), strict=True))
             values: list[Address | int | str] = []
@@ -293,6 +440,11 @@ class _Sharing:
             steps.append(same[0].with_operands(values))
         return tuple(steps), [tuple(own) for own in words]
 
+    @property
+    def differ_in_layers(self) -> bool:
+        """True if they have more and fewer layers."""
+        return len({len(program.layers) for program in self.programs}) > 1
+
     def _is_shared(self, values: Sequence[Address | int]) -> bool:
         """True if it is one value for all, in memory that all have alike."""
         found = {each.value(value) for each, value in zip(self.identities, values, strict=True)}
@@ -302,9 +454,9 @@ class _Sharing:
         return identity in self.common or values[0].symbol in self.programs[0].offsets
 
     def layers(self) -> tuple[LayerTile, ...] | None:
-        tiles = [left_tiles(program) for program in self.programs]
-        if len({program.layer_places for program in self.programs}) > 1:
+        if self.differ_in_layers or len({program.layer_places for program in self.programs}) > 1:
             return None
+        tiles = [left_tiles(program) for program in self.programs]
         for same in zip(*tiles, strict=True):
             shapes = {(tile.row_bytes, tile.rows, tile.planes) for tile in same}
             if len(shapes) > 1 or not self._is_shared([tile.place for tile in same]):
@@ -329,7 +481,7 @@ class _Sharing:
         homes = {symbol: base + offset for symbol, offset in kept.offsets_by_symbol.items()}
         found = ((symbol, self.common.get(identities.of(symbol))) for symbol in identities.symbols())
         common = {symbol: offset for symbol, offset in found if offset is not None}
-        return OwnLayout(program, (*layers, *placed), (start, words), homes, common)
+        return OwnLayout(program, (*layers, *placed), (start, words), homes, common, self.functions[number])
 
     @property
     def places(self) -> int:

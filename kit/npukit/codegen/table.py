@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 
 from npukit.accel.interface import Address, Commands, Field
 from npukit.codegen.constants import Fields, Number, Record
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.pages import Page, Piece, Room, Run, fetch, linked, row
-from npukit.codegen.parts import Part, chain_records, commands_of
+from npukit.codegen.parts import Part, arguments_of, callees_of, chain_records, commands_of
 from npukit.codegen.states import STATES
 from npukit.plan.emit.replay import Stretch, stretches
 from npukit.plan.ir.plan import Join, Restore, Send, Step, Wait
-from npukit.plan.predict.memory import STEP_BYTES
+from npukit.plan.predict.memory import STEP_BYTES, WORD
 
 TABLE = "net_steps"
 
@@ -75,11 +74,14 @@ class Made:
 
     records: tuple[Record, ...]
     rows: tuple[Fields, ...]
+    arguments: tuple[Record, ...] = ()
+    """The arguments of what it calls, which are in memory wherever its rows are."""
 
     @classmethod
-    def of(cls, run: Run, descriptors: Descriptors, templates: Templates, kernels: Iterator[int]) -> Made:
-        records = _records(run, descriptors, templates)
-        return cls(tuple(records), tuple(_rows(run, descriptors, templates, kernels)))
+    def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> Made:
+        records, called = _records(run, descriptors, templates), _called(run)
+        rows = _call(called) if called else _rows(run, descriptors, templates)
+        return cls(tuple(records), tuple(rows), (arguments_of(called),) if called else ())
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ class Long:
         likes = [numbers.setdefault(like, len(numbers)) for like in alike]
         firsts = dict(zip(reversed(likes), reversed(runs), strict=True))
         different = {like: firsts[like] for like in likes}
-        templates, kernels = templates_of([firsts[like] for like in dict.fromkeys(likes[:kept])]), count()
-        made = {like: Made.of(run, descriptors, templates, kernels) for like, run in different.items()}
+        templates = templates_of([firsts[like] for like in dict.fromkeys(likes[:kept])])
+        made = {like: Made.of(run, descriptors, templates) for like, run in different.items()}
         again = stretches(likes[:kept], [len(made[like].rows) for like in likes[:kept]])
         return cls(runs, likes, made, again, room=room, cuts=cuts)
 
@@ -128,9 +130,7 @@ class Long:
         for like, run in zip(self.likes, self.runs, strict=True):
             sends = [step for step in steps[begin : begin + len(run)] if isinstance(step, Send)]
             if sends and made[like] is self.made[like]:
-                made[like] = Made(
-                    tuple(_records(sends, descriptors, {})), tuple(_rows(sends, descriptors, {}, count()))
-                )
+                made[like] = Made.of(sends, descriptors, {})
             runs.append(sends or run)
             begin += len(run)
         return replace(self, runs=runs, made=made, room=room)
@@ -143,6 +143,8 @@ class Long:
         """The records, with the table itself behind all others."""
         for like in dict.fromkeys(self.likes[: self._kept]):
             yield from self.made[like].records
+        for like in dict.fromkeys(self.likes):
+            yield from self.made[like].arguments
         yield self._table()
 
     @property
@@ -214,7 +216,22 @@ def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterab
     return chain_records(parts) if parts else descriptors.chain(sends)
 
 
-def _rows(run: Run, descriptors: Descriptors, templates: Templates, kernels: Iterator[int]) -> Iterator[Fields]:
+def _called(run: Run) -> Part | None:
+    """The part of a run that is a call."""
+    first = run[0]
+    return first if isinstance(first, Part) and not first.chained else None
+
+
+def _call(part: Part) -> Iterator[Fields]:
+    """A row for each call of a layer."""
+    symbol, onward, place, callees = arguments_of(part).symbol, _onward(part), 0, callees_of(part)
+    kind = "NET_DRIVE" if callees[0].checked else "NET_CALL"
+    for callee in callees:
+        yield row(kind, onward, callee, Number(Address(symbol, place)))
+        kind, onward, place = "NET_ALSO", 0, place + WORD * len(callee.pointers)
+
+
+def _rows(run: Run, descriptors: Descriptors, templates: Templates) -> Iterator[Fields]:
     first = run[0]
     if isinstance(first, Wait):
         yield row("NET_WAIT", flag=first.flag, count=first.count)
@@ -224,11 +241,8 @@ def _rows(run: Run, descriptors: Descriptors, templates: Templates, kernels: Ite
         yield row("NET_RESTORE", count=len(first.buffers), what=Number(Address(STATES)))
     elif isinstance(first, Send):
         yield from _messages([piece.message for piece in run if isinstance(piece, Send)], descriptors)
-    elif first.chained:
-        yield from _chain([piece for piece in run if isinstance(piece, Part)], templates)
     else:
-        assert isinstance(first, Part)
-        yield row("NET_CALL", flag=_onward(first), count=next(kernels))
+        yield from _chain([piece for piece in run if isinstance(piece, Part)], templates)
 
 
 def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fields]:

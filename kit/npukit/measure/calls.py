@@ -11,8 +11,8 @@ from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image
 
 FRAME = "net_run"
-_KERNELS = "core_kernel"
-"""Called by the frame of a program that is a table, in place of the kernels that it calls in turn."""
+_OBSERVED = "net_observe"
+"""The part of the frame of a program that is a table which calls for it if it is observed."""
 _FRAME_CALLER = "net_frame"
 _RUNS = ("run", "rpc_run", "rpc_run_frame")
 """Functions that run frames and count what they take; a compiler may inline the first into the second."""
@@ -39,7 +39,7 @@ class CallSites:
 def call_sites(image: Image) -> CallSites:
     """The calls by branch-and-link: one that does not come back has no end to see."""
     elf = Elf(image.elf)
-    within = [each for name in (FRAME, _KERNELS) for each in _calls_of(elf, name) if each.name != _KERNELS]
+    within = [each for name in (FRAME, _OBSERVED) for each in _calls_of(elf, name) if each.name != _OBSERVED]
     calls = [*within, *_only(FRAME, _calls_of(elf, _FRAME_CALLER))]
     begins = [each for name in _RUNS for each in _only(_COUNT, _calls_of(elf, name))]
     ends = _only(_COUNT, _calls_of(elf, _FRAME_CALLER))

@@ -36,7 +36,8 @@ const uint32_t net_event_capacity = 0;
 rpc_handler *const rpc_events = 0;
 rpc_handler *const rpc_states = 0;
 const uint32_t net_sign = 0x4E4F;
-const uint32_t net_layer_count = 1;
+static const uint32_t layer_count = 1;
+const uint32_t *const net_layer_count = &layer_count;
 const uint16_t *const net_layer_numbers = 0;
 const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES}};
 

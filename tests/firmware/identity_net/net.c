@@ -29,7 +29,8 @@ static const char *const layer_names[] = {"copy"};
 static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{0, 0}};
 const uint32_t net_sign = 1;
-const uint32_t net_layer_count = 1;
+static const uint32_t layer_count = 1;
+const uint32_t *const net_layer_count = &layer_count;
 const uint16_t *const net_layer_numbers = 0;
 const struct net_layer net_layers[] = {{net_activations.arena + BYTES, BYTES, 1, BYTES, 1, BYTES}};
 

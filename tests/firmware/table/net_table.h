@@ -22,6 +22,8 @@ int32_t net_run_command(const net_command *command);
 int32_t net_run_chain(const net_command *first);
 int32_t net_submit_chain(const net_command *first);
 int32_t net_join(void);
-int32_t core_kernel(uint32_t number);
+void core_call(uint32_t number, const struct net_argument *arguments);
+int32_t driver_call(uint32_t number, const struct net_argument *arguments);
+int32_t net_observe(const struct net_step *step, uint32_t layer);
 
 #endif

@@ -11,7 +11,8 @@ enum called {
     CHAIN,
     SUBMIT,
     JOIN,
-    KERNEL,
+    CORE,
+    DRIVER,
     BEGIN,
     END,
     EVENT,
@@ -96,9 +97,14 @@ int32_t net_join(void)
     return write_down(JOIN, 0, 0, 0);
 }
 
-int32_t core_kernel(uint32_t number)
+void core_call(uint32_t number, const struct net_argument *arguments)
 {
-    return write_down(KERNEL, number, 0, 0);
+    (void)write_down(CORE, number, address_of(arguments), 0);
+}
+
+int32_t driver_call(uint32_t number, const struct net_argument *arguments)
+{
+    return write_down(DRIVER, number, address_of(arguments), 0);
 }
 
 void net_restore(const struct net_state *states, uint32_t parts)

@@ -25,7 +25,8 @@ static const char *layer_names[LAYERS];
 static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{PE, 0}, {NEIGHBOUR, CONTROL_AT}};
 const uint32_t net_sign = SIGN;
-const uint32_t net_layer_count = LAYERS;
+static const uint32_t layer_count = LAYERS;
+const uint32_t *const net_layer_count = &layer_count;
 
 #define LAYER(i) {&layer_bytes[i], 1, 1, 0, 1, 0}
 #define FIVE_LAYERS(i) LAYER(i), LAYER(i + 1), LAYER(i + 2), LAYER(i + 3), LAYER(i + 4)

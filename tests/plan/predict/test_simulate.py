@@ -9,6 +9,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.plan import PePlan
 from npukit.plan.predict.noc import Links
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -58,7 +59,7 @@ def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.Monke
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
     plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0), "latency")
     straight = simulate(net, BOARD, plan).latency_cycles
-    monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_, **__: True)
+    monkeypatch.setattr(PePlan, "is_table", True)
     assert simulate(net, BOARD, plan).latency_cycles == straight + ROW_CYCLES, "one chain is one row that waits"
 
 
@@ -70,7 +71,7 @@ def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     assignment = dict(zip([op.name for op in graph.ops], rows, strict=True))
     plan = emit_batch(Problem(graph, BOARD, engines(BOARD)), Batch((assignment,)))
     straight = simulate(graph.net, BOARD, plan).latency_cycles
-    monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_, **__: True)
+    monkeypatch.setattr(PePlan, "is_table", True)
     told = [message for message in plan.messages if not message.tensor]
     assert simulate(graph.net, BOARD, plan).latency_cycles > straight + 3 * SIGNAL_CYCLES
     assert max(len(message.landings) for message in told) == 3

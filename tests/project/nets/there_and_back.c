@@ -21,7 +21,8 @@ const uint32_t net_event_capacity = 0;
 rpc_handler *const rpc_events = 0;
 rpc_handler *const rpc_states = 0;
 const uint32_t net_sign = 0x7B0;
-const uint32_t net_layer_count = 0;
+static const uint32_t layer_count = 0;
+const uint32_t *const net_layer_count = &layer_count;
 const uint16_t *const net_layer_numbers = 0;
 const struct net_layer net_layers[] = {{0}};
 

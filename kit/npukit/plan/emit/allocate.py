@@ -23,6 +23,7 @@ from npukit.plan.ir.replicas import with_replicas
 from npukit.plan.predict.kernel_code import with_code_of_kernels
 from npukit.plan.predict.memory import (
     CODE_OF_STATES,
+    MANY_PROGRAMS,
     STACK_BYTES,
     WORKER_STACK_BYTES,
     aligned,
@@ -69,21 +70,21 @@ def finished(problem: Problem, traffic: Traffic, objective: str, frames: int = 1
     pe_count = len(programs) + alike.more_pes
     numbers: dict[tuple[object, ...], int] = {}
     pes, roles, extents = [], [], list[Sequence[int]]()
-    for program in programs:
-        table = is_table(len(program.steps), pe_count)
+    tables = _tables(programs, pe_count)
+    for program, table in zip(programs, tables, strict=True):
         banks = Banks.of(board.seen_by(program.pe), program)
         places = placed(graph, program, banks, traffic.frames if table else None)
         steps = tuple(_waiting(program.steps, places.waits) if places.waits else program.steps)
         pes.append(PePlan(program.pe, 0, steps, tuple(places.buffers), MemoryUse(0, 0, 0, 0, 0)))
-        roles.append(numbers.setdefault(_code_of_program(pes[-1], table), len(numbers)))
+        roles.append(numbers.setdefault(_code_of_program(steps, table), len(numbers)))
         extents.append(places.extents)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
     tensors = [known, *[0] * (len(pes) - 1)]
-    every = zip(programs, pes, roles, extents, tensors, strict=True)
-    fitted = [_fitted(board, plan, pe, p, pe_count, role, own, ends) for p, pe, role, own, ends in every]
+    every = zip(programs, pes, roles, extents, tensors, tables, strict=True)
+    fitted = [_fitted(board, plan, pe, p, pe_count, role, own, ends, table) for p, pe, role, own, ends, table in every]
     if in_pages:
         each = zip(programs, fitted, strict=True)
-        fitted = [_with_pages(problem, plan, pe, program, pe_count) for program, pe in each]
+        fitted = [_with_pages(problem, plan, pe, program) for program, pe in each]
     return with_replicas(replace(plan, pes=tuple(fitted)), alike.places)
 
 
@@ -103,12 +104,13 @@ def _fitted(
     role: int,
     extents: Sequence[int],
     tensors: int,
+    table: bool,
 ) -> PePlan:
     """The PE's plan with the role and memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
     stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
-    if is_table(len(program.steps), pe_count):
+    if table:
         code = code_bytes_with_table(tensors, kernels)
         orders = TableOrders(plan, pe, program).all
     else:
@@ -124,14 +126,14 @@ def _fitted(
     return replace(pe, role=role, memory=memory, orders=orders)
 
 
-def _with_pages(problem: Problem, plan: Plan, pe: PePlan, program: PeProgram, pe_count: int) -> PePlan:
+def _with_pages(problem: Problem, plan: Plan, pe: PePlan, program: PeProgram) -> PePlan:
     """The PE with its last orders in DRAM, as many as it lacks room for, if its program is a table of one accelerator's
     chains. Kernels of its core have their code."""
     board, engines = problem.board.seen_by(pe.pe), {step.engine for step in pe.computes()} - {CORE}
     full = with_code_of_kernels(problem.net, problem.board, pe, problem.engines[CORE], plan.pes[0].pe)
     lacks, chip = max(shortfall(board, each.memory) for each in (pe, full)), board.mesh.pes.count
     away = pe.pe // chip != board.root_pe // chip
-    if not lacks or away or pe.memory.banks or len(engines) > 1 or not is_table(len(pe.steps), pe_count):
+    if not lacks or away or pe.memory.banks or len(engines) > 1 or not pe.is_table:
         return pe
     listed = TableOrders(plan, pe, program)
     size = listed.page_size
@@ -143,10 +145,16 @@ def _with_pages(problem: Problem, plan: Plan, pe: PePlan, program: PeProgram, pe
     return replace(pe, memory=memory, orders=orders, buffers=tuple(in_order([*pe.buffers, buffer])))
 
 
-def _code_of_program(pe: PePlan, table: bool) -> tuple[object, ...]:
-    """The key that is equal for programs that are one: of a table the number of layers and what the core computes."""
-    steps = [step for step in pe.steps if not table or (isinstance(step, Compute) and step.engine == CORE)]
-    return len(pe.tiles), table, *(_code_of(step) for step in steps)
+def _tables(programs: Sequence[PeProgram], pe_count: int) -> list[bool]:
+    """Which programs are tables: long ones, and all where they would be too many."""
+    long = [is_table(len(program.steps), pe_count) for program in programs]
+    different = {_code_of_program(program.steps, table) for program, table in zip(programs, long, strict=True)}
+    return [True] * len(programs) if len(different) > MANY_PROGRAMS else long
+
+
+def _code_of_program(steps: Sequence[Step], table: bool) -> tuple[object, ...]:
+    """The key that is equal for programs that are one, as tables are that have room for each other."""
+    return () if table else tuple(_code_of(step) for step in steps)
 
 
 def _code_of(step: Step) -> Sequence[object]:

@@ -241,6 +241,11 @@ class PePlan:
         return self.by_name[name]
 
     @property
+    def is_table(self) -> bool:
+        """True if its program is a table of steps."""
+        return self.orders.table > 0
+
+    @property
     def bytes_in_pages(self) -> int:
         """The bytes in DRAM of its orders: each page has the room of the largest there."""
         return len(self.orders.pages) * self.buffer(PAGES).bytes // 2

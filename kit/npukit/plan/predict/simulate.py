@@ -34,7 +34,7 @@ from npukit.plan.ir.plan import (
     Wait,
     orders_name,
 )
-from npukit.plan.predict.memory import MANY_TOLD, is_table
+from npukit.plan.predict.memory import MANY_TOLD
 from npukit.plan.predict.noc import Links, Packet, packets_of
 from npukit.plan.predict.timeline import SEND, WAIT, Recorder, Timeline
 from npukit.plan.tensors.core_cycles import (
@@ -155,8 +155,7 @@ class _Simulation:
         self._network = Links(board) if board.noc else None
         self._port_bytes = board.noc.port_bytes_per_cycle if board.noc else 1
         self._root = plan.pes[0].pe
-        pes = len(plan.pes)
-        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), pes), CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
+        self._pes = {pe.pe: _Pe(pe, pe.is_table, CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = count()
         self._packets = packets_of(net, plan)

@@ -24,7 +24,7 @@ WAIT_CYCLES = 19
 DOZE_CYCLES, LOOK_CYCLES, WAKE_CYCLES = 30, 11, 11
 """Cycles to fall asleep at a flag that has not, to look again when another counts, and from waking to the next step."""
 
-ROW_CYCLES = 45
+ROW_CYCLES = 23
 """Cycles from a row to the next of a program that is a table."""
 
 SIGNAL_CYCLES = 52

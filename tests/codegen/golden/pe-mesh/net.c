@@ -14,7 +14,8 @@ const uint32_t net_event_capacity = 0;
 const uint32_t net_sign = 0x00000001;
 
 /* What each layer leaves behind here. */
-const uint32_t net_layer_count = NET_LAYERS;
+static const uint32_t layer_count = NET_LAYERS;
+const uint32_t *const net_layer_count = &layer_count;
 const struct net_layer net_layers[] = {
     { .data = ARENA(at_sum_0), .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* sum [0:1, 0:5, 0:4, 0:6] */
     { .data = ARENA(at_softmax_0), .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* softmax [0:1, 0:5, 0:4, 0:6] */
