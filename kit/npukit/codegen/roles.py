@@ -418,7 +418,7 @@ class _Sharing:
     common: dict[int, int]
     """Offsets in the constants of what all have."""
     functions: Sequence[Mapping[Callee, int]]
-    """Of each program the numbers of the functions that it calls."""
+    """The numbers of the functions that each program calls."""
 
     def steps(self) -> tuple[tuple[FrameStep, ...], list[tuple[Word, ...]]]:
         """The steps of all, and of each program the words that they find what differs by."""

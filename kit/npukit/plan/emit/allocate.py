@@ -146,7 +146,7 @@ def _with_pages(problem: Problem, plan: Plan, pe: PePlan, program: PeProgram) ->
 
 
 def _tables(programs: Sequence[PeProgram], pe_count: int) -> list[bool]:
-    """Which programs are tables: long ones, and all where they would be too many."""
+    """The answer for each program whether it is a table: long ones are, and all where they would be too many."""
     long = [is_table(len(program.steps), pe_count) for program in programs]
     different = {_code_of_program(program.steps, table) for program, table in zip(programs, long, strict=True)}
     return [True] * len(programs) if len(different) > MANY_PROGRAMS else long
