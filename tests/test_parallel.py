@@ -31,6 +31,10 @@ def test_results_come_in_the_order_of_the_items_whatever_is_done_first(cores: in
     assert list(in_order(work, range(5))) == [(item, cores == 1) for item in range(5)]
 
 
+def test_a_single_item_is_not_worth_a_copy_of_this_process() -> None:
+    assert list(in_order(lambda item: (item, os.getpid()), [7])) == [(7, os.getpid())]
+
+
 def test_an_item_sees_what_this_process_knows_when_it_comes(cores: int) -> None:
     known: list[int] = []
     for each in in_order(lambda item: (item, len(known)), iter(range(6))):

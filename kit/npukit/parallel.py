@@ -25,9 +25,9 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
 
     Each is done in a copy of this process as it is when the item comes, so that all it changes is lost but its result.
     Items are taken as cores are free; when no more results are taken all work ends. On one core, or where processes
-    cannot be copied, one item after the other is done here.
+    cannot be copied, one item after the other is done here, as is a single one: to copy a large process takes a while.
     """
-    if not _may_fork():
+    if not _may_fork() or (isinstance(items, Sequence) and len(items) < 2):
         yield from map(work, items)
         return
     jobs: deque[_Job[Result]] = deque()
