@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fuzz.splits import BOARD, Example, emulated, outcome
-from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.accel.core_kernels import USUAL, core_kernels_alone
+from npukit.accel.engines import assign_engines, core_of, plugins_of, with_core
 from npukit.board.noc import DRAM
 from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.measure.bench import bench
 from npukit.measure.cases import golden_cases
 from npukit.measure.validate import validate
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
@@ -37,19 +39,24 @@ from plan.networks import Builder
 WEIGHT_TILE_BYTES = 4096
 
 
-def bottlenecks() -> Net:
+def bottlenecks(*, softmax: bool = False) -> Net:
     b = Builder("bottlenecks")
     x = b.conv(b.input(1, 7, 7, 32), 128)
     for _ in range(2):
         x = b.add(b.conv(b.conv(b.conv(x, 48), 48, 3), 128), x)
-    return b.net(b.conv(x, 32, 3))
+    x = b.conv(x, 32, 3)
+    return b.net(b.softmax(x) if softmax else x)
 
 
 def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are four and three, so tiles differ; the last layer's slices are of four channels; programs are tables."""
+    """Rows are four and three, so tiles differ; the last layer's slices are of four channels; programs are tables.
+
+    A softmax has its table of exponentials from DRAM as well: its routine on the core is told where that is.
+    """
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
-    net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
+    net = in_overlapping_order(assign_engines(bottlenecks(softmax=True), engines), engines)
+    engines |= {CORE: core_of(BOARD).with_kernels(partial(core_kernels_alone, net, USUAL))}
     groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
     wanted = Batch(
         groups, Pipeline(interleaved=2), StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES)
@@ -62,6 +69,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     )
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
+    assert {step.engine for pe in plan.pes for step in pe.computes() if step.streamed} == {CORE, "mac_array"}
     found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)

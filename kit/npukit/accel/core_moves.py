@@ -53,7 +53,8 @@ class Moves:
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         bodies = self._dense(net, op, output)
         cycles = sum(body.cycles + entry_cycles(constants=self.constant is not None) for body in bodies)
-        return Cost(cycles, 0 if self.constant is None else self.constant.nbytes, constants_key=self.note)
+        constants = 0 if self.constant is None else self.constant.nbytes
+        return Cost(cycles, constants, constants_key=self.note, streams=False)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
         """The routines for a box of the output, if what holds it holds nothing else."""

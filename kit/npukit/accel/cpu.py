@@ -151,11 +151,12 @@ class Cpu:
             share = output.elements / max(net.tensor(op.output).elements, 1)
             whole = cycles_of(net, op)
             taken = round(self.core.c_factor(op.kind) * whole * share)
-            return Cost(taken, constants, op.attributes.work_bytes, constants_key=_parts_taken(net, op, output))
+            parts = _parts_taken(net, op, output)
+            return Cost(taken, constants, op.attributes.work_bytes, constants_key=parts, streams=False)
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles
         of_outputs = output.elements * (per_output + per_product * _products(net, op, output))
         taken = self.core.c_factor(op.kind) * (of_outputs + per_loop * _loops(net, op, output))
-        return Cost(round(taken), constants, constants_key=form)
+        return Cost(round(taken), constants, constants_key=form, streams=False)
 
     def choices(self, net: Net, op: Op) -> Sequence[Choice]:
         """None: its kernels are chosen for a whole network (`core_kernels.py`)."""

@@ -76,6 +76,7 @@ class Cost:
     `arena`: offsets in the scratch memory, multiples of 16, for each input, then for the output. The plan puts there
     what nothing else needs meanwhile; the driver copies the rest, and may overwrite all of it.
     `accesses`: times that the core reads or writes its operands and its scratch memory.
+    `streams`: the constants may be anywhere, as what computes the tile is told where: they can come from DRAM.
     """
 
     cycles: int
@@ -88,6 +89,7 @@ class Cost:
     constants_key: str | None = None
     arena: tuple[int, ...] = ()
     accesses: int = 0
+    streams: bool = True
 
 
 @dataclass(frozen=True)

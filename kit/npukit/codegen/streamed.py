@@ -36,7 +36,9 @@ def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
         return field
 
     code = lowered.code
-    assert not isinstance(code, Routines), "what the core computes is not streamed"
+    if isinstance(code, Routines):
+        calls = (replace(call, arguments=tuple(map(there, call.arguments))) for call in code.calls)
+        return Lowered((), Routines(tuple(calls)))
     if isinstance(code, Call):
         return Lowered((), replace(code, arguments=tuple(map(there, code.arguments))))
     structs = (Struct(tuple((name, there(value)) for name, value in struct.fields)) for struct in code.structs)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from npukit.accel.interface import Accelerator, Cost
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
-from npukit.net.net import Op
+from npukit.net.net import CORE, Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Held, PeProgram
 from npukit.plan.emit.regions import Ends, Region, Regions, Transfer, copies_to, transfers_of
@@ -230,7 +230,7 @@ class Emitter:
         """Note the commands of a step, and its constants if these are not streamed."""
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
-        if streamed:
+        if streamed and op.engine != CORE:
             program.pieces[step] = (commands, op.name, box.shape)
         else:
             program.commands[step] = commands

@@ -188,7 +188,7 @@ class _Simulation:
             return
         pe.since = time
         if pe.step == pe.next_page:
-            self._turn(pe, time)
+            self._go_to_page(pe, time)
             return
         match pe.plan.steps[pe.step]:
             case Compute() as step:
@@ -204,7 +204,10 @@ class _Simulation:
                 self._wait(pe, step, time)
 
     def _begin_frame(self, pe: _Pe, time: int) -> None:
-        self._at(time + (pe.takes(BEGIN_CYCLES) if pe.plan.pe == self._root else 0), partial(self._go_on, pe))
+        """The first step, behind what asks for the first page."""
+        begun = time + (pe.takes(BEGIN_CYCLES) if pe.plan.pe == self._root else 0)
+        fetched = self._fetch(pe, begun) + pe.between if pe.next_page is not None else begun
+        self._at(fetched, partial(self._go_on, pe))
 
     def _end_frame(self, pe: _Pe, time: int) -> None:
         if pe.plan.pe == self._root:
@@ -218,7 +221,8 @@ class _Simulation:
         """A chain: all computes that follow each other on one accelerator."""
         chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
         steps = [first] if first.engine == CORE else chain
-        start = time + pe.takes(START_CYCLES) + (pe.takes(PATCH_CYCLES) if pe.is_table and first.constants else 0)
+        patched = pe.is_table and first.constants and first.engine != CORE
+        start = time + pe.takes(START_CYCLES) + (pe.takes(PATCH_CYCLES) if patched else 0)
         cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
         work = _Work(first.engine, start, pe.step, cycles, first.submitted)
         pe.step += len(steps)
@@ -267,10 +271,6 @@ class _Simulation:
                 self._wait(pe, step, time)
             case _:
                 raise AssertionError("a core sleeps in steps that wait")
-
-    def _turn(self, pe: _Pe, time: int) -> None:
-        """The way to the next page: the first one is asked for only now."""
-        self._go_to_page(pe, time if pe.page else self._fetch(pe, time))
 
     def _go_to_page(self, pe: _Pe, time: int) -> None:
         """Wait for a page, ask for the one behind it, and go on in it."""

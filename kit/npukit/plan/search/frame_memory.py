@@ -39,6 +39,9 @@ WINDOW = WEIGHT_TILES.least_bytes
 SMALLEST = 1 << 10
 """Bytes of constants on a PE that are not worth streaming."""
 
+SMALLEST_OF_THE_CORE = 1 << 9
+"""The same of what the core reads: half the factors and offsets of a norm are 0.8 KB in ViT-tiny."""
+
 WAITS_WEIGH = 4
 """Times what DRAM takes anyway that cycles weigh which a frame waits for it."""
 
@@ -88,6 +91,8 @@ class FrameMemory:
             op.name: [(tile, problem.cost(op, tile.box, tile.pe)) for tile in self._assignment[op.name]] for op in ops
         }
         self._bytes = {name: {tile.pe: cost.constant_bytes for tile, cost in own} for name, own in tiles.items()}
+        self._streams = [name for name, own in tiles.items() if all(cost.streams for _, cost in own)]
+        self._on_core = frozenset(op.name for op in ops if op.engine == CORE)
         self._constants = {op.name: [self._held_once(op, *each) for each in tiles[op.name]] for op in ops}
         self._scratch = [max((cost.scratch_bytes for _, cost in tiles[op.name]), default=0) for op in ops]
         self._cores = {tile.pe for op in ops if op.engine == CORE for tile in self._assignment[op.name]}
@@ -106,9 +111,11 @@ class FrameMemory:
     def _streamable(self) -> dict[str, int]:
         """Bytes that DRAM gives of the constants of each op for which streaming is worth it: those that tiles share
         once."""
-        worth = {name for name, sizes in self._bytes.items() if max(sizes.values(), default=0) > SMALLEST}
-        names = [op.name for op in self._problem.graph.ops if op.engine != CORE and op.name in worth]
-        return {name: sum({key: size for _, key, size, _ in self._constants[name]}.values()) for name in names}
+        most = {name: max(self._bytes[name].values(), default=0) for name in self._streams}
+        worth = (
+            name for name, size in most.items() if size > (SMALLEST_OF_THE_CORE if name in self._on_core else SMALLEST)
+        )
+        return {name: sum({key: size for _, key, size, _ in self._constants[name]}.values()) for name in worth}
 
     def program(self, pe: int) -> int:
         """Bytes of code and stack of a PE: more where its core computes."""
@@ -147,17 +154,20 @@ class FrameMemory:
     @cached_property
     def least_resident(self) -> int:
         """Bytes of the constants that are not worth streaming, on the PE that has most."""
-        return max(self.resident(self._streamable).values(), default=0)
+        return max(self.resident(self._streamable.keys() - self._on_core).values(), default=0)
 
-    def with_more_streamed(self, streamed: frozenset[str], rooms: Mapping[int, int]) -> frozenset[str]:
+    def with_more_streamed(
+        self, streamed: frozenset[str], rooms: Mapping[int, int], *, core_too: bool = False
+    ) -> frozenset[str]:
         """These ops and more, so that no PE has more resident constants than it has room for, if there are as many.
 
-        Each is the one that makes the frame wait least for the bytes by which it helps.
+        Each is the one that makes the frame wait least for the bytes by which it helps. Those of the core are small,
+        and each takes all PEs a signal and a wait: they help only what is known to lack room for its orders.
         """
         resident = self.resident(streamed)
         while lacking := {pe: held - rooms[pe] for pe, held in resident.items() if held > rooms[pe]}:
-            helping = [(self._harm(name, streamed, lacking), name) for name in self._streamable.keys() - streamed]
-            harm, name = min(helping, default=(inf, ""))
+            left = self._streamable.keys() - streamed - (frozenset() if core_too else self._on_core)
+            harm, name = min(((self._harm(name, streamed, lacking), name) for name in left), default=(inf, ""))
             if harm == inf:
                 break
             streamed |= {name}

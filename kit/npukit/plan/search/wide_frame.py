@@ -171,7 +171,7 @@ class WideFrame:
         before = draft.held.resident(draft.streamed)
         weight_tiles = 0 if draft.streamed else WINDOW
         rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in emission.full.pes}
-        return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
+        return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms, core_too=True))
 
     def _emitted(self, draft: FrameDraft) -> _Emission | None:
         wanted = Batch(
