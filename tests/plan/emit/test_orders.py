@@ -13,7 +13,9 @@ from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import PAGES, PePlan, Plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.predict.memory import with_code
-from plan.emit.test_replicas import planned, rows_net
+from npukit.plan.predict.simulate import predicted_timeline
+from npukit.plan.tensors.core_cycles import FETCH_CYCLES
+from plan.emit.test_replicas import BOARD, planned, rows_net
 
 PAGE = 256
 
@@ -36,6 +38,15 @@ def test_as_many_orders_stay_in_memory_as_have_room(lacks: int, monkeypatch: pyt
         assert pe.orders.pages[0].first > 0
         assert all(one.first < other.first for one, other in pairwise(pe.orders.pages))
         assert all(page.bytes <= pe.buffer(PAGES).bytes // 2 for page in pe.orders.pages)
+
+
+def test_the_first_page_is_asked_for_as_a_frame_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any step, those that stay in memory: that is when the firmware does it."""
+    plan = in_pages(300, monkeypatch)
+    moved = predicted_timeline(rows_net(), BOARD, plan).movements
+    for pe in plan.pes[1:]:
+        pages = [each.asked for each in moved if each.sender == pe.pe and each.bytes == pe.orders.pages[0].bytes]
+        assert min(pages) == FETCH_CYCLES
 
 
 def test_where_none_have_room_all_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
