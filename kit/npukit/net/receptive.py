@@ -21,7 +21,7 @@ def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:
     """The box of each activation that a box of the op's output needs, in the op's order."""
     names = list(net.activations(op))
     return tuple(
-        _apply(rule, output, net.tensor(name).shape) for rule, name in zip(input_rules(net, op), names, strict=True)
+        box_needed(rule, output, net.tensor(name).shape) for rule, name in zip(input_rules(net, op), names, strict=True)
     )
 
 
@@ -87,7 +87,8 @@ def may_be_cut(net: Net, op: Op, parts: Sequence[int]) -> bool:
     return may_be_one(net, op, Box.whole(largest))
 
 
-def _apply(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
+def box_needed(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
+    """The box of an input of that shape that a box of the output needs."""
     spans = [
         r.all_of(size) if r.axis is None else r.span(output.start[r.axis], output.stop[r.axis], size)
         for r, size in zip(rule, shape, strict=True)

@@ -120,6 +120,7 @@ class ListSchedule:
         self._made: dict[str, _Made] = {}
         self._last = _Made(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
         self._costs: dict[Hashable, Sequence[Cost]] = {}
+        self._largest_boxes: dict[tuple[tuple[int, ...], Split], Box] = {}
         self._found: dict[str, tuple[Tile, ...]] = {}
         self._waiting: dict[str, Op] = {}
         self._like = _earlier_likes(problem.graph)
@@ -238,8 +239,7 @@ class ListSchedule:
 
     def _promise(self, op: Op, split: Split) -> float:
         """The cycles of the largest tile, of bringing what it reads and writes, and those that constants are worth."""
-        cost, tiles, noc = self._cost(op, split), self._tiles(op, split), self._problem.board.noc
-        largest = tiles[[volumes(tiles).argmax()]]
+        cost, largest, noc = self._cost(op, split), from_boxes([self._largest(op, split)]), self._problem.board.noc
         operands = self._bytes_of([*self._graph.needs(op, largest), (op.output, largest)])
         brought = operands / noc.port_bytes_per_cycle if noc else 0.0
         return cost.cycles + brought + self._price * prod(split) * cost.constant_bytes
@@ -272,11 +272,19 @@ class ListSchedule:
 
     def _costs_by_core(self, op: Op, split: Split) -> Sequence[Cost]:
         """The cost of the largest tile on each core, the first PE's first; ops that are alike cost the same."""
-        box = max(to_boxes(self._tiles(op, split)), key=lambda box: box.elements)
+        box = self._largest(op, split)
         key = self._problem.graph.form(op), box.shape
         if key not in self._costs:
             self._costs[key] = [self._problem.cost(op, box, pe) for pe in self._unlike]
         return self._costs[key]
+
+    def _largest(self, op: Op, split: Split) -> Box:
+        """The largest tile of a split, the first of its size."""
+        key = self._graph.shape(op.output), split
+        if key not in self._largest_boxes:
+            tiles = self._tiles(op, split)
+            (self._largest_boxes[key],) = to_boxes(tiles[[volumes(tiles).argmax()]])
+        return self._largest_boxes[key]
 
     def _carrying(self, engine: str) -> np.ndarray:
         """True at each place whose PE carries an engine."""

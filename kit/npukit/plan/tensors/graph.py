@@ -18,7 +18,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.passes.at_link import inside
-from npukit.net.receptive import input_rules, needs, needs_of_many
+from npukit.net.receptive import box_needed, input_rules, needs_of_many
 from npukit.net.specs.fields import InputRule
 from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes
 from npukit.plan.tensors.reshapes import reshaped, reshaped_box
@@ -150,7 +150,8 @@ class Graph:
         """The box of each activation that one box of the op's output reads, as the op sees it."""
         key = (op.name, output)
         if key not in self._boxes_read:
-            self._boxes_read[key] = needs(self.net, op, output)
+            inputs = self.inputs_of(op)
+            self._boxes_read[key] = tuple(box_needed(rule, output, self.shape(name)) for name, rule in inputs)
         return self._boxes_read[key]
 
     def views(self, home: str) -> list[str]:
