@@ -70,6 +70,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
     assert {step.engine for pe in plan.pes for step in pe.computes() if step.streamed} == {CORE, "mac_array"}
+    assert parse_plan(print_plan(plan)) == plan
     found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
