@@ -33,9 +33,10 @@ CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
 LONG_PROGRAM = 400
 """Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
 
-MANY_PROGRAMS = 256
+MANY_PROGRAMS = 512
 """Different programs of a mesh from which on all are tables, which share one: each takes half a second to build, and a
-row of a table a dozen cycles more than a statement. SmolLM2-135M would have 1751."""
+row of a table some twenty cycles more than a statement. SmolLM2-135M would have 1751; eight blocks of TinyLlama, which
+would be a tenth slower as tables, have 327."""
 
 STEP_BYTES = 8
 """`struct net_step` of the firmware."""
