@@ -140,3 +140,11 @@ def test_a_refusal_names_the_fact():
     refused = convolution(layer, source, target, HALFWORDS)
     assert isinstance(refused, Refusal)
     assert "zero point" in refused.reason
+
+
+def test_pixels_that_are_stored_beyond_what_an_instruction_reaches_are_refused():
+    layer = layers.conv(np.random.default_rng(4), (1, 3, 2), 4097)
+    source, target = Layout(Order.PIXELS, layer.input_shape), Layout(Order.PIXELS, layer.output_shape)
+    refused = convolution(layer, source, target, HALFWORDS)
+    assert isinstance(refused, Refusal)
+    assert "4097 bytes" in refused.reason

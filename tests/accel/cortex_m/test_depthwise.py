@@ -94,6 +94,14 @@ def test_an_output_with_a_border():
     check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
 
 
+@pytest.mark.parametrize(("channels", "transposed"), [(1100, False), (2100, True)])
+def test_rows_that_are_stored_beyond_what_an_instruction_reaches(channels: int, transposed: bool):
+    rng = np.random.default_rng(4)
+    layer = layers.depthwise(rng, (3, 4, channels))
+    kernel = kernel_for(layer, BYTES, transposed=transposed)
+    check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
+
+
 # Instructions per product, as measured for prototypes by hand.
 @pytest.mark.parametrize(
     ("shape", "strides", "order", "prototype"),

@@ -157,7 +157,11 @@ def _emit_stores(asm: Assembly, plan: DepthwisePlan, tile: RowTile, group: Group
     if furthest > REACH:
         asm.add(OUTPUT, OUTPUT, (group.column - position.output) * out_column, FIRST)
         position.output = group.column
+    base, at = OUTPUT, 0
     for index in range(tile.height * group.width):
         row, column = divmod(index, group.width)
         offset = row * out_row + (group.column + column - position.output) * out_column
-        asm.emit(f"{store} {ACCUMULATORS[index]}, [{OUTPUT}, #{offset}]")
+        if not 0 <= offset - at <= REACH:
+            asm.add(SECOND, OUTPUT, offset, FIRST)
+            base, at = SECOND, offset
+        asm.emit(f"{store} {ACCUMULATORS[index]}, [{base}, #{offset - at}]")

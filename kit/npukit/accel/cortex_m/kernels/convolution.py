@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, USUAL_WORTH, CodeWorth
+from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, REACH, USUAL_WORTH, CodeWorth
 from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
 from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, PairWalk, emit
 from npukit.accel.cortex_m.code.gather import ByteRun, Gather
@@ -133,6 +133,8 @@ def _attempt(
     if isinstance(blocks, str):
         return blocks
     stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
+    if stores.pixel_step > REACH:
+        return f"pixels of {stores.pixel_step} bytes are too large for immediate offsets"
     shape = BlockShape(
         gather.depth, layer.output_shape[2], density, fast.exponent, fast.needs_ties, blocks.left_shift, stores
     )
@@ -208,7 +210,7 @@ def _unrollings(shape: BlockShape) -> Iterator[Unrolling]:
     seen = set()
     for unrolling in _UNROLLINGS:
         blocks = min(unrolling.blocks, max(shape.channels // 4 * 2, 2))
-        if shape.stores.far or 2 * blocks * shape.stores.channel_step + shape.stores.pixel_step > 4095:
+        if shape.stores.far or 2 * blocks * shape.stores.channel_step + shape.stores.pixel_step > REACH:
             blocks = 2
         if (blocks, min(unrolling.steps, shape.steps)) not in seen:
             seen.add((blocks, min(unrolling.steps, shape.steps)))
