@@ -64,7 +64,7 @@ def test_a_search_whose_budget_is_spent_gives_groups_of_the_first_size(monkeypat
 def test_what_fits_no_group_nor_all_pes_is_refused_with_what_is_missing() -> None:
     board, b = wide_board(), Builder("wide")
     net = b.net(b.conv(b.conv(b.input(1, 128, 128, 16), 128, 1), 128, 1))
-    with pytest.raises(DoesNotFit, match=r"21 PEs needs .* bytes more than PE") as refused:
+    with pytest.raises(DoesNotFit, match=r"21 PEs, drafted .* needs at least .* more than PE") as refused:
         plan_network(net, board, engines(board), objective="throughput")
     assert refused.value.tries
 

@@ -23,8 +23,8 @@ EDGES = [(keyword_net, 2, 38), (keyword_net, 4, 36), (image_net, 2, 56), (image_
 """Networks on PEs with about as little memory, in KB, as they fit in."""
 
 
-def with_memory(kilobytes: int) -> Board:
-    board = load_board("pe-mesh")
+def with_memory(kilobytes: int, name: str = "pe-mesh") -> Board:
+    board = load_board(name)
     return board.model_copy(update={"memory": (board.memory[0].model_copy(update={"size": kilobytes << 10}),)})
 
 
@@ -48,6 +48,17 @@ def test_what_a_search_finds_a_plan_for_is_not_far_too_large(
         assert not (fits[-1] and leanest(problem, LatencySearch(problem, HASTY)).missing)
     assert fits[0]
     assert not fits[-1], "the edge was not tried"
+
+
+@pytest.mark.exhaustive
+def test_what_fits_many_pes_has_a_draft_that_lacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.search.objectives.refuse_if_far", leanest)
+    fits = list[bool]()
+    for size in (32, 28):
+        problem = Problem(Graph(keyword_net()), board := with_memory(size, "pe-mesh-152"), engines(board), max_pes=24)
+        fits.append(not missing_bytes(board, closest_plan(problem, "latency")))
+        assert not (fits[-1] and leanest(problem, LatencySearch(problem, HASTY)).missing)
+    assert fits == [True, False], "the edge was not tried"
 
 
 def test_what_is_far_too_large_is_told_by_its_leanest_draft() -> None:

@@ -45,13 +45,15 @@ def most_at_once(
     in_place: Collection[int],
     between: Collection[str],
     beside: Mapping[str, Mapping[int, int]],
+    *,
+    late: bool = False,
 ) -> Counter[int]:
     """Bytes by PE of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
     makes is computed; ops `in_place` may write where they read, or alias what they read.
 
     Of tensors `between` ops that take turns one band at a time is there.
     """
-    held = _held(graph, [frame], aliases, between=between, late=False)
+    held = _held(graph, [frame], aliases, between=between, late=late)
     for index, op in enumerate(graph.ops):
         for pe, size in beside[op.output].items():
             held[pe][2 * index] += size

@@ -23,6 +23,7 @@ from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
     LAYER_BYTES,
     LAYER_NUMBER_BYTES,
+    PAGE_BYTES,
     STACK_BYTES,
     STEP_BYTES,
     WORKER_STACK_BYTES,
@@ -61,15 +62,21 @@ def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
     The last group neither has the root nor gets its places late.
     """
     group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
-    thin = between(problem.graph, wanted.bands)
-    regions = regions_of(problem.graph, group, Ends(DRAM, DRAM), 0, thin)
+    thin, late = between(problem.graph, wanted.bands), wanted.low_memory
+    regions = regions_of(problem.graph, group, Ends(DRAM, DRAM), 0, thin, low_memory=late)
     weight_tiles = _WeightTiles(problem.graph, problem.engines, wanted)
     in_place = _in_place(problem.graph, problem.engines, group)
     beside = {op.output: weight_tiles.at_once(op, group) for op in problem.graph.ops}
-    held = most_at_once(problem.graph, regions, aliases(problem.graph, problem.engines), in_place, thin, beside)
-    constants = _of_the_core(problem, group) + _orders(problem.graph, problem.engines, group, weight_tiles)
+    aliased = aliases(problem.graph, problem.engines)
+    held = most_at_once(problem.graph, regions, aliased, in_place, thin, beside, late=late)
+    layers, orders = _layers(group), _orders(problem.graph, problem.engines, group, weight_tiles)
+    if wanted.in_pages:
+        orders = Counter({pe: min(size, 2 * PAGE_BYTES) for pe, size in orders.items()})
+    constants = _of_the_core(problem, group) + layers + orders
     kernels = Counter(tile.pe for op in problem.graph.ops if op.engine == CORE for tile in group[op.name])
     yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
+    if wanted.in_pages:
+        return
     constants += sum((_descriptors(problem.graph, regions, tensor) for tensor in regions), Counter())
     yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
 
@@ -143,7 +150,7 @@ class _WeightTiles:
         )
         most = MOST_WEIGHT_TILE_BYTES if filled else wanted.stream.tile_bytes
         large = cut_in_weight_tiles(box, size, most, LARGEST_WEIGHT_TILE * most) if size(box) > most else []
-        return len(large), sum(map(size, small[:2]))
+        return len(large), sum(map(size, small[: min(wanted.stream.tiles, 2)]))
 
     def _bytes(self, op: Op, box: Box) -> int:
         """The bytes of constants but for the command."""
@@ -152,16 +159,20 @@ class _WeightTiles:
 
 
 def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _WeightTiles) -> Counter[int]:
-    """Bytes by PE of its commands and of its table, with what is known of its layers."""
+    """Bytes by PE of its commands and of the rows of its table."""
     found: Counter[int] = Counter()
-    layers: Counter[int] = Counter()
     for op in graph.ops:
         for tile in group[op.name]:
             found[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box) + command_bytes(engines[op.engine])
-            layers[tile.pe] += 1
-    for pe, count in layers.items():
-        found[pe] += count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count)
     return found
+
+
+def _layers(group: Assignment) -> Counter[int]:
+    """Bytes by PE of what is known of its layers, and of their records."""
+    counts = Counter(tile.pe for tiles in group.values() for tile in tiles)
+    return Counter(
+        {pe: count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count) for pe, count in counts.items()}
+    )
 
 
 def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:

@@ -7,14 +7,13 @@ room, and a PE that lacks memory all the same has its orders in DRAM. What the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.data_parallel import batch_of
 from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.emit.regions import Ends, regions_of
@@ -22,6 +21,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.layout_search import QUICK, LatencySearch
+from npukit.plan.search.leanest import LEAST_WEIGHT_TILES
 from npukit.plan.search.tries import Budget
 from npukit.plan.search.wide_frame import PES_OF_A_PREFETCHER
 from npukit.plan.tensors.graph import aliases
@@ -42,28 +42,44 @@ PRICE, MOVES_WEIGH = 0.03, 6.0
 ROOMS = (0.58, 0.52, 0.46, 0.4)
 """Parts of the memory that tensors and weight tiles get, tried."""
 
-LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=8 << 10, tiles=1)
-"""Weight tiles where there is least room."""
-
 
 def low_memory_plan(problem: Problem) -> Plan | None:
     """The first that fits, of groups of the smallest size, as these share constants with most others; or None."""
     count = len(problem.order)
-    return _first(problem, [size for size in (*SIZES, count) if count // size * size >= WELL_USED * count])
+    sizes = [size for size in (*SIZES, count) if count // size * size >= WELL_USED * count]
+    return _first(problem, _batches(problem, sizes))
 
 
 def low_memory_frame(problem: Problem) -> Plan | None:
-    """One frame on all PEs of a chip but those that only ask for weights, if one fits; none that keeps states."""
-    count = len(problem.order)
-    if problem.net.states or count > problem.board.mesh.pes.count:
+    """One frame on all PEs of a chip but those that only ask for weights, or what comes closest; none that keeps
+    states."""
+    least = None if problem.net.states else least_frame(problem)
+    if least is None or missing_bytes(problem.board, least):
+        return least
+    roomy = list(_batches(problem, (_computing(problem),)))[:-1]
+    plan = _first(problem, roomy) or with_predictions(problem.net, problem.board, least)
+    return replace(plan, objective="latency")
+
+
+def least_frame(problem: Problem) -> Plan | None:
+    """The frame on all PEs of a chip with least room for weight tiles: where that does not fit nothing else is expected
+    to."""
+    if len(problem.order) > problem.board.mesh.pes.count:
         return None
-    plan = _first(problem, (count - -(-count // PES_OF_A_PREFETCHER),))
-    return plan and replace(plan, objective="latency")
+    found = _of_size(problem, _computing(problem))
+    room = max(int(ROOMS[-1] * problem.board.memory_for("activations").size), _least_bytes(problem, found))
+    return most_streamed(problem, replace(found, stream=replace(found.stream, room=room)))
 
 
-def _first(problem: Problem, sizes: Sequence[int]) -> Plan | None:
-    """The first plan that fits, of groups of these sizes."""
-    for plan in Budget(problem).within(_whole(problem, wanted) for wanted in _batches(problem, sizes)):
+def _computing(problem: Problem) -> int:
+    """The number of PEs that do more than ask for weights."""
+    count = len(problem.order)
+    return count - -(-count // PES_OF_A_PREFETCHER)
+
+
+def _first(problem: Problem, batches: Iterable[Batch]) -> Plan | None:
+    """The first plan that fits, of these batches."""
+    for plan in Budget(problem).within(_whole(problem, wanted) for wanted in batches):
         if plan:
             return with_predictions(problem.net, problem.board, plan)
     return None

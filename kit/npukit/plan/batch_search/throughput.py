@@ -11,7 +11,7 @@ from dataclasses import replace
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.weight_streaming import WEIGHT_TILES, first_that_fits
 from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
-from npukit.plan.batch_search.low_memory import low_memory_plan
+from npukit.plan.batch_search.low_memory import least_frame, low_memory_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import ROUNDS, with_predictions
@@ -45,9 +45,12 @@ def densest_plan(problem: Problem) -> Plan:
     problem, mixed = problem.alike, problem.equipped
     if problem.board.noc is None:
         return replace(fastest_plan(problem), objective="throughput")
+    lean = refuse_if_far(problem, LatencySearch(problem, QUICK))
     if len(problem.order) > SMALL_MESH:
+        least = least_frame(problem) if lean.is_tight(problem.board) else None
+        if least and missing_bytes(problem.board, least):
+            return least
         return replicated_plan(problem) or low_memory_plan(problem) or closest_frame(problem)
-    refuse_if_far(problem, LatencySearch(problem, QUICK))
     best = _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
     several = len(problem.order) < len(mixed.order) <= SMALL_MESH
     found = _Batches(mixed).best() if several else None

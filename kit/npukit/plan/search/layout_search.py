@@ -131,6 +131,7 @@ class LatencySearch:
     each PE before they are needed, at no cost; or, `from_dram`, when the frame begins. `room`: bytes that the
     inputs and the output of a tile may take; or, if a `weight_tile_size` is given, all tensors of a PE that live at
     once, with a weight tile of that size.
+    Ops are `spread` over as many PEs as there are, if that is asked for.
     `moves_weigh` so many times what they are estimated to cost: other weights find other assignments, for who
     compares them by simulation.
     """
@@ -145,6 +146,7 @@ class LatencySearch:
         room: int | None = None,
         weight_tile_size: int = 0,
         moves_weigh: float = 1.0,
+        spread: bool = False,
     ) -> None:
         self._free = (*problem.graph.kept, *(problem.net.inputs if fetched else ()))
         self._in_dram = problem.net.inputs if fetched or from_dram else ()
@@ -158,6 +160,7 @@ class LatencySearch:
             weight_tile_size,
             narrowed(problem.graph),
             problem.places,
+            spread=spread,
         )
         self._crowded_from = room if weight_tile_size else None
         self._aliases = aliases(problem.graph, problem.engines)

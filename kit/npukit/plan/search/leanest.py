@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
@@ -18,11 +19,13 @@ from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.memory_bound import least_lacking
 from npukit.plan.batch.weight_streaming import WEIGHT_TILES, all_streamed
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import Lacking, missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.frame_memory import lacking
 from npukit.plan.search.layout_search import SMALL_MESH, Effort, LatencySearch
+from npukit.plan.search.list_schedule import schedules_from_dram
 from npukit.plan.search.tries import planned
 from npukit.plan.tensors.problem import Problem
 
@@ -35,9 +38,17 @@ DEAR = 6.0
 NARROW = 4
 """The part of a PE's memory that the inputs and output of a tile may take in the draft with least tensors."""
 
+LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=8 << 10, tiles=1)
+"""Weight tiles where there is least room."""
+
 FAR = 1 / 8
 """The part of a PE's memory that the leanest drafts must lack before they are taken to say that nothing fits: of the
 zoo's networks that fit 1 or 16 PEs none has a leanest draft that lacks anything (`benchmarks/large/refusals.md`)."""
+
+
+TIGHT = 1 / 2
+"""The part of a PE's memory of which the leanest draft on many PEs leaves less where plans for least memory are tried
+first (`benchmarks/large/refusals.md`)."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,13 @@ class Lean:
         return len({tile.pe for tiles in self.wanted.groups[0].values() for tile in tiles})
 
     def is_far(self, board: Board) -> bool:
-        """True if it lacks so much that a search is not expected to find a plan."""
-        return self.missing > FAR * board.memory_for("activations").size
+        """True if it lacks so much that a search is not expected to find a plan: anything, if orders may be in pages,
+        of which a plan has more."""
+        return self.missing > (0 if self.wanted.in_pages else FAR * board.memory_for("activations").size)
+
+    def is_tight(self, board: Board) -> bool:
+        """True if it leaves so little that even plans for least memory may have no room."""
+        return self.lacking.use.free < TIGHT * board.memory_for("activations").size
 
 
 class FarTooLarge(DoesNotFit):
@@ -70,16 +86,20 @@ class FarTooLarge(DoesNotFit):
         self.lean = lean
 
 
-def refuse_if_far(problem: Problem, search: LatencySearch) -> None:
-    """FarTooLarge if all drafts for least memory are, so that a refusal comes within seconds."""
-    if len(problem.order) > SMALL_MESH:
-        return
+def refuse_if_far(problem: Problem, search: LatencySearch) -> Lean:
+    """A draft for least memory that a search may find a plan like; or FarTooLarge, so that a refusal comes within
+    seconds."""
     found: list[Lean] = []
     for lean in _drafts(problem, search):
         if not lean.is_far(problem.board):
-            return
+            return lean
         found.append(lean)
     raise FarTooLarge(min(found, key=_merit))
+
+
+def may_fit_on_many(problem: Problem) -> bool:
+    """True unless all drafts for least memory on a large mesh are far too large."""
+    return not all(lean.is_far(problem.board) for lean in _wide_drafts(problem))
 
 
 def leanest(problem: Problem, search: LatencySearch) -> Lean:
@@ -95,6 +115,9 @@ def _merit(lean: Lean) -> tuple[int, int]:
 def _drafts(problem: Problem, search: LatencySearch) -> Iterator[Lean]:
     """The drafts of a search, with all constants in the PEs, and with all streamed from a DRAM."""
     hasty, board = search.with_effort(HASTY), problem.board
+    if len(problem.order) > SMALL_MESH:
+        yield from _wide_drafts(problem)
+        return
     thrifty = hasty.best(DEAR)
     yield Lean(Batch((thrifty,)), streamed=False, lacking=lacking(problem, thrifty))
     if board.noc is None or board.shares_memory:
@@ -106,6 +129,20 @@ def _drafts(problem: Problem, search: LatencySearch) -> Iterator[Lean]:
             bands = bands_for(problem.graph, board, assignment)
             for wanted in (whole, *([replace(whole, bands=bands)] if bands else ())):
                 yield Lean(wanted, streamed=True, lacking=least_lacking(problem, wanted))
+
+
+def _wide_drafts(problem: Problem) -> Iterator[Lean]:
+    """The drafts on a large mesh, all ops on as many PEs as there are, or lists of few PEs each: with all constants
+    streamed, orders in pages, and nothing in memory before it must."""
+    room = problem.board.memory_for("activations").size // NARROW
+    tile_bytes = LEAST_WEIGHT_TILES.tile_bytes
+    search = LatencySearch(problem, HASTY, fetched=True, room=room, weight_tile_size=tile_bytes, spread=True)
+    layouts = (search.best(price) for price in (0.0, DEAR))
+    for assignment in chain(layouts, (found for found, _ in schedules_from_dram(problem))):
+        whole = Batch((assignment,), stream=LEAST_WEIGHT_TILES, low_memory=True, in_pages=True)
+        bands = bands_for(problem.graph, problem.board, assignment)
+        for wanted in (whole, *([replace(whole, bands=bands)] if bands else ())):
+            yield Lean(wanted, streamed=True, lacking=least_lacking(problem, wanted))
 
 
 def more_pes(problem: Problem, above: int) -> tuple[int, Lean, Plan | None]:

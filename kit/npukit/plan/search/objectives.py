@@ -18,7 +18,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.frame_memory import lacking_bytes, pes_for_constants, root_lacks_room
 from npukit.plan.search.layout_search import SMALL_MESH, LatencySearch, effort_on
-from npukit.plan.search.leanest import refuse_if_far
+from npukit.plan.search.leanest import Lean, may_fit_on_many, refuse_if_far
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
@@ -38,12 +38,16 @@ ALIKE = 0.98
 """Plans of which one is predicted to take no less than this part of the other's time are alike: the one that the
 search over layouts found is taken, which has been compared with its neighbours."""
 
+CHIPS = 4
+"""Chips on which a frame with weights in DRAM is searched for: on four a draft takes three seconds of the processor, on
+48 minutes."""
+
 IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
 
 LastResort = Callable[[Problem], Plan | None]
-"""A search for a frame that needs least memory, however slow it is."""
+"""A search for a frame that needs least memory, however slow it is; for what comes closest, if none fits."""
 
 
 def no_last_resort(problem: Problem) -> Plan | None:
@@ -57,18 +61,19 @@ def fastest_plan(problem: Problem, last: LastResort = no_last_resort) -> Plan:
     is searched. On many PEs of several chips a search over layouts, which knows no borders of chips, is only for what
     list scheduling does not fit there.
     """
-    search = _search(problem)
-    refuse_if_far(problem, search)
-    return _fastest(problem, search, last)
-
-
-def _fastest(problem: Problem, search: LatencySearch, last: LastResort) -> Plan:
-    """The fastest frame, of a network whose leanest draft is not far too large."""
-    scheduled = scheduled_plan(problem) if problem.board.noc and len(problem.order) > 1 else None
-    if scheduled and len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH):
+    if _on_several_chips(problem) and (scheduled := scheduled_plan(problem)):
         return scheduled
+    search = _search(problem)
+    lean = refuse_if_far(problem.on(_near(problem, CHIPS)), search)
+    return _fastest(problem, search, last, lean)
+
+
+def _fastest(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan:
+    """The fastest frame, of a network with a draft for least memory that is not far too large."""
+    alone = problem.board.noc is None or len(problem.order) == 1 or _on_several_chips(problem)
+    scheduled = None if alone else scheduled_plan(problem)
     try:
-        best = _best_layouts(problem, search, last)
+        best = _best_layouts(problem, search, last, lean)
     except DoesNotFit:
         if scheduled is None or missing_bytes(problem.board, scheduled):
             raise
@@ -79,10 +84,15 @@ def _fastest(problem: Problem, search: LatencySearch, last: LastResort) -> Plan:
     return scheduled
 
 
-def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort) -> Plan:
+def _on_several_chips(problem: Problem) -> bool:
+    """True if there are many PEs, of several chips: a plan of list scheduling is taken there if there is one."""
+    return len(problem.order) > max(problem.board.mesh.pes.count, SMALL_MESH)
+
+
+def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
     wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
-    if wide and _wants_dram(problem) and (plan := _wide_frame(problem) or last(problem)):
+    if wide and _wants_dram(problem) and (plan := _from_dram_alone(problem, last, lean)):
         return plan
     try:
         found = _resident_frame(problem, search, {})
@@ -95,6 +105,15 @@ def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort) -> 
     return _from_dram(problem, search) or found.plan
 
 
+def _from_dram_alone(problem: Problem, last: LastResort, lean: Lean) -> Plan | None:
+    """The fastest frame on many PEs with inputs and weights in DRAM, or what comes closest. Where even a lean draft is
+    tight the last resort is tried first: what that does not hold nothing does."""
+    least = last(problem) if lean.is_tight(problem.board) else None
+    if least and missing_bytes(problem.board, least):
+        return least
+    return _wide_frame(problem) or least or last(problem)
+
+
 def _wants_dram(problem: Problem) -> bool:
     """True if the root cannot hold the inputs, or all PEs together the constants."""
     return root_lacks_room(problem) or pes_for_constants(problem) > len(problem.order)
@@ -102,11 +121,19 @@ def _wants_dram(problem: Problem) -> bool:
 
 def _wide_frame(problem: Problem) -> Plan | None:
     """The fastest frame with inputs and weights in DRAM: on the root's chip, as the search over layouts knows no
-    borders of chips, and on all PEs if it does not fit there."""
+    borders of chips, and on more if it does not fit there."""
+    near, more = _near(problem, 1), _near(problem, CHIPS)
+    may_do = len(near) < len(more) and may_fit_on_many(problem.on(near))
+    found = WideFrame(problem.on(near)).best() if may_do else None
+    return found or WideFrame(problem.on(more)).best()
+
+
+def _near(problem: Problem, chips: int) -> Sequence[int]:
+    """The PEs of the root's chip; or of so many chips, as they come."""
     count = problem.board.mesh.pes.count
-    near = [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
-    found = WideFrame(problem.on(near)).best() if len(near) < len(problem.order) else None
-    return found or WideFrame(problem).best()
+    if chips > 1:
+        return problem.order[: chips * count]
+    return [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
 
 
 def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
@@ -191,12 +218,12 @@ def completed_plan(problem: Problem, pins: Assignment) -> Plan:
 def smallest_plan(problem: Problem) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
     search = _search(problem)
-    refuse_if_far(problem, search)
+    lean = None if _on_several_chips(problem) else refuse_if_far(problem, search)
     counts = _counts(problem, len(problem.order))
     fewer = (_search(problem.on(problem.order[:count])) for count in counts)
     plan = _first_that_fits(problem, (_resident(problem, each) for each in fewer))
     if plan is None or missing_bytes(problem.board, plan):
-        plan = _fastest(problem, search, no_last_resort)
+        plan = _fastest(problem, search, no_last_resort, lean) if lean else fastest_plan(problem)
     return replace(plan, objective="memory")
 
 

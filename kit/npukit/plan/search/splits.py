@@ -48,8 +48,11 @@ class Splits:
         weight_tile_size: int = 0,
         narrowed: Collection[str] = (),
         places: Places | None = None,
+        *,
+        spread: bool = False,
     ) -> None:
-        """Splits of the problem's net. Of engines that not every PE carries `places` says which do.
+        """Splits of the problem's net. Of engines that not every PE carries `places` says which do. Only those
+        that leave no PEs for another part count if they are to be `spread`.
 
         With a `room`, there are none of which a PE's inputs, output and weight tile take more bytes, if others do not.
         Of tensors that bands may keep `narrowed` the narrowest band counts. With a `weight_tile_size` constants come in
@@ -57,6 +60,7 @@ class Splits:
         """
         self._problem, self._graph, self.pes, self._room = problem, problem.graph, pes, room
         self._weight_tile_size, self._narrowed, self._places = weight_tile_size, narrowed, places or {}
+        self._spread = spread
         self._known_candidates: dict[tuple[int, float], list[list[Split]]] = {}
         self._first_alike = self._numbers_of_alike()
         self.tiles = lru_cache(maxsize=None)(self._tiles)
@@ -231,6 +235,8 @@ class Splits:
 
     def _roomy(self, index: int) -> list[Split]:
         possible = list(self._possible(index))
+        if self._spread:
+            possible = list(_widest(possible))
         if self._room is None:
             return possible
         held = {split: self.held_bytes(index, split) for split in possible}
@@ -298,6 +304,14 @@ def _grain(shape: Sequence[int], axis: int, parts: int) -> int:
 
 def _parts(split: Split, rule: AxisRule) -> int:
     return 1 if rule.axis is None else split[rule.axis]
+
+
+def _widest(splits: Collection[Split]) -> Iterator[Split]:
+    """The splits of which no other one has a part more."""
+    there = frozenset(splits)
+    for split in splits:
+        if not any((*split[:axis], parts + 1, *split[axis + 1 :]) in there for axis, parts in enumerate(split)):
+            yield split
 
 
 def _most_parts(size: int, channels: bool) -> int:
