@@ -39,7 +39,7 @@ ALIKE = 0.98
 search over layouts found is taken, which has been compared with its neighbours."""
 
 CHIPS = 4
-"""Chips on which a frame with weights in DRAM is searched for: on four a draft takes three seconds of the processor, on
+"""Chips on which a frame with weights in DRAM is searched for: on four a draft takes six seconds of the processor, on
 48 minutes."""
 
 IDLE = 1 / 3
