@@ -71,6 +71,7 @@ from npukit.project.build_folder import (
     write_manifest,
     write_spans,
 )
+from npukit.project.check import LinkedTooLarge
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Coresident
 from npukit.project.folder_files import file_digest
@@ -84,6 +85,9 @@ from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
 
 BUILD_ID_BYTES = 16
+PLANS, MORE_MISSING = 3, 512
+"""The plans that are made of a network whose linked programs are larger than predicted, and the bytes that each leaves
+beyond those that the first image lacks: another may lack more."""
 TOLD = ("dead_channels", "quantization", "accuracy", PLANNED_FOR)
 """Keys of the summary that come from the model, and stay when a build is made again from its net."""
 
@@ -136,10 +140,29 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
     toolchain = find_toolchain(options.toolchain, board.core.type)
     with toolchain.warmed_up(board.core.type):
         compiled = compile_network(model, board, options, progress)
-        dumped(PLAN, lambda: print_plan(compiled.plan))
+        _fill_new_folder(output, compiled, toolchain, progress, board, PLANS - 1)
+    return load_build(output)
+
+
+def _fill_new_folder(
+    output: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, room: Board, more: int
+) -> None:
+    """Fills the folder. Where linked programs are larger than predicted the network is planned again, `more` times at
+    most, for a board with that much less memory than `room`."""
+    dumped(PLAN, lambda: print_plan(compiled.plan))
+    try:
         with new_build_folder(output) as folder:
             fill_folder(folder, compiled, toolchain, progress)
-    return load_build(output)
+    except LinkedTooLarge as found:
+        if not more:
+            raise
+        progress.stage(f"{found}: plan again")
+        room = room.with_less(found.memory, found.missing + MORE_MISSING)
+        try:
+            again = plan_on(room, compiled.prepared, compiled.options, progress)
+        except DoesNotFit:
+            raise found from None
+        _fill_new_folder(output, replace(again, board=compiled.board), toolchain, progress, room, more - 1)
 
 
 def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:

@@ -444,6 +444,11 @@ class Board(_Part):
         slots = tuple(slot.model_copy(update={"plugin": None}) for slot in self.accelerator)
         return self.model_copy(update={"accelerator": slots, "hal_file": None})
 
+    def with_less(self, memory: str, size: int) -> Board:
+        """The board as if the memory of that name had so many bytes less."""
+        left = [m.model_copy(update={"size": m.size - size}) if m.name == memory else m for m in self.memory]
+        return self.model_copy(update={"memory": tuple(left)})
+
     def memory_for(self, kind: Holds) -> Memory:
         """The memory that holds code, constants or the stack; of the banks the fastest."""
         return self.banks[0] if kind == "activations" else next(m for m in self.memory if kind in m.holds)

@@ -133,14 +133,14 @@ def bench(
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
-    slowest, first = measured.slowest, [tile for tile in measured.tiles if tile.frame == 0]
+    slowest, tiles = measured.slowest, _tiles_by_op(measured.tiles)
     cycles = slowest.result.cycles if target.counts_cycles else None
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
     busy = _npu_busy(measured.tiles, timeline)
     pes = _pes(slowest, busy, _ports(target.board, net, plan)) if target.counts_cycles else ()
-    seen = [op for op in net.ops if any(tile.step.op == op.name for tile in first)]
+    seen = [op for op in net.ops if op.name in tiles]
     spent = timeline.layer_cycles() if timeline else None
-    layers = [replace(_layer(target, op, first, spent), title=net.tensor(op.output).title) for op in seen]
+    layers = [replace(_layer(target, op, tiles[op.name], spent), title=net.tensor(op.output).title) for op in seen]
     return Bench(
         engine=target.name,
         instructions=instructions,
@@ -265,13 +265,21 @@ def _pe_cost(pe: int, run: _Run, npu_busy: int, send: int) -> PeCost:
     return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
 
 
+def _tiles_by_op(tiles: Sequence[RecordedTile]) -> Mapping[str, Sequence[RecordedTile]]:
+    """The tiles of the first frame, by the name of their op."""
+    by_op: dict[str, list[RecordedTile]] = {}
+    for tile in tiles:
+        if tile.frame == 0:
+            by_op.setdefault(tile.step.op, []).append(tile)
+    return by_op
+
+
 def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> LayerCost:
     """A layer's cycles on the PE that takes longest, those `spent` on it in a frame if that is known, and its
     instructions on all."""
     by_pe: dict[int, list[RecordedTile]] = {}
     for tile in tiles:
-        if tile.step.op == op.name:
-            by_pe.setdefault(tile.pe, []).append(tile)
+        by_pe.setdefault(tile.pe, []).append(tile)
     slowest = max(by_pe.values(), key=lambda own: sum(tile.record.cycles for tile in own))
     return LayerCost(
         name=op.name,

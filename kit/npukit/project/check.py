@@ -33,6 +33,14 @@ def variable_bytes(elf: Elf) -> int:
     return _extent(elf, VARIABLE_SECTIONS)
 
 
+class LinkedTooLarge(DoesNotFit):
+    """An image that the linker finds larger than its plan does: `missing` bytes of a memory."""
+
+    def __init__(self, message: str, memory: str, missing: int) -> None:
+        super().__init__(message, tries=["a smaller model", "more PEs: --pes N", "a board with more memory"])
+        self.memory, self.missing = memory, missing
+
+
 def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
     """Raises an error if program and variables do not leave the room that constants, activations and stack need."""
     for memory, used in _use(layout, elf).items():
@@ -40,9 +48,8 @@ def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
         if missing > 0:
             parts = ", ".join(f"{name} {count}" for name, count in used.items())
             size = next(m.size for m in layout.memories if m.name == memory)
-            raise DoesNotFit(
-                f"{image} is {missing} bytes too large for memory {memory} of {size}: {parts}",
-                tries=["a smaller model", "more PEs: --pes N", "a board with more memory"],
+            raise LinkedTooLarge(
+                f"{image} is {missing} bytes too large for memory {memory} of {size}: {parts}", memory, missing
             )
 
 
