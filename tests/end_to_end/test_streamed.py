@@ -17,7 +17,9 @@ from npukit.codegen.table import TABLE
 from npukit.measure.bench import bench
 from npukit.measure.cases import golden_cases
 from npukit.measure.validate import validate
+from npukit.net.box import Box
 from npukit.net.net import CORE, Net
+from npukit.net.tensor import Quantization
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
@@ -74,6 +76,25 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
+
+
+def test_sums_of_more_bits_than_an_accumulator_has_are_streamed_too(tmp_path: Path) -> None:
+    """A driver's function makes them, so that none of their constants is a command of the chain."""
+    b, engines = Builder("large sums"), with_core(plugins_of(BOARD))
+    net = b.net(b.conv(b.input(1, 2, 2, 512), 16))
+    (op,), source = net.ops, net.tensor(net.inputs[0]).quantization
+    assert source is not None
+    b.constants[op.inputs[2]][:] = 1 << 28
+    output = Quantization((source.scale * 0.0025 * (1 << 21),), (-128,))
+    net = replace(net, tensors={**net.tensors, op.output: replace(net.tensor(op.output), quantization=output)})
+    assert engines["mac_array"].cost(net, op, Box.whole((1, 2, 2, 16))).called
+    wanted = Batch(
+        (on_rows(net, (0, 1)),), stream=StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES)
+    )
+    plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
+    assert all(step.streamed for pe in plan.pes for step in pe.computes())
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
+    assert found.passed, found.mismatches
 
 
 def test_a_frame_whose_largest_tensor_fits_no_pe_is_made_in_bands(tmp_path: Path) -> None:

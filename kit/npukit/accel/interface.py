@@ -77,6 +77,7 @@ class Cost:
     what nothing else needs meanwhile; the driver copies the rest, and may overwrite all of it.
     `accesses`: times that the core reads or writes its operands and its scratch memory.
     `streams`: the constants may be anywhere, as what computes the tile is told where: they can come from DRAM.
+    `called`: a function of the driver computes the tile, though the accelerator has commands: none is a constant.
     """
 
     cycles: int
@@ -90,6 +91,7 @@ class Cost:
     arena: tuple[int, ...] = ()
     accesses: int = 0
     streams: bool = True
+    called: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class MacArray:
         plane, parts = Plane.of(output), self._parts(net, op)
         if parts:
             tile = InParts(net, op, plane, parts, self.figures)
-            return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes)
+            return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes, called=True)
         if op.kind == Matmul.kind:
             products = Products.of(net, op, output, self.figures)
             return Cost(products.cycles, products.parameter_bytes + products.count * COMMAND_BYTES)

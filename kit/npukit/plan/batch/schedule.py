@@ -181,7 +181,8 @@ class _Scheduler:
 
     def _size(self, op: Op, box: Box) -> int:
         """The constants of a box but for the command, which holds addresses and stays in the image."""
-        return self._problem.cost(op, box).constant_bytes - command_bytes(self._problem.engines[op.engine])
+        cost = self._problem.cost(op, box)
+        return cost.constant_bytes - (0 if cost.called else command_bytes(self._problem.engines[op.engine]))
 
     @cached_property
     def _calm(self) -> int:
