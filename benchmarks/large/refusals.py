@@ -44,7 +44,7 @@ def main() -> None:
     given = parser.parse_args()
     for model in given.models:
         with suppress(NpukitError):  # of a model that is not as the options say
-            for line in drafts(model) if given.drafts else [refusal(model, *where.split(":")) for where in given.on]:
+            for line in drafts(model) if given.drafts else (refusal(model, *each.split(":")) for each in given.on):
                 print(line, flush=True)
 
 
