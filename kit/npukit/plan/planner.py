@@ -10,7 +10,7 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.batch_search.low_memory import low_memory_frame
+from npukit.plan.batch_search.low_memory import low_memory_frames
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.does_not_fit import (
     refuse_what_cannot_fit,
@@ -28,7 +28,7 @@ from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
 
 OBJECTIVES = {
-    "latency": partial(fastest_plan, last=low_memory_frame),
+    "latency": partial(fastest_plan, last=low_memory_frames),
     "throughput": densest_plan,
     "memory": smallest_plan,
 }

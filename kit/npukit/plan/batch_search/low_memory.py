@@ -50,15 +50,16 @@ def low_memory_plan(problem: Problem) -> Plan | None:
     return _first(problem, _batches(problem, sizes))
 
 
-def low_memory_frame(problem: Problem) -> Plan | None:
-    """One frame on all PEs of a chip but those that only ask for weights, or what comes closest; none that keeps
-    states."""
+def low_memory_frames(problem: Problem) -> Iterator[Plan]:
+    """The frame on all PEs of a chip that takes least memory; if it fits, the first with more room that does, too. None
+    that keeps states."""
     least = None if problem.net.states else least_frame(problem)
-    if least is None or missing_bytes(problem.board, least):
-        return least
-    roomy = list(_batches(problem, (_computing(problem),)))[:-1]
-    plan = _first(problem, roomy) or with_predictions(problem.net, problem.board, least)
-    return replace(plan, objective="latency")
+    if least is None:
+        return
+    fits = not missing_bytes(problem.board, least)
+    yield replace(with_predictions(problem.net, problem.board, least) if fits else least, objective="latency")
+    if fits and (plan := _first(problem, list(_batches(problem, (_computing(problem),)))[:-1])):
+        yield replace(plan, objective="latency")
 
 
 def least_frame(problem: Problem) -> Plan | None:

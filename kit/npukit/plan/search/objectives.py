@@ -46,12 +46,13 @@ IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
 
-LastResort = Callable[[Problem], Plan | None]
-"""A search for a frame that needs least memory, however slow it is; for what comes closest, if none fits."""
+LastResort = Callable[[Problem], Iterator[Plan]]
+"""The frame that takes least memory, however slow it is, whether it fits or not; and if it fits, better ones."""
 
 
-def no_last_resort(problem: Problem) -> Plan | None:
-    """No plan."""
+def no_last_resort(problem: Problem) -> Iterator[Plan]:
+    del problem
+    return iter(())
 
 
 def fastest_plan(problem: Problem, last: LastResort = no_last_resort) -> Plan:
@@ -107,11 +108,13 @@ def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort, lea
 
 def _from_dram_alone(problem: Problem, last: LastResort, lean: Lean) -> Plan | None:
     """The fastest frame on many PEs with inputs and weights in DRAM, or what comes closest. Where even a lean draft is
-    tight the last resort is tried first: what that does not hold nothing does."""
-    least = last(problem) if lean.is_tight(problem.board) else None
+    tight the one for least memory is emitted first, beside the budget: what that does not hold nothing does."""
+    frames, least, done = last(problem), None, problem.work.done
+    if lean.is_tight(problem.board):
+        least, problem.work.done = next(frames, None), done
     if least and missing_bytes(problem.board, least):
         return least
-    return _wide_frame(problem) or least or last(problem)
+    return _wide_frame(problem) or [least, *frames][-1]
 
 
 def _wants_dram(problem: Problem) -> bool:
