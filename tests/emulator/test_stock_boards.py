@@ -21,7 +21,7 @@ from project.identity import BUILD_ID
 from project.test_on_qemu import built_with
 
 BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards()]) if board.qemu and board.emulator}
-QUICK = ("nucleo-h743zi", "pico")
+QUICK = ("pico",)
 OWNED = [board.name for board in known_boards() if board.emulator and "serial" in board.runs_on]
 OWNED.sort(key=lambda name: name not in QUICK)
 """Boards that people own, but those of one core with `BOARDS`; first those that make test tries."""
