@@ -15,7 +15,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
-from npukit.plan.emit.emitter import command_bytes, same_constants
+from npukit.plan.emit.emitter import command_bytes, same_constants, streamed_bytes
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, transfers_of
 from npukit.plan.ir.assignment import Assignment, useful
@@ -153,9 +153,8 @@ class _WeightTiles:
         return len(large), sum(map(size, small[: min(wanted.stream.tiles, 2)]))
 
     def _bytes(self, op: Op, box: Box) -> int:
-        """The bytes of constants but for the command."""
         engine = self._engines[op.engine]
-        return engine.cost(self._graph.net, op, box).constant_bytes - command_bytes(engine)
+        return streamed_bytes(engine, engine.cost(self._graph.net, op, box))
 
 
 def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _WeightTiles) -> Counter[int]:

@@ -30,7 +30,7 @@ from npukit.plan.batch.weight_tiles import (
     cut_in_weight_tiles,
     weight_tiles_of,
 )
-from npukit.plan.emit.emitter import command_bytes
+from npukit.plan.emit.emitter import streamed_bytes
 from npukit.plan.emit.pe_program import Block
 from npukit.plan.emit.regions import Ends, Regions, regions_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
@@ -180,9 +180,7 @@ class _Scheduler:
         return Block(streamed_name(op.name, box, form), self._size(op, box))
 
     def _size(self, op: Op, box: Box) -> int:
-        """The constants of a box but for the command, which holds addresses and stays in the image."""
-        cost = self._problem.cost(op, box)
-        return cost.constant_bytes - (0 if cost.called else command_bytes(self._problem.engines[op.engine]))
+        return streamed_bytes(self._problem.engines[op.engine], self._problem.cost(op, box))
 
     @cached_property
     def _calm(self) -> int:

@@ -356,6 +356,11 @@ def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
     return graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
 
 
+def streamed_bytes(engine: Accelerator, cost: Cost) -> int:
+    """The bytes of a tile's constants but for its command, which holds addresses and stays in the image."""
+    return cost.constant_bytes - (0 if cost.called else command_bytes(engine))
+
+
 def command_bytes(engine: Accelerator) -> int:
     """Bytes of a tile's constants that hold addresses: each tile of each frame has its own."""
     return engine.commands.bytes if engine.commands else 0

@@ -51,6 +51,7 @@ LastResort = Callable[[Problem], Iterator[Plan]]
 
 
 def no_last_resort(problem: Problem) -> Iterator[Plan]:
+    """No frame."""
     del problem
     return iter(())
 
