@@ -225,3 +225,25 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     assert found.passed, found.mismatches
     assert found.tiles_checked == 2 * sum(len(pe.tiles) for pe in plans[1].pes), "three cases are two rounds"
     assert simulate(net, BOARD, plans[1]).latency_cycles == pytest.approx(measured.latency_cycles, rel=0.01)
+
+
+def test_a_crowded_root_has_a_table_beside_pes_with_code_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if memory had no room for all that is reserved for code."""
+    monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda _, use: max(0, use.code - (12 << 10)))
+    engines = with_core(plugins_of(BOARD))
+    net = assign_engines(bottlenecks(), engines)
+    group = {
+        op.name: tuple(map(Tile, range(1, 3), to_boxes(grid(net.tensor(op.output).shape, (1, 2, 1, 1), (1,) * 4))))
+        for op in net.ops
+    }
+    everything = frozenset(op.name for op in net.ops)
+    wanted = Batch(
+        (group,), stream=StreamWeights(everything, 1024, 2), prefetchers=(0,), low_memory=True, in_pages=True
+    )
+    plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
+    assert [(pe.is_table, len(pe.orders.pages)) for pe in plan.pes] == [(True, 0), (False, 0), (False, 0)]
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == 3 * sum(len(pe.tiles) for pe in plan.pes)

@@ -60,7 +60,37 @@ def test_the_code_of_kernels_wants_room_too(monkeypatch: pytest.MonkeyPatch) -> 
         """The PE with more code than there is memory."""
         return replace(pe, memory=with_code(board, pe.memory, 1 << 20))
 
-    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
+    monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", PAGE)
     assert not any(pe.orders.pages for pe in planned(rows_net(), low_memory=True).pes)
     monkeypatch.setattr("npukit.plan.emit.allocate.with_code_of_kernels", crowded)
     assert all(pe.orders.pages for pe in planned(rows_net(), low_memory=True).pes)
+
+
+def used(pe: PePlan) -> int:
+    return pe.memory.code + pe.memory.constants + pe.memory.activations
+
+
+def test_a_crowded_pe_has_a_short_program_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root, of whose code much is reserved, and no others; nothing comes in pages."""
+    before = planned(rows_net(), low_memory=True)
+    monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda _, use: max(0, use.code - (12 << 10)))
+    plan = planned(rows_net(), low_memory=True)
+    assert [pe.is_table for pe in plan.pes] == [True, *[False] * (len(plan.pes) - 1)]
+    assert not plan.pes[0].orders.pages
+    assert plan.pes[0].memory.free > before.pes[0].memory.free + (4 << 10)
+    assert plan.pes[1:] == before.pes[1:]
+    assert parse_plan(print_plan(plan)) == plan
+
+
+@pytest.mark.parametrize("code_of_the_loop", [0, 8 << 10])
+def test_a_crowded_pe_has_what_takes_least(code_of_the_loop: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table, as long as what goes through it is small; PEs that compute the same run one program."""
+    before = planned(rows_net(), low_memory=True)
+    monkeypatch.setattr(
+        "npukit.plan.emit.allocate.shortfall", lambda _, use: use.code + use.constants + use.activations
+    )
+    monkeypatch.setattr("npukit.plan.predict.memory.CODE_OF_THE_LOOP", code_of_the_loop)
+    plan = planned(rows_net(), low_memory=True)
+    assert all(used(pe) <= used(one) for pe, one in zip(plan.pes, before.pes, strict=True))
+    assert [pe.is_table for pe in plan.pes[1:]] == [not code_of_the_loop] * (len(plan.pes) - 1)
+    assert len({pe.role for pe in plan.pes if pe.is_table}) <= 1

@@ -13,14 +13,26 @@ from npukit.net.net import Net
 from npukit.plan.planner import closest_plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.leanest import HASTY, FarTooLarge, leanest, refuse_if_far
+from npukit.plan.search.leanest import HASTY, FarTooLarge, Lean, leanest, refuse_if_far
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
-from plan.networks import image_net, keyword_net
+from plan.networks import autoencoder, image_net, keyword_net, wake_word_net
 
 EDGES = [(keyword_net, 2, 38), (keyword_net, 4, 36), (image_net, 2, 56), (image_net, 4, 50), (image_net, 16, 40)]
 """Networks on PEs with about as little memory, in KB, as they fit in."""
+
+EDGES_OF_MANY = [
+    (autoencoder, 24, 20, "latency"),
+    (keyword_net, 24, 24, "throughput"),
+    (keyword_net, 24, 24, "latency"),
+    (keyword_net, 152, 24, "latency"),
+    (image_net, 24, 32, "latency"),
+    (image_net, 24, 32, "throughput"),
+    (wake_word_net, 24, 28, "latency"),
+]
+"""The same on more than 20 PEs, where the least memory is that with refusals and without: in the step of 4 KB below
+there is no plan either way."""
 
 
 def with_memory(kilobytes: int, name: str = "pe-mesh") -> Board:
@@ -50,15 +62,25 @@ def test_what_a_search_finds_a_plan_for_is_not_far_too_large(
     assert not fits[-1], "the edge was not tried"
 
 
-@pytest.mark.exhaustive
-def test_what_fits_many_pes_has_a_draft_that_lacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.search.objectives.refuse_if_far", leanest)
-    fits = list[bool]()
-    for size in (32, 28):
-        problem = Problem(Graph(keyword_net()), board := with_memory(size, "pe-mesh-152"), engines(board), max_pes=24)
-        fits.append(not missing_bytes(board, closest_plan(problem, "latency")))
-        assert not (fits[-1] and leanest(problem, LatencySearch(problem, HASTY)).missing)
-    assert fits == [True, False], "the edge was not tried"
+@pytest.mark.parametrize(("make", "pes", "kilobytes", "objective"), first_of(EDGES_OF_MANY))
+def test_what_fits_many_pes_without_refusals_fits_with_them(
+    make: Callable[[], Net], pes: int, kilobytes: int, objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fits(make, pes, kilobytes, objective)
+    assert not fits(make, pes, kilobytes - 4, objective)
+    monkeypatch.setattr(Lean, "is_far", lambda *_: False)
+    monkeypatch.setattr(Lean, "is_tight", lambda *_: False)
+    assert not fits(make, pes, kilobytes - 4, objective)
+
+
+def fits(make: Callable[[], Net], pes: int, kilobytes: int, objective: str) -> bool:
+    """True if there is a plan on so many PEs, of so much memory each, of a full chip."""
+    board = with_memory(kilobytes, "pe-mesh-152")
+    try:
+        plan = closest_plan(Problem(Graph(make()), board, engines(board), max_pes=pes), objective)
+    except DoesNotFit:
+        return False
+    return not missing_bytes(board, plan)
 
 
 def test_what_is_far_too_large_is_told_by_its_leanest_draft() -> None:

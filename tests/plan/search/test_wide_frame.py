@@ -81,7 +81,7 @@ def test_what_a_pe_is_expected_to_hold_has_scratch_memory_and_what_code_its_core
     net = net.with_ops(tuple(replace(op, engine=CORE) if op.kind == "depthwise_conv2d" else op for op in net.ops))
     search = WideFrame(Problem(Graph(net), board, engines(board)))
     draft = search.drafts()[0]
-    emission = search._emitted(draft)
+    emission = search._emitted(draft, low_memory=False)
     assert emission
     plan = emission.plan
     assert any(step.scratch for pe in plan.pes for step in pe.computes())

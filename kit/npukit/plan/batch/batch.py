@@ -39,7 +39,8 @@ class Batch:
     low_memory: bool = False
     """Memory is short: PEs say only once they have computed that they have room for what others send."""
     in_pages: bool = False
-    """PEs that lack memory fetch their orders from DRAM, a page at a time."""
+    """PEs that lack memory fetch their orders from DRAM, a page at a time: those whose programs are tables, which with
+    `low_memory` short ones are too."""
     fetched: bool = True
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
 

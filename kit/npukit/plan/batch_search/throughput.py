@@ -50,7 +50,7 @@ def densest_plan(problem: Problem) -> Plan:
         least = least_frame(problem) if lean.is_tight(problem.board) else None
         if least and missing_bytes(problem.board, least):
             return least
-        return replicated_plan(problem) or low_memory_plan(problem) or closest_frame(problem)
+        return replicated_plan(problem) or low_memory_plan(problem) or least or closest_frame(problem)
     best = _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
     several = len(problem.order) < len(mixed.order) <= SMALL_MESH
     found = _Batches(mixed).best() if several else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -59,33 +60,51 @@ def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patien
     return finished(problem, emitter.traffic, objective)
 
 
-def finished(problem: Problem, traffic: Traffic, objective: str, frames: int = 1, *, in_pages: bool = False) -> Plan:
+def finished(
+    problem: Problem,
+    traffic: Traffic,
+    objective: str,
+    frames: int = 1,
+    *,
+    in_pages: bool = False,
+    low_memory: bool = False,
+) -> Plan:
     """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame.
 
-    Orders of PEs that lack memory, the code of the core's kernels counted, may be fetched from DRAM `in_pages`.
+    PEs that lack memory, the code of the core's kernels counted, may fetch their orders from DRAM `in_pages` if they
+    are tables; with `low_memory` they all are, if that takes less.
     """
     graph, board = problem.graph, problem.board
     alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
     programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
     pe_count = len(programs) + alike.more_pes
-    numbers: dict[tuple[object, ...], int] = {}
-    pes, roles, extents = [], [], list[Sequence[int]]()
+    pes, extents = [], list[Sequence[int]]()
     tables = _tables(programs, pe_count)
     for program, table in zip(programs, tables, strict=True):
         banks = Banks.of(board.seen_by(program.pe), program)
         places = placed(graph, program, banks, traffic.frames if table else None)
         steps = tuple(_waiting(program.steps, places.waits) if places.waits else program.steps)
         pes.append(PePlan(program.pe, 0, steps, tuple(places.buffers), MemoryUse(0, 0, 0, 0, 0)))
-        roles.append(numbers.setdefault(_code_of_program(steps, table), len(numbers)))
         extents.append(places.extents)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
     tensors = [known, *[0] * (len(pes) - 1)]
-    every = zip(programs, pes, roles, extents, tensors, tables, strict=True)
-    fitted = [_fitted(board, plan, pe, p, pe_count, role, own, ends, table) for p, pe, role, own, ends, table in every]
+    every = zip(programs, pes, extents, tensors, strict=True)
+    fits = [partial(_fitted, board, plan, pe, program, pe_count, *more) for program, pe, *more in every]
+    fitted = [fit(table) for fit, table in zip(fits, tables, strict=True)]
     if in_pages:
-        each = zip(programs, fitted, strict=True)
-        fitted = [_with_pages(problem, plan, pe, program) for program, pe in each]
-    return with_replicas(replace(plan, pes=tuple(fitted)), alike.places)
+        each = zip(fitted, programs, fits, strict=True)
+        fitted = [
+            _less_crowded(problem, plan, pe, program, fit) if low_memory or pe.is_table else pe
+            for pe, program, fit in each
+        ]
+    return with_replicas(replace(plan, pes=tuple(_with_roles(fitted))), alike.places)
+
+
+def _with_roles(pes: Sequence[PePlan]) -> Iterator[PePlan]:
+    """The PEs with a number for each program: those that run the same code have the same."""
+    numbers: dict[tuple[object, ...], int] = {}
+    for pe in pes:
+        yield replace(pe, role=numbers.setdefault(_code_of_program(pe.steps, pe.is_table), len(numbers)))
 
 
 def _waiting(steps: Sequence[Step], waits: Mapping[int, int]) -> Iterator[Step]:
@@ -101,12 +120,11 @@ def _fitted(
     pe: PePlan,
     program: PeProgram,
     pe_count: int,
-    role: int,
     extents: Sequence[int],
     tensors: int,
     table: bool,
 ) -> PePlan:
-    """The PE's plan with the role and memory of its program, one of `pe_count`, of which the host knows `tensors`."""
+    """The PE's plan with the memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
     stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
@@ -123,25 +141,40 @@ def _fitted(
     first, *others = extents
     use = MemoryUse(code, constants, 0, stack, 0)
     memory = in_banks(board.seen_by(pe.pe), use, (control_bytes(layers) + first, *others))
-    return replace(pe, role=role, memory=memory, orders=orders)
+    return replace(pe, memory=memory, orders=orders)
 
 
-def _with_pages(problem: Problem, plan: Plan, pe: PePlan, program: PeProgram) -> PePlan:
-    """The PE with its last orders in DRAM, as many as it lacks room for, if its program is a table of one accelerator's
-    chains. Kernels of its core have their code."""
-    board, engines = problem.board.seen_by(pe.pe), {step.engine for step in pe.computes()} - {CORE}
-    full = with_code_of_kernels(problem.net, problem.board, pe, problem.engines[CORE], plan.pes[0].pe)
-    lacks, chip = max(shortfall(board, each.memory) for each in (pe, full)), board.mesh.pes.count
-    away = pe.pe // chip != board.root_pe // chip
-    if not lacks or away or pe.memory.banks or len(engines) > 1 or not pe.is_table:
+def _less_crowded(
+    problem: Problem, plan: Plan, pe: PePlan, program: PeProgram, fit: Callable[[bool], PePlan]
+) -> PePlan:
+    """The PE; or if it lacks room, the code of its core's kernels counted, what lacks least: its program as it is, as a
+    table, or as one with its last orders in DRAM. A table is of one accelerator's chains."""
+
+    def lacks(pe: PePlan) -> int:
+        board, core = problem.board.seen_by(pe.pe), problem.engines[CORE]
+        full = with_code_of_kernels(problem.net, problem.board, pe, core, plan.pes[0].pe)
+        return max(shortfall(board, each.memory) for each in (pe, full))
+
+    if len({step.engine for step in pe.computes()} - {CORE}) > 1 or not lacks(pe):
         return pe
+    table = pe if pe.is_table else fit(True)
+    if not (lacking := lacks(table)):
+        return table
+    chip, board = problem.board.mesh.pes.count, problem.board
+    pages = pe.pe // chip == board.root_pe // chip and not table.memory.banks
+    return min([_with_pages(board, plan, table, program, lacking)] * pages + [table, pe], key=lacks)
+
+
+def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, lacks: int) -> PePlan:
+    """The PE, whose program is a table, with its last orders in DRAM, as many as it lacks room for."""
     listed = TableOrders(plan, pe, program)
     size = listed.page_size
     last = max((aligned(each.offset + each.bytes) for each in pe.buffers), default=0)
     buffer = Buffer(PAGES, "", Box.whole((2 * size,)), 2 * size, last, 0, len(pe.steps) - 1)
     orders = listed.in_pages(pe.orders.bytes - aligned(lacks) - 2 * size)
     constants = aligned(pe.memory.constants - pe.orders.bytes + orders.bytes)
-    memory = in_banks(board, replace(pe.memory, constants=constants), (pe.memory.activations + 2 * size,))
+    extents = (pe.memory.activations + 2 * size,)
+    memory = in_banks(board.seen_by(pe.pe), replace(pe.memory, constants=constants), extents)
     return replace(pe, memory=memory, orders=orders, buffers=tuple(in_order([*pe.buffers, buffer])))
 
 

@@ -99,12 +99,12 @@ def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort, lea
     try:
         found = _resident_frame(problem, search, {})
     except DoesNotFit:
-        if (streamed := _from_dram(problem, search)) is None:
+        if (streamed := _from_dram(problem, search, last, lean)) is None:
             raise
         return streamed
     if not missing_bytes(problem.board, found.plan):
         return _walked(_faster_on_fewer(found)).plan
-    return _from_dram(problem, search) or found.plan
+    return _from_dram(problem, search, last, lean) or found.plan
 
 
 def _from_dram_alone(problem: Problem, last: LastResort, lean: Lean) -> Plan | None:
@@ -140,12 +140,12 @@ def _near(problem: Problem, chips: int) -> Sequence[int]:
     return [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
 
 
-def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
+def _from_dram(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan | None:
     """The fastest frame that is found with constants, and perhaps inputs, in DRAM; on many PEs what comes closest."""
     if problem.board.noc is None:
         return None
     if len(problem.order) > SMALL_MESH:
-        return None if _wants_dram(problem) else _wide_frame(problem)
+        return None if _wants_dram(problem) else _from_dram_alone(problem, last, lean)
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL

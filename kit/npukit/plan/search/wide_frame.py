@@ -105,21 +105,24 @@ class WideFrame:
 
     def _plans(self, emitted: list[_Emission]) -> Iterator[Plan | None]:
         """Plans of one draft after the other, which it adds to `emitted`, but for drafts that are expected to be slower
-        than the fastest that fits."""
-        fastest = inf
-        for draft in self.drafts():
-            if draft.cycles >= fastest:
-                continue
-            for emission in self._repaired(draft):
-                if emission:
-                    emitted.append(emission)
-                    fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
-                yield emission and emission.plan
+        than the fastest that fits. If none fits, plans of all again, as where memory is short."""
+        drafts, fastest = self.drafts(), inf
+        for low_memory in (False, True):
+            if low_memory and any(not missing_bytes(self._problem.board, each.plan) for each in emitted):
+                break
+            for draft in drafts:
+                if draft.cycles >= fastest:
+                    continue
+                for emission in self._repaired(draft, low_memory=low_memory):
+                    if emission:
+                        emitted.append(emission)
+                        fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
+                    yield emission and emission.plan
 
-    def _repaired(self, draft: FrameDraft) -> Iterator[_Emission | None]:
+    def _repaired(self, draft: FrameDraft, *, low_memory: bool) -> Iterator[_Emission | None]:
         """A draft's plan, and while not all orders have room in memory that with more constants streamed."""
         for _ in range(REPAIRS):
-            emission = self._emitted(draft)
+            emission = self._emitted(draft, low_memory=low_memory)
             yield emission
             if emission is None or not emission.crowded:
                 break
@@ -173,11 +176,12 @@ class WideFrame:
         rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in emission.full.pes}
         return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms, core_too=True))
 
-    def _emitted(self, draft: FrameDraft) -> _Emission | None:
+    def _emitted(self, draft: FrameDraft, *, low_memory: bool) -> _Emission | None:
         wanted = Batch(
             (draft.assignment,),
             stream=WEIGHT_TILES.of(draft.streamed),
             prefetchers=self._prefetchers,
+            low_memory=low_memory,
             in_pages=True,
         )
         try:
