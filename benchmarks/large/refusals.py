@@ -48,14 +48,15 @@ def main() -> None:
                 print(line, flush=True)
 
 
-def imported(model: Path, board: str, pes: int) -> Prepared:
-    """A model with the options of a user who wants it as small as it gets, as far as it takes them."""
+def imported(model: Path, board: str, pes: int, *, in_float: bool = False) -> Prepared:
+    """A model with the options of a user who wants it as small as it gets, as far as it takes them; or in float."""
     samples = model.with_suffix(".npz")
-    calibrations = [samples, None] if samples.is_file() else [None]
+    calibrations = [samples, None] if samples.is_file() and not in_float else [None]
     fault = NpukitError("not tried")
     for calibration, preprocess in product(calibrations, (("layout=NHWC",), ())):
         try:
-            options = Options(pes=pes, io="int8", calibration=calibration, preprocess=preprocess)
+            io = "file" if in_float else "int8"
+            options = Options(pes=pes, io=io, calibration=calibration, preprocess=preprocess, in_float=in_float)
             return prepare(model, load_board(board), options, Silent())
         except NpukitError as error:
             fault = error
