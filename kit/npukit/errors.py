@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 
@@ -13,11 +14,22 @@ class NpukitError(Exception):
 
     exit_status = 1
 
-    def __init__(self, message: str, *, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        facts: Sequence[str] = (),
+        tries: Sequence[str] | Callable[[], Iterable[str]] = (),
+    ) -> None:
         self.message = plain(message)
         super().__init__(self.message)
         self.facts = tuple(map(plain, facts))
-        self.tries = tuple(map(plain, tries))
+        self._tries = tries
+
+    @cached_property
+    def tries(self) -> tuple[str, ...]:
+        """Things to try; those that take seconds to find are found when they are asked for, as most are not told."""
+        return tuple(map(plain, self._tries() if callable(self._tries) else self._tries))
 
 
 class DoesNotFit(NpukitError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import NoReturn
 
 from npukit.accel.engines import AS_ASKED, with_core
@@ -45,7 +46,7 @@ def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
             lean = leanest(problem, LatencySearch(problem, HASTY))
             if 0 < lean.missing < missing:
                 raise too_large(problem, lean)
-        raise DoesNotFit(_fault(problem, plan), tries=list(_remedies(problem, len(plan.pes), missing)))
+        raise DoesNotFit(_fault(problem, plan), tries=partial(_remedies, problem, len(plan.pes), missing))
     _refuse_what_is_no_dram(problem.board, plan)
 
 
@@ -99,7 +100,7 @@ def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: st
     where = f"all {pes} PEs of {board.name} have" if pes > 1 else f"{board.name} has"
     raise DoesNotFit(
         f"{problem.net.name} has {what}, {where} room for {room}",
-        tries=[*_other_ways(problem), smaller],
+        tries=lambda: [*_other_ways(problem), smaller],
     )
 
 
@@ -117,7 +118,7 @@ def too_large(problem: Problem, lean: Lean) -> DoesNotFit:
         f"{problem.net.name} on {number} PE{'s, drafted for least memory,' if number > 1 else ''} needs at least "
         f"{lean.missing:,} bytes more than PE {pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
     )
-    return DoesNotFit(message, tries=list(_remedies(problem, number, lean.missing)))
+    return DoesNotFit(message, tries=partial(_remedies, problem, number, lean.missing))
 
 
 def _tiles(problem: Problem, lean: Lean) -> list[tuple[Op, Box]]:

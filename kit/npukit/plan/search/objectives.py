@@ -93,29 +93,42 @@ def _on_several_chips(problem: Problem) -> bool:
 
 def _best_layouts(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan:
     """The fastest frame that the search over layouts finds, or what comes closest."""
-    wide = problem.board.noc is not None and len(problem.order) > SMALL_MESH
-    if wide and _wants_dram(problem) and (plan := _from_dram_alone(problem, last, lean)):
-        return plan
+    if problem.board.noc and len(problem.order) > SMALL_MESH:
+        return _on_many(problem, search, last, lean)
     try:
         found = _resident_frame(problem, search, {})
     except DoesNotFit:
-        if (streamed := _from_dram(problem, search, last, lean)) is None:
+        if (streamed := _from_dram(problem, search)) is None:
             raise
         return streamed
     if not missing_bytes(problem.board, found.plan):
         return _walked(_faster_on_fewer(found)).plan
-    return _from_dram(problem, search, last, lean) or found.plan
+    return _from_dram(problem, search) or found.plan
 
 
-def _from_dram_alone(problem: Problem, last: LastResort, lean: Lean) -> Plan | None:
-    """The fastest frame on many PEs with inputs and weights in DRAM, or what comes closest. Where even a lean draft is
-    tight the one for least memory is emitted first, beside the budget: what that does not hold nothing does."""
+def _on_many(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan:
+    """The fastest frame on many PEs, with inputs and weights in DRAM if they must, or what comes closest.
+
+    Where even a lean draft is tight the frame for least memory is emitted first, beside the budget: what that does not
+    hold nothing does.
+    """
     frames, least, done = last(problem), None, problem.work.done
     if lean.is_tight(problem.board):
         least, problem.work.done = next(frames, None), done
     if least and missing_bytes(problem.board, least):
         return least
-    return _wide_frame(problem) or [least, *frames][-1]
+    if not _wants_dram(problem) and (held := _held(problem, search)):
+        return held
+    return _wide_frame(problem) or [least, *frames][-1] or resident_plan(problem)
+
+
+def _held(problem: Problem, search: LatencySearch) -> Plan | None:
+    """The fastest frame with inputs on the root and all constants in the PEs, if one fits."""
+    try:
+        found = _resident_frame(problem, search, {})
+    except DoesNotFit:
+        return None
+    return None if missing_bytes(problem.board, found.plan) else _faster_on_fewer(found).plan
 
 
 def _wants_dram(problem: Problem) -> bool:
@@ -140,12 +153,10 @@ def _near(problem: Problem, chips: int) -> Sequence[int]:
     return [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
 
 
-def _from_dram(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan | None:
-    """The fastest frame that is found with constants, and perhaps inputs, in DRAM; on many PEs what comes closest."""
+def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:
+    """The fastest frame that is found with constants, and perhaps inputs, in DRAM."""
     if problem.board.noc is None:
         return None
-    if len(problem.order) > SMALL_MESH:
-        return None if _wants_dram(problem) else _from_dram_alone(problem, last, lean)
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL
