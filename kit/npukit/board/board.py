@@ -417,6 +417,10 @@ class Board(_Part):
         """The name of a PE's core."""
         return next((kind.cpu for kind in self.kind if kind.cpu and pe in kind.numbers), self.core.cpu)
 
+    def is_on_roots_chip(self, pe: int) -> bool:
+        """True if a PE is on the chip whose DRAM the host fills."""
+        return pe // self.mesh.pes.count == self.root_pe // self.mesh.pes.count
+
     @property
     def cpus(self) -> tuple[str, ...]:
         """The names of all PEs' cores, each once."""

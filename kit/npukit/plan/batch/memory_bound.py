@@ -70,14 +70,15 @@ def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
     aliased = aliases(problem.graph, problem.engines)
     held = most_at_once(problem.graph, regions, aliased, in_place, thin, beside, late=late)
     layers, orders = _layers(group), _orders(problem.graph, problem.engines, group, weight_tiles)
-    if wanted.in_pages:
-        orders = Counter({pe: min(size, 2 * PAGE_BYTES) for pe, size in orders.items()})
+    pages = frozenset(pe for pe in held if wanted.in_pages and problem.board.is_on_roots_chip(pe))
+    orders = Counter({pe: min(size, 2 * PAGE_BYTES) if pe in pages else size for pe, size in orders.items()})
     constants = _of_the_core(problem, group) + layers + orders
     kernels = Counter(tile.pe for op in problem.graph.ops if op.engine == CORE for tile in group[op.name])
     yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
-    if wanted.in_pages:
+    if pages >= held.keys():
         return
-    constants += sum((_descriptors(problem.graph, regions, tensor) for tensor in regions), Counter())
+    descriptors = sum((_descriptors(problem.graph, regions, tensor) for tensor in regions), Counter())
+    constants += Counter({pe: size for pe, size in descriptors.items() if pe not in pages})
     yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
 
 

@@ -160,8 +160,8 @@ def _less_crowded(
     table = pe if pe.is_table else fit(True)
     if not (lacking := lacks(table)):
         return table
-    chip, board = problem.board.mesh.pes.count, problem.board
-    pages = pe.pe // chip == board.root_pe // chip and not table.memory.banks
+    board = problem.board
+    pages = board.is_on_roots_chip(pe.pe) and not table.memory.banks
     return min([_with_pages(board, plan, table, program, lacking)] * pages + [table, pe], key=lacks)
 
 

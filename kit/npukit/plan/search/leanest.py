@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 
 from npukit.board.board import Board
@@ -66,12 +66,17 @@ class Lean:
     @property
     def pes(self) -> int:
         """The number of PEs that compute."""
-        return len({tile.pe for tiles in self.wanted.groups[0].values() for tile in tiles})
+        return len(self._computing)
+
+    @cached_property
+    def _computing(self) -> frozenset[int]:
+        return frozenset(tile.pe for tiles in self.wanted.groups[0].values() for tile in tiles)
 
     def is_far(self, board: Board) -> bool:
-        """True if it lacks so much that a search is not expected to find a plan: anything, if orders may be in pages,
-        of which a plan has more."""
-        return self.missing > (0 if self.wanted.in_pages else FAR * board.memory_for("activations").size)
+        """True if it lacks so much that a search is not expected to find a plan: anything, if all orders may be in
+        pages, of which a plan has more."""
+        pages = self.wanted.in_pages and all(map(board.is_on_roots_chip, self._computing))
+        return self.missing > (0 if pages else FAR * board.memory_for("activations").size)
 
     def is_tight(self, board: Board) -> bool:
         """True if it leaves so little that even plans for least memory may have no room."""
@@ -95,11 +100,6 @@ def refuse_if_far(problem: Problem, search: LatencySearch) -> Lean:
             return lean
         found.append(lean)
     raise FarTooLarge(min(found, key=_merit))
-
-
-def may_fit_on_many(problem: Problem) -> bool:
-    """True unless all drafts for least memory on a large mesh are far too large."""
-    return not all(lean.is_far(problem.board) for lean in _wide_drafts(problem))
 
 
 def leanest(problem: Problem, search: LatencySearch) -> Lean:

@@ -18,7 +18,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.frame_memory import lacking_bytes, pes_for_constants, root_lacks_room
 from npukit.plan.search.layout_search import SMALL_MESH, LatencySearch, effort_on
-from npukit.plan.search.leanest import Lean, may_fit_on_many, refuse_if_far
+from npukit.plan.search.leanest import FarTooLarge, Lean, refuse_if_far
 from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.search.neighbours import NeighbourWalk
 from npukit.plan.search.tries import latency, planned, tried, why_not
@@ -63,16 +63,35 @@ def fastest_plan(problem: Problem, last: LastResort = no_last_resort) -> Plan:
     is searched. On many PEs of several chips a search over layouts, which knows no borders of chips, is only for what
     list scheduling does not fit there.
     """
-    if _on_several_chips(problem) and (scheduled := scheduled_plan(problem)):
-        return scheduled
+    if _on_several_chips(problem):
+        return scheduled_plan(problem) or _on_chips(problem, last)
     search = _search(problem)
-    lean = refuse_if_far(problem.on(_near(problem, CHIPS)), search)
-    return _fastest(problem, search, last, lean)
+    return _fastest(problem, search, last, refuse_if_far(problem, search))
+
+
+def _on_chips(problem: Problem, last: LastResort) -> Plan:
+    """The fastest frame on the root's chip, where orders may be in pages, else on those near it; or what comes closest,
+    or FarTooLarge."""
+    closest, faults = list[Plan](), list[DoesNotFit]()
+    for chips in (1, CHIPS):
+        part = problem.on(_near(problem, chips))
+        search = _search(part)
+        try:
+            plan = _best_layouts(part, search, last, refuse_if_far(part, search))
+        except DoesNotFit as fault:
+            faults.append(fault)
+            continue
+        if not missing_bytes(problem.board, plan):
+            return plan
+        closest.append(plan)
+    if not closest:
+        raise min(faults, key=lambda fault: fault.lean.missing if isinstance(fault, FarTooLarge) else inf)
+    return min(closest, key=partial(missing_bytes, problem.board))
 
 
 def _fastest(problem: Problem, search: LatencySearch, last: LastResort, lean: Lean) -> Plan:
     """The fastest frame, of a network with a draft for least memory that is not far too large."""
-    alone = problem.board.noc is None or len(problem.order) == 1 or _on_several_chips(problem)
+    alone = problem.board.noc is None or len(problem.order) == 1
     scheduled = None if alone else scheduled_plan(problem)
     try:
         best = _best_layouts(problem, search, last, lean)
@@ -119,7 +138,10 @@ def _on_many(problem: Problem, search: LatencySearch, last: LastResort, lean: Le
         return least
     if not _wants_dram(problem) and (held := _held(problem, search)):
         return held
-    return _wide_frame(problem) or [least, *frames][-1] or resident_plan(problem)
+    wide = WideFrame(problem).best()
+    if wide and not missing_bytes(problem.board, wide):
+        return wide
+    return [least, *frames][-1] or wide or resident_plan(problem)
 
 
 def _held(problem: Problem, search: LatencySearch) -> Plan | None:
@@ -136,21 +158,11 @@ def _wants_dram(problem: Problem) -> bool:
     return root_lacks_room(problem) or pes_for_constants(problem) > len(problem.order)
 
 
-def _wide_frame(problem: Problem) -> Plan | None:
-    """The fastest frame with inputs and weights in DRAM: on the root's chip, as the search over layouts knows no
-    borders of chips, and on more if it does not fit there."""
-    near, more = _near(problem, 1), _near(problem, CHIPS)
-    may_do = len(near) < len(more) and may_fit_on_many(problem.on(near))
-    found = WideFrame(problem.on(near)).best() if may_do else None
-    return found or WideFrame(problem.on(more)).best()
-
-
 def _near(problem: Problem, chips: int) -> Sequence[int]:
     """The PEs of the root's chip; or of so many chips, as they come."""
-    count = problem.board.mesh.pes.count
     if chips > 1:
-        return problem.order[: chips * count]
-    return [pe for pe in problem.order if pe // count == problem.board.root_pe // count]
+        return problem.order[: chips * problem.board.mesh.pes.count]
+    return list(filter(problem.board.is_on_roots_chip, problem.order))
 
 
 def _from_dram(problem: Problem, search: LatencySearch) -> Plan | None:

@@ -92,16 +92,19 @@ class WideFrame:
         self._memory = problem.board.memory_for("activations").size
 
     def best(self) -> Plan | None:
-        """The fastest frame that fits among those which the budget allows; None if none does.
+        """The fastest frame that fits among those which the budget allows, or what lacks least; None if there is none.
 
         One that has room for the code of the core's kernels is preferred.
         """
         emitted = list[_Emission]()
         for _ in tried(self._problem, self._plans(emitted)):
             pass
-        fitting = (each for each in emitted if not missing_bytes(self._problem.board, each.plan))
-        best = min(fitting, key=lambda each: (each.missing > 0, latency(each.plan)), default=None)
+        best = min(emitted, key=self._merit, default=None)
         return best and best.plan
+
+    def _merit(self, emission: _Emission) -> tuple[int, bool, int]:
+        """The figures by which emissions are compared: the better one has less."""
+        return missing_bytes(self._problem.board, emission.plan), emission.missing > 0, latency(emission.plan)
 
     def _plans(self, emitted: list[_Emission]) -> Iterator[Plan | None]:
         """Plans of one draft after the other, which it adds to `emitted`, but for drafts that are expected to be slower
