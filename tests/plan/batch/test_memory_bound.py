@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from npukit.board.board import load_board
+from npukit.board.board import Board, Grid, load_board
 from npukit.net.net import Net
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
@@ -33,10 +33,10 @@ def inverted() -> Net:
     return b.net(b.add(x, b.conv(b.depthwise(b.conv(x, 96, 1), 3), 16, 1)))
 
 
-def rounds(net: Net, size: int) -> list[Batch]:
+def rounds(net: Net, size: int, board: Board = BOARD, pes: tuple[int, ...] = PES) -> list[Batch]:
     """With and without bands, of a group that streams all it can."""
     graph = Graph(net)
-    group = LatencySearch(Problem(graph, BOARD, engines(BOARD), PES[:size]), QUICK, fetched=True).best()
+    group = LatencySearch(Problem(graph, board, engines(board), pes[:size]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3)
     whole = Batch((group,), stream=StreamWeights(streamed, 2048, 2), prefetchers=(0,))
     return [whole, replace(whole, bands=bands_for(graph, BOARD, group))]
@@ -51,6 +51,20 @@ def test_what_fits_may_fit(net: Net, size: int) -> None:
             missing = missing_bytes(board, emit_batch(problem, wanted))
             assert least_lacking(problem, wanted).missing <= missing
             assert may_fit(problem, wanted) or missing
+
+
+def test_orders_are_in_pages_on_the_roots_chip_alone() -> None:
+    """What other chips' PEs are asked to do is in their memory, with all descriptors."""
+    one, net, free = with_memory(24), small_mobilenet(), list[int]()
+    chips = one.mesh.model_copy(update={"chips": Grid(columns=2, rows=1)})
+    board = one.model_copy(update={"mesh": chips})
+    for pes in (PES, tuple(pe + 16 for pe in PES)):
+        (wanted, *_) = (replace(each, in_pages=True) for each in rounds(net, 5, board, pes))
+        problem = Problem(Graph(net), board, engines(board))
+        bound = least_lacking(problem, wanted)
+        assert bound.missing <= missing_bytes(board, emit_batch(problem, wanted))
+        free.append(bound.use.free)
+    assert free[0] > free[1] + 512
 
 
 def test_tensors_that_are_too_large_for_a_pe_do_not_fit() -> None:

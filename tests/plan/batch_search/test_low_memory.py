@@ -26,8 +26,8 @@ def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
 def test_a_frame_that_no_draft_fits_is_made_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """One frame, on all PEs but those that ask for weights."""
     monkeypatch.setattr("npukit.plan.search.objectives._wants_dram", lambda problem: True)
-    for search in ("_wide_frame", "scheduled_plan"):
-        monkeypatch.setattr(f"npukit.plan.search.objectives.{search}", lambda problem: None)
+    monkeypatch.setattr("npukit.plan.search.objectives.scheduled_plan", lambda problem: None)
+    monkeypatch.setattr("npukit.plan.search.wide_frame.WideFrame.best", lambda search: None)
     board, net = wide_board(), small_mobilenet()
     plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
     assert plan.streams
