@@ -23,13 +23,14 @@ EDGES = [(keyword_net, 2, 38), (keyword_net, 4, 36), (image_net, 2, 56), (image_
 """Networks on PEs with about as little memory, in KB, as they fit in."""
 
 EDGES_OF_MANY = [
+    (autoencoder, 24, 24, "throughput"),
     (autoencoder, 24, 20, "latency"),
     (keyword_net, 24, 24, "throughput"),
     (keyword_net, 24, 24, "latency"),
     (keyword_net, 152, 24, "latency"),
-    (image_net, 24, 32, "latency"),
-    (image_net, 24, 32, "throughput"),
-    (wake_word_net, 24, 28, "latency"),
+    (image_net, 24, 24, "latency"),
+    (image_net, 24, 24, "throughput"),
+    (wake_word_net, 24, 24, "throughput"),
 ]
 """The same on more than 20 PEs, where the least memory is that with refusals and without: in the step of 4 KB below
 there is no plan either way."""

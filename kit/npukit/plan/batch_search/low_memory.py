@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.live_bytes import most_held
-from npukit.plan.batch.weight_streaming import most_streamed
+from npukit.plan.batch.memory_bound import may_fit
+from npukit.plan.batch.weight_streaming import all_streamed, most_streamed
 from npukit.plan.batch_search.data_parallel import batch_of
 from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.emit.regions import Ends, regions_of
@@ -21,7 +23,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.search.layout_search import QUICK, LatencySearch
-from npukit.plan.search.leanest import LEAST_WEIGHT_TILES
+from npukit.plan.search.leanest import LEAST_WEIGHT_TILES, Lean
 from npukit.plan.search.tries import Budget
 from npukit.plan.search.wide_frame import PES_OF_A_PREFETCHER
 from npukit.plan.tensors.graph import aliases
@@ -50,10 +52,10 @@ def low_memory_plan(problem: Problem) -> Plan | None:
     return _first(problem, _batches(problem, sizes))
 
 
-def low_memory_frames(problem: Problem) -> Iterator[Plan]:
+def low_memory_frames(problem: Problem, lean: Lean) -> Iterator[Plan]:
     """The frame on all PEs of a chip that takes least memory; if it fits, the first with more room that does, too. None
     that keeps states."""
-    least = None if problem.net.states else least_frame(problem)
+    least = None if problem.net.states else least_frame(problem, lean)
     if least is None:
         return
     fits = not missing_bytes(problem.board, least)
@@ -62,14 +64,19 @@ def low_memory_frames(problem: Problem) -> Iterator[Plan]:
         yield replace(plan, objective="latency")
 
 
-def least_frame(problem: Problem) -> Plan | None:
-    """The frame on all PEs of a chip with least room for weight tiles: where that does not fit nothing else is expected
-    to."""
+def least_frame(problem: Problem, lean: Lean) -> Plan | None:
+    """The frame on all PEs of a chip with least room for weight tiles; if that does not fit, like the draft if that
+    lacks less: where neither fits nothing else is expected to."""
     if len(problem.order) > problem.board.mesh.pes.count:
         return None
     found = _of_size(problem, _computing(problem))
     room = max(int(ROOMS[-1] * problem.board.memory_for("activations").size), _least_bytes(problem, found))
-    return most_streamed(problem, replace(found, stream=replace(found.stream, room=room)))
+    found = all_streamed(problem, replace(found, stream=replace(found.stream, room=room)))
+    plan = most_streamed(problem, found) if may_fit(problem, found) else None
+    if plan and not missing_bytes(problem.board, plan):
+        return plan
+    plans = filter(None, (plan, most_streamed(problem, lean.wanted)))
+    return min(plans, key=partial(missing_bytes, problem.board), default=None)
 
 
 def _computing(problem: Problem) -> int:

@@ -47,7 +47,7 @@ def densest_plan(problem: Problem) -> Plan:
         return replace(fastest_plan(problem), objective="throughput")
     lean = refuse_if_far(problem, LatencySearch(problem, QUICK))
     if len(problem.order) > SMALL_MESH:
-        least = least_frame(problem) if lean.is_tight(problem.board) else None
+        least = least_frame(problem, lean) if lean.is_tight(problem.board) else None
         if least and missing_bytes(problem.board, least):
             return least
         return replicated_plan(problem) or low_memory_plan(problem) or least or closest_frame(problem)

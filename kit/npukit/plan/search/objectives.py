@@ -46,13 +46,14 @@ IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
 
-LastResort = Callable[[Problem], Iterator[Plan]]
-"""The frame that takes least memory, however slow it is, whether it fits or not; and if it fits, better ones."""
+LastResort = Callable[[Problem, Lean], Iterator[Plan]]
+"""The frame that takes least memory, however slow it is, whether it fits or not, one like the draft perhaps; and if it
+fits, better ones."""
 
 
-def no_last_resort(problem: Problem) -> Iterator[Plan]:
+def no_last_resort(problem: Problem, lean: Lean) -> Iterator[Plan]:
     """No frame."""
-    del problem
+    del problem, lean
     return iter(())
 
 
@@ -131,7 +132,7 @@ def _on_many(problem: Problem, search: LatencySearch, last: LastResort, lean: Le
     Where even a lean draft is tight the frame for least memory is emitted first, beside the budget: what that does not
     hold nothing does.
     """
-    frames, least, done = last(problem), None, problem.work.done
+    frames, least, done = last(problem, lean), None, problem.work.done
     if lean.is_tight(problem.board):
         least, problem.work.done = next(frames, None), done
     if least and missing_bytes(problem.board, least):
