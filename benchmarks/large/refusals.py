@@ -1,6 +1,6 @@
 """Refusals of networks that a board has no room for: seconds of the processor behind the import, and what is missing.
 
-    python benchmarks/large/refusals.py MODEL... [--on BOARD:PES[:OBJECTIVE]...]
+    python benchmarks/large/refusals.py MODEL... [--float] [--on BOARD:PES[:OBJECTIVE]...]
     python benchmarks/large/refusals.py MODEL... --drafts
 
 Each model is imported, with `--io int8`, `layout=NHWC` and `--calibration NAME.npz` (beside it) if it takes them, then
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -40,11 +41,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--on", nargs="+", default=WHERE, metavar="BOARD:PES[:OBJECTIVE]")
+    parser.add_argument("--float", action="store_true", help="float models stay so")
     parser.add_argument("--drafts", action="store_true")
     given = parser.parse_args()
     for model in given.models:
         with suppress(NpukitError):  # of a model that is not as the options say
-            for line in drafts(model) if given.drafts else (refusal(model, *each.split(":")) for each in given.on):
+            for line in drafts(model) if given.drafts else refusals(model, given.on, in_float=given.float):
                 print(line, flush=True)
 
 
@@ -63,15 +65,22 @@ def imported(model: Path, board: str, pes: int, *, in_float: bool = False) -> Pr
     raise fault
 
 
-def refusal(model: Path, board: str, pes: str, objective: str = "latency") -> str:
+def refusals(model: Path, places: Sequence[str], *, in_float: bool) -> Iterator[str]:
+    """Rows of the table: a network on boards."""
+    for place in places:
+        board, pes, *objective = place.split(":")
+        yield refusal(imported(model, board, int(pes), in_float=in_float), model.stem, board, pes, *objective)
+
+
+def refusal(prepared: Prepared, name: str, board: str, pes: str, objective: str = "latency") -> str:
     """A row of the table: a network on a board."""
-    prepared, began = imported(model, board, int(pes)), seconds()
+    began = seconds()
     try:
         plan = plan_on(load_board(board), prepared, Options(pes=int(pes), objective=objective), Silent()).plan
         told = f"fits, {plan.predicted.latency_cycles:,} cycles"
     except DoesNotFit as error:
         told = f"{error.message.split(':')[0]}; {'; '.join(error.tries)}"
-    return f"| {model.stem} | {board}, {pes}, {objective} | {seconds() - began:.1f} | {told} | {commit()} |"
+    return f"| {name} | {board}, {pes}, {objective} | {seconds() - began:.1f} | {told} | {commit()} |"
 
 
 def drafts(model: Path) -> list[str]:
