@@ -25,6 +25,7 @@ import tempfile
 import tomllib
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -226,13 +227,19 @@ def row(model: Model, found: Results) -> str:
     if not done:
         return f"| {_short(model)} | no | | | | | | |"
     told = min(done, key=lambda each: each["right"])
-    said = told["against"] if told["right"] else f"**{told['against'] or told['why']}**"
+    said = told["against"] if told["right"] else f"**{told['against'] or told['why']}**{_in_float(found)}"
     how = "yes" if told["how"] == "as it is" else f"`{told['how']}`"
     how += f"; {told['ends']}" if told["ends"] else ""
     how += "" if builds(found) else ", read"
     cycles = " | ".join(_cycles(found.get(target)) for target in TARGETS)
     cost = f"{_most(found, 'seconds'):.0f} | {_most(found, 'megabytes')}" if builds(found) else " | "
     return f"| {_short(model)} | {how} | {said} | {cycles} | {cost} |"
+
+
+def _in_float(found: Results) -> str:
+    """How near a model that is wrong in 8 bits is in float, where it is right."""
+    read = found.get(REFERENCE, {"how": "", "right": False})
+    return f" (in float: {read['against']})" if read["how"] == "--float" and read["right"] else ""
 
 
 def _short(model: Model) -> str:
@@ -280,14 +287,17 @@ def page(pairs: Pairs) -> str:
 
 def _commits(found: Sequence[Results]) -> dict[str, str]:
     """The commits that models were read at, and built at."""
-    pairs = [
-        (target == REFERENCE, at)
-        for results in found
-        for target, each in results.items()
-        for at in each["at"].split(", ")
-    ]
-    read, built = (", ".join(sorted({at for which, at in pairs if which == kind})) for kind in (True, False))
+    pairs = [(target == REFERENCE, each["at"]) for results in found for target, each in results.items()]
+    read, built = (_counted([at for which, at in pairs if which == kind]) for kind in (True, False))
     return {"read": read, "built": built}
+
+
+def _counted(states: Sequence[str]) -> str:
+    """The commits of results, those with most first, each with how many it has: some have one of several."""
+    counts = Counter(states)
+    names = {name for state in states for name in state.split(", ")}
+    told = sorted(names, key=lambda name: (-counts[name], name))
+    return ", ".join(f"{name} ({counts[name]} of {len(states)})" if counts[name] else name for name in told)
 
 
 def totals(pairs: Pairs) -> str:
@@ -315,8 +325,8 @@ def _cells(texts: Iterable[str]) -> str:
 
 
 INTRODUCTION = """\
-What became of models that users know, none of which is in this repository. Measured at {read} (the builds: {built}) by
-`python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
+What became of models that users know, none of which is in this repository. Read at {read};
+built at {built}, by `python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
 weights, reads each, builds all up to 130 KB and many larger ones, most of these in a random order as far as time went,
 for one PE of `pe-mesh`, for 16 and for `mps2-an386`, runs those on the emulator with inputs of noise, and compares
 every output with the format's own runtime. *yes*: as the file is; `--float` or `--calibration`: a float model, so
