@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
@@ -122,6 +123,20 @@ def test_the_page_of_the_zoo_is_made_of_its_results(monkeypatch: pytest.MonkeyPa
     merged = zoo.merged(known, [(model, newer)])
     assert merged[1:] == known[1:]
     assert merged[0] == (model, {**results, "16-PEs": {**newer["16-PEs"], "why": "a / b"}})
+
+
+def test_the_page_of_the_zoo_tells_commits_and_what_float_makes_of_a_wrong_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks/zoo"))
+    zoo = import_module("zoo")
+    model, usual = zoo.Model("here", "m.onnx", Path("m.onnx")), asdict(zoo.Found())
+    built = {**usual, "built": True, "read": True, "how": "--calibration", "against": "R: 3 dB", "at": "b, c"}
+    read = {**usual, "read": True, "how": "--float", "right": True, "against": "R: 99 dB", "at": "a"}
+    page = zoo.page([(model, {"reference": read, "1-PE": built, "16-PEs": {**built, "at": "d"}})])
+    assert "Read at a (1 of 1); built at d (1 of 2), b, c, by" in " ".join(page.split())
+    assert "| **R: 3 dB** (in float: R: 99 dB) |" in page
+    assert "| **R: 3 dB** |" in zoo.page([(model, {"reference": {**read, "right": False}, "1-PE": built})])
 
 
 def _lines(lines: Iterable[str]) -> str:
