@@ -293,11 +293,11 @@ def _commits(found: Sequence[Results]) -> dict[str, str]:
 
 
 def _counted(states: Sequence[str]) -> str:
-    """The commits of results, those with most first, each with how many it has: some have one of several."""
-    counts = Counter(states)
-    names = {name for state in states for name in state.split(", ")}
-    told = sorted(names, key=lambda name: (-counts[name], name))
-    return ", ".join(f"{name} ({counts[name]} of {len(states)})" if counts[name] else name for name in told)
+    """The commits of results, those with most first, each with how many it has, and those that share the rest."""
+    counts = Counter(state for state in states if ", " not in state)
+    told = [f"{name} ({count} of {len(states)})" for name, count in counts.most_common()]
+    shared = sorted({name for state in states if ", " in state for name in state.split(", ")})
+    return ", ".join((*told, *([f"the rest at one of {', '.join(shared)}"] if shared else [])))
 
 
 def totals(pairs: Pairs) -> str:
@@ -325,16 +325,16 @@ def _cells(texts: Iterable[str]) -> str:
 
 
 INTRODUCTION = """\
-What became of models that users know, none of which is in this repository. Read at {read};
-built at {built}, by `python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
+What became of models that users know, none of which is in this repository. Measured at {read}, the builds at {built},
+by `python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
 weights, reads each, builds all up to 130 KB and many larger ones, most of these in a random order as far as time went,
 for one PE of `pe-mesh`, for 16 and for `mps2-an386`, runs those on the emulator with inputs of noise, and compares
 every output with the format's own runtime. *yes*: as the file is; `--float` or `--calibration`: a float model, so
-computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right
-at 20 dB or more, with samples of noise). *read*: nothing was built, and what is compared is the reference, which the
-firmware equals bit for bit (`--on reference`). Where the network takes or gives other types than the file says, the
-row says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not. Models
-that remember are given two frames. Cycles are predicted, of one frame; seconds of the processor and megabytes (of the
+computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right at
+20 dB or more, with samples of noise). *read*: nothing was built, and what is compared is the reference, which the
+firmware equals bit for bit (`--on reference`). Where the network takes or gives other types than the file says, the row
+says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not. Models that
+remember are given two frames. Cycles are predicted, of one frame; seconds of the processor and megabytes (of the
 largest process) are the most of the builds, by a process that has TVM loaded. The last table has the reason of each
 refusal."""
 

@@ -134,7 +134,7 @@ def test_the_page_of_the_zoo_tells_commits_and_what_float_makes_of_a_wrong_model
     built = {**usual, "built": True, "read": True, "how": "--calibration", "against": "R: 3 dB", "at": "b, c"}
     read = {**usual, "read": True, "how": "--float", "right": True, "against": "R: 99 dB", "at": "a"}
     page = zoo.page([(model, {"reference": read, "1-PE": built, "16-PEs": {**built, "at": "d"}})])
-    assert "Read at a (1 of 1); built at d (1 of 2), b, c, by" in " ".join(page.split())
+    assert "Measured at a (1 of 1), the builds at d (1 of 2), the rest at one of b, c, by" in " ".join(page.split())
     assert "| **R: 3 dB** (in float: R: 99 dB) |" in page
     assert "| **R: 3 dB** |" in zoo.page([(model, {"reference": {**read, "right": False}, "1-PE": built})])
 
