@@ -333,8 +333,9 @@ every output with the format's own runtime. *yes*: as the file is; `--float` or 
 computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right at
 20 dB or more, with samples of noise). *read*: nothing was built, and what is compared is the reference, which the
 firmware equals bit for bit (`--on reference`). Where the network takes or gives other types than the file says, the row
-says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not. Models that
-remember are given two frames. Cycles are predicted, of one frame; seconds of the processor and megabytes (of the
+says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not, and beside it
+how near it is in float, if it is right there. Models that remember are given two frames. Cycles are predicted, of one
+frame, and too few before 12a4f1c where float code is much of a network; seconds of the processor and megabytes (of the
 largest process) are the most of the builds, by a process that has TVM loaded. The last table has the reason of each
 refusal."""
 
