@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
@@ -65,18 +66,26 @@ def low_memory_frames(problem: Problem, lean: Lean) -> Iterator[Plan]:
 
 
 def least_frame(problem: Problem, lean: Lean) -> Plan | None:
-    """The frame on all PEs of a chip with least room for weight tiles; if that does not fit, like the draft if that
-    lacks less: where neither fits nothing else is expected to."""
-    if len(problem.order) > problem.board.mesh.pes.count:
+    """The frame on all PEs of a chip with least room for weight tiles, of which some PEs ask for all or each for its
+    own; or one like the draft: the first that fits, or what lacks least. Where none fits nothing else is expected to.
+    """
+    count = len(problem.order)
+    if count > problem.board.mesh.pes.count:
         return None
-    found = _of_size(problem, _computing(problem))
-    room = max(int(ROOMS[-1] * problem.board.memory_for("activations").size), _least_bytes(problem, found))
-    found = all_streamed(problem, replace(found, stream=replace(found.stream, room=room)))
-    plan = most_streamed(problem, found) if may_fit(problem, found) else None
-    if plan and not missing_bytes(problem.board, plan):
-        return plan
-    plans = filter(None, (plan, most_streamed(problem, lean.wanted)))
+    roomless = (_with_least_room(problem, _of_size(problem, size)) for size in (_computing(problem), count))
+    plans = list[Plan]()
+    for wanted in chain(filter(partial(may_fit, problem), roomless), [lean.wanted]):
+        if plan := most_streamed(problem, wanted):
+            plans.append(plan)
+            if not missing_bytes(problem.board, plan):
+                return plan
     return min(plans, key=partial(missing_bytes, problem.board), default=None)
+
+
+def _with_least_room(problem: Problem, found: Batch) -> Batch:
+    """The batch with all constants streamed, and as little room for them as is tried."""
+    room = max(int(ROOMS[-1] * problem.board.memory_for("activations").size), _least_bytes(problem, found))
+    return all_streamed(problem, replace(found, stream=replace(found.stream, room=room)))
 
 
 def _computing(problem: Problem) -> int:
