@@ -126,13 +126,13 @@ def all_streamed(problem: Problem, wanted: Batch) -> Batch:
 
 
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
-    """The batch with all constants streamed that can be, whether it fits or not; None if none can."""
+    """The batch with all constants streamed that can be, whether it fits or not, without predictions; None if none
+    can."""
     whole = all_streamed(problem, wanted)
     try:
-        plan = emit_batch(problem, whole) if whole.stream.ops else None
+        return emit_batch(problem, whole) if whole.stream.ops else None
     except DoesNotFit:
         return None
-    return plan and with_predictions(problem.net, problem.board, plan)
 
 
 def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:

@@ -50,7 +50,9 @@ def densest_plan(problem: Problem) -> Plan:
         least = least_frame(problem, lean) if lean.is_tight(problem.board) else None
         if least and missing_bytes(problem.board, least):
             return least
-        return replicated_plan(problem) or low_memory_plan(problem) or least or closest_frame(problem)
+        if densest := replicated_plan(problem) or low_memory_plan(problem):
+            return densest
+        return with_predictions(problem.net, problem.board, least) if least else closest_frame(problem)
     best = _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
     several = len(problem.order) < len(mixed.order) <= SMALL_MESH
     found = _Batches(mixed).best() if several else None
