@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.large.refusals import imported, seconds
 from benchmarks.state import commit
 
-from npukit.board.board import load_board
+from npukit.board.board import Board, load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.pipeline import Prepared
 from npukit.plan.planner import closest_plan
@@ -141,7 +141,10 @@ def _further(first: int, most: int) -> Iterator[int]:
     yield most
 
 
-_no: Callable[..., bool] = lambda *_: False  # noqa: E731
+def _no(lean: Lean, board: Board) -> bool:
+    """False, of any draft."""
+    del lean, board
+    return False
 
 
 if __name__ == "__main__":

@@ -44,15 +44,16 @@ class Terminal:
 
     def error(self, error: NpukitError) -> None:
         """An error on stderr; with --json also as the one value, unless a result says what is wrong."""
+        tries = error.tries  # before progress ends, as they may take seconds to find
         self.finish()
         if not self._told:
-            self.result(failure(error.message, error.exit_status, error.facts, error.tries))
+            self.result(failure(error.message, error.exit_status, error.facts, tries))
         console = _console(stderr=True)
         if self.verbosity >= TRACEBACKS_FROM:
             console.print_exception()
         lines = [f"error: {error.message}", *(f"  {fact}" for fact in error.facts)]
-        if error.tries:
-            lines += ["Things to try:", *(f"  - {way}" for way in error.tries)]
+        if tries:
+            lines += ["Things to try:", *(f"  - {way}" for way in tries)]
         for line in lines:
             style = "bold red" if line is lines[0] else ""
             console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)

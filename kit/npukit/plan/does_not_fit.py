@@ -223,6 +223,7 @@ def _readers(net: Net, tensor: str) -> str:
 
 def _remedies(problem: Problem, pes: int, missing: int) -> Iterator[str]:
     """Things to try where so many bytes are missing on so many PEs, each with what came of it if it was tried."""
+    problem.tell("what would make it fit")
     yield from _more_pes(problem, pes)
     yield from _other_ways(problem)
     yield f"a smaller network, or a board with more memory a PE: {missing:,} bytes"

@@ -80,8 +80,8 @@ class _Emission:
     def plan(self) -> Plan:
         """The plan of what has been emitted."""
         batch, problem = self._batch, self._problem
-        short = {"in_pages": batch.in_pages, "low_memory": batch.low_memory}
-        plan = finished(problem, self._traffic, "throughput", batch.frames, **short)
+        pages, low = batch.in_pages, batch.low_memory
+        plan = finished(problem, self._traffic, "throughput", batch.frames, in_pages=pages, low_memory=low)
         return replace(plan, frames=batch.frames, dram=tuple(self._dram(plan)))
 
     def _emit(self) -> None:

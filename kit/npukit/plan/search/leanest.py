@@ -7,7 +7,7 @@ has, nothing else is searched; where one has room, `more_pes` emits that.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -95,26 +95,31 @@ class FarTooLarge(DoesNotFit):
 def refuse_if_far(problem: Problem, search: LatencySearch) -> Lean:
     """A draft for least memory that a search may find a plan like, on many PEs one with room or the leanest; or
     FarTooLarge, so that a refusal comes within seconds."""
-    found: list[Lean] = []
-    for lean in _drafts(problem, search):
-        wide = lean.wanted.in_pages
-        if not lean.is_far(problem.board) and not (wide and lean.is_tight(problem.board)):
-            return lean
-        found.append(lean)
-    best = min(found, key=_merit)
-    if best.is_far(problem.board):
+    board = problem.board
+
+    def may_do(lean: Lean) -> bool:
+        return not lean.is_far(board) and not (lean.wanted.in_pages and lean.is_tight(board))
+
+    best = _first_or_leanest(problem, search, may_do)
+    if best.is_far(board):
         raise FarTooLarge(best)
     return best
 
 
 def leanest(problem: Problem, search: LatencySearch) -> Lean:
     """The draft that lacks least; on a large mesh, where each takes seconds, the first that lacks nothing."""
+    wide = len(problem.order) > SMALL_MESH
+    return _first_or_leanest(problem, search, lambda lean: wide and not lean.missing)
+
+
+def _first_or_leanest(problem: Problem, search: LatencySearch, will_do: Callable[[Lean], bool]) -> Lean:
+    """The first draft that will do; else the leanest of those that are not far too large, or of all."""
     found: list[Lean] = []
     for lean in _drafts(problem, search):
-        if len(problem.order) > SMALL_MESH and not lean.missing:
+        if will_do(lean):
             return lean
         found.append(lean)
-    return min(found, key=_merit)
+    return min(found, key=lambda lean: (lean.is_far(problem.board), *_merit(lean)))
 
 
 def _merit(lean: Lean) -> tuple[int, int]:

@@ -10,7 +10,7 @@ of these, those that are expected to fit first, as many as the budget allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import inf
@@ -107,20 +107,26 @@ class WideFrame:
         return missing_bytes(self._problem.board, emission.plan), emission.missing > 0, latency(emission.plan)
 
     def _plans(self, emitted: list[_Emission]) -> Iterator[Plan | None]:
-        """Plans of one draft after the other, which it adds to `emitted`, but for drafts that are expected to be slower
-        than the fastest that fits. If none fits, plans of all again, as where memory is short."""
-        drafts, fastest = self.drafts(), inf
+        """Plans of all drafts, which it adds to `emitted`; if none fits, of all again, as where memory is short."""
+        drafts = self.drafts()
         for low_memory in (False, True):
-            if low_memory and any(not missing_bytes(self._problem.board, each.plan) for each in emitted):
-                break
-            for draft in drafts:
-                if draft.cycles >= fastest:
-                    continue
-                for emission in self._repaired(draft, low_memory=low_memory):
-                    if emission:
-                        emitted.append(emission)
-                        fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
-                    yield emission and emission.plan
+            if all(missing_bytes(self._problem.board, each.plan) for each in emitted):
+                yield from self._plans_of(drafts, emitted, low_memory=low_memory)
+
+    def _plans_of(
+        self, drafts: Sequence[FrameDraft], emitted: list[_Emission], *, low_memory: bool
+    ) -> Iterator[Plan | None]:
+        """Plans of one draft after the other, but for drafts that are expected to be slower than the fastest that
+        fits."""
+        fastest = inf
+        for draft in drafts:
+            if draft.cycles >= fastest:
+                continue
+            for emission in self._repaired(draft, low_memory=low_memory):
+                if emission:
+                    emitted.append(emission)
+                    fastest = fastest if emission.missing else min(fastest, latency(emission.plan))
+                yield emission and emission.plan
 
     def _repaired(self, draft: FrameDraft, *, low_memory: bool) -> Iterator[_Emission | None]:
         """A draft's plan, and while not all orders have room in memory that with more constants streamed."""
