@@ -176,6 +176,19 @@ def test_ops_of_nothing_but_states_follow_the_one_of_a_block_before() -> None:
     assert places(chain(3)) == [0, 1, 2]
 
 
+def test_ops_of_nothing_but_states_follow_those_that_make_what_they_read() -> None:
+    """A chain of them behind one state, as slices of a state are: its third op would come before its second."""
+    b = Builder("chain of a state")
+    x, state = b.input(1, 64), b.input(1, 64)
+    first = b.dense(state, 64)
+    x = b.dense(x, 64)
+    second = b.dense(first, 64)
+    x = b.dense(x, 64)
+    net = b.net(b.add(x, b.dense(second, 64)))
+    net = replace(net, inputs=net.inputs[:1], states=(State(state, net.outputs[0], np.zeros((1, 64), np.int8)),))
+    assert places(net) == [0, 1, 2, 4, 3, 5]
+
+
 def places(net: Net) -> list[int]:
     """The places of the ops before, in the order of `states_early`."""
     return [net.ops.index(op) for op in states_early(Graph(net)).net.ops]

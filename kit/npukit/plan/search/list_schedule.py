@@ -432,17 +432,19 @@ def first_blocks(graph: Graph) -> Graph:
 def states_early(graph: Graph) -> Graph:
     """The graph with each op of nothing but states right behind the one `AHEAD` before it.
 
-    So PEs that wait for the block before theirs do it meanwhile. What a state becomes stays behind all that read it.
+    So PEs that wait for the block before theirs do it meanwhile. What a state becomes stays behind all that read it,
+    and each op behind those that make what it reads.
     """
-    net, there, becomes = graph.net, set(graph.kept), set(graph.kept.values())
-    moved: list[int] = []
+    net, there, becomes = graph.net, dict.fromkeys(graph.kept, 0), set(graph.kept.values())
+    moved, follows = list[int](), list(range(len(net.ops)))
     for place, op in enumerate(net.ops):
         needed = set(net.activations(op))
-        if needed and needed <= there and op.output not in becomes:
+        if needed and needed <= there.keys() and op.output not in becomes:
+            earlier = moved[-AHEAD] if len(moved) >= AHEAD else place
+            follows[place] = max(earlier, *(there[name] for name in needed))
+            there.update(dict.fromkeys(op.outputs, follows[place]))
             moved.append(place)
-            there.update(op.outputs)
-    earlier = dict(zip(moved[AHEAD:], moved, strict=False))
-    order = sorted(range(len(net.ops)), key=lambda place: (earlier.get(place, place), place))
+    order = sorted(range(len(net.ops)), key=lambda place: (follows[place], place))
     return Graph(net.with_ops(tuple(net.ops[place] for place in order)))
 
 

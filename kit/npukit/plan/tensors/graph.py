@@ -30,6 +30,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "net", inside(self.net))
+        assert (late := _read_too_soon(self.net)) is None, f"{self.net.name}: op {late} reads what a later op makes"
 
     @cached_property
     def ops(self) -> tuple[Op, ...]:
@@ -178,6 +179,16 @@ class Graph:
                     live.pop(name, None)
             found.append(tuple(live))
         return found
+
+
+def _read_too_soon(net: Net) -> str | None:
+    """The first op that reads what an op behind it makes."""
+    unmade = {name for op in net.ops for name in op.outputs}
+    for op in net.ops:
+        if not unmade.isdisjoint(op.inputs):
+            return op.name
+        unmade.difference_update(op.outputs)
+    return None
 
 
 Aliases = Mapping[str, tuple[str, ...]]
