@@ -28,7 +28,7 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import bench
-from npukit.measure.cases import golden_cases
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.net.check import check_net
 from npukit.net.net import Net

@@ -26,7 +26,7 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind
 from npukit.link.session import Session
-from npukit.measure.cases import golden_cases
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import run_case, validate
 from npukit.net.box import Box

@@ -55,7 +55,7 @@ uint32_t rpc_place_of(uint32_t pe);
 /* A new host is here: what an earlier one ran is not its business. */
 void rpc_forget_run(void);
 
-/* Whether the outputs are those of a single frame that has succeeded. */
+/* Whether the outputs are those of the last frame of a run that has succeeded. */
 void rpc_outputs_are(bool in_place);
 
 /* Have the states on all PEs begin anew with the next frame. */

@@ -60,8 +60,7 @@ static void end_run(void)
 {
     last_run.state = OVER;
     out_of_step = last_run.status != 0 && net_description.pe_count * net_description.chip_count > 1;
-    /* A frame may leave other bytes in the next one's inputs. */
-    rpc_outputs_are(last_run.status == 0 && last_run.frames == 1);
+    rpc_outputs_are(last_run.status == 0);
 }
 
 /* What a run needs before its first frame. It is the last one from then on, if nothing speaks against it. */

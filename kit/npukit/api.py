@@ -340,7 +340,6 @@ def bench(
     'stem_out'
     """
     from npukit.measure.bench import bench as measure
-    from npukit.measure.cases import expecting
     from npukit.measure.target import open_target
     from npukit.measure.trace import timeline_of
     from npukit.report.page import keep_bench
@@ -349,7 +348,6 @@ def bench(
     net, plan = built.net(), built.plan()
     count, clock = None if inputs is None else max(frames, 2), built.board.core.clock_hz
     cases = _cases(built, net, inputs, None, count, stream=stream)
-    cases = cases if cases.expected else expecting(net, cases)
     with open_target(built, on) as target:
         one_chip = plan.frames_of_all == plan.frames
         seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None

@@ -29,7 +29,9 @@ from npukit.dump import dumped
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.measure.cases import Cases, golden_cases, rounds
+from npukit.measure.cases import Cases, expecting, rounds
+from npukit.measure.golden import golden_cases
+from npukit.measure.noise import filled
 from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
 from npukit.net.limits import IMPORT_MEMORY
@@ -429,7 +431,7 @@ def fill_folder(
     cases = golden_cases(net)
     _write_golden(cases, folder)
     dram = _write_dram(folder, plan, sources, images)
-    no_renode = _write_renode(folder, compiled, _golden_frame(compiled, cases, build_id), images, dram)
+    no_renode = _write_renode(folder, compiled, partial(_golden_frame, compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
     told = {**summary(compiled, plan), "no_renode": no_renode}
@@ -484,7 +486,10 @@ def _write_dram(folder: Path, plan: Plan, sources: Sequence[Sources], images: Se
 
 def _golden_frame(compiled: Compiled, cases: Cases, build_id: str) -> GoldenFrame:
     """The first round of the cases: one, where the device takes one frame at once."""
-    (chosen, *_) = rounds(cases.count, compiled.plan.frames_of_all)
+    frames = compiled.plan.frames_of_all
+    whole = filled(compiled.net, cases, frames)
+    cases = cases if whole is cases else expecting(compiled.net, whole)
+    (chosen, *_) = rounds(cases.count, frames)
     outputs = [cases.expected[i] for i in range(len(compiled.net.outputs))]
     inputs, expected = (
         tuple(array[case].tobytes() for case in chosen for array in arrays) for arrays in (cases.inputs, outputs)
@@ -493,7 +498,11 @@ def _golden_frame(compiled: Compiled, cases: Cases, build_id: str) -> GoldenFram
 
 
 def _write_renode(
-    folder: Path, compiled: Compiled, golden: GoldenFrame, built: Sequence[BuiltImage], dram: Dram | None
+    folder: Path,
+    compiled: Compiled,
+    golden: Callable[[], GoldenFrame],
+    built: Sequence[BuiltImage],
+    dram: Dram | None,
 ) -> str | None:
     """`project/renode/`; or why there is none, if the board is one that Renode can be."""
     images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
@@ -505,7 +514,7 @@ def _write_renode(
     if (refusal := objection(compiled.board, images)) is not None:
         return refusal.message
     render_renode(compiled.board, images, target, dram)
-    render_suite(compiled.board, images, golden, target)
+    render_suite(compiled.board, images, golden(), target)
     return None
 
 

@@ -11,7 +11,7 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.qemu import QemuMachine
 from npukit.link.session import Session
-from npukit.measure.cases import golden_cases
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net

@@ -14,7 +14,8 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
-from npukit.measure.cases import golden_cases, rounds
+from npukit.measure.cases import rounds
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, run_round, validate
 from npukit.net.net import Net

@@ -17,7 +17,8 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
-from npukit.measure.cases import Cases, expecting, golden_cases
+from npukit.measure.cases import Cases, expecting
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import validate
 from npukit.net import ops

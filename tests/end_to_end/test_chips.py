@@ -19,8 +19,9 @@ from npukit.boot.signed_image import Version, sign_image
 from npukit.data import data_folder
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.session import Session
-from npukit.measure.cases import golden_cases, rounds
+from npukit.measure.cases import rounds
 from npukit.measure.device_trace import record_on_device
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import open_target
 from npukit.measure.validate import run_round
 from npukit.project.build_folder import Build

@@ -12,7 +12,7 @@ from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
-from npukit.measure.cases import golden_cases
+from npukit.measure.golden import golden_cases
 from npukit.measure.validate import run_case
 
 

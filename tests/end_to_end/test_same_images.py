@@ -9,7 +9,8 @@ import pytest
 from emulator.renode.real import program, renode_test
 from end_to_end.builds import DIGITS, build
 from helpers import models
-from npukit.measure.cases import golden_cases, rounds
+from npukit.measure.cases import rounds
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import open_target
 from npukit.measure.tiles import recorded_tiles
 from npukit.measure.validate import run_round

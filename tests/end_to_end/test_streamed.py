@@ -15,7 +15,7 @@ from npukit.board.noc import DRAM
 from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.measure.bench import bench
-from npukit.measure.cases import golden_cases
+from npukit.measure.golden import golden_cases
 from npukit.measure.validate import validate
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net

@@ -9,8 +9,8 @@ import pytest
 from end_to_end.builds import DIGITS, build
 from helpers import first_of
 from npukit import api
-from npukit.measure.cases import golden_cases
 from npukit.measure.device_trace import record_on_device
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import open_target
 
 

@@ -27,7 +27,7 @@ from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
 from npukit.errors import DoesNotFit
 from npukit.link.session import Session
-from npukit.measure.cases import golden_cases
+from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net, Op, State

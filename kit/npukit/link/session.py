@@ -149,7 +149,8 @@ class Session:
     def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
         """Run frames, one after another; observed, layer by layer, leaving a record of each of the last frame's.
 
-        Only a single frame leaves outputs to read. A run that fails is an `NpukitError` that names the PE.
+        The outputs to read are those of the last frame; frames behind the first find in their inputs what the frame
+        before left there. A run that fails is an `NpukitError` that names the PE.
         """
         return self.end_run(self.begin_run(observe, frames), seconds)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,23 @@ from npukit.display import table
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, sequences
+from npukit.measure.cases import Cases, reference_of, sequences
+from npukit.measure.noise import filled
 from npukit.measure.on_messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import RecordedTile, recorded_tiles
-from npukit.measure.validate import DEPLOYED, OBSERVED, differing_outputs, read_outputs, run_round, write_inputs
+from npukit.measure.validate import (
+    DEPLOYED,
+    OBSERVED,
+    differing_outputs,
+    read_outputs,
+    run_round,
+    same_outputs,
+    write_inputs,
+)
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
+from npukit.net.reference import evaluate
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
 from npukit.plan.predict.energy import FrameEnergy, frame_energies, frame_work
@@ -29,6 +40,9 @@ from npukit.plan.predict.frame_table import FrameTable, frame_table
 from npukit.plan.predict.timeline import CORE, Timeline
 from npukit.plan.predict.traffic import port_cycles
 from npukit.progress import Progress
+
+IN_A_ROW = "deployed, the last in a row,"
+_WAYS = ("npukit validate BUILD names the layer",)
 
 
 @dataclass(frozen=True)
@@ -126,10 +140,11 @@ def bench(
     """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer.
 
     Where the plan takes several frames together, a round stands for one, and there are as many rounds as it takes.
-    With the `timeline` of a frame, layers take what they take there. Outputs that the cases do not expect are an error:
-    figures of a frame that computes something else are worth nothing. The frame before those that are measured is of
-    other cases, so that none of them finds its own results in memory. Of a network with states they are the frames of
-    the first sequence. The energy is that of a frame at the rate, or without one of frames that follow each other.
+    With the `timeline` of a frame, layers take what they take there. Wrong outputs are an error: figures of a frame
+    that computes something else are worth nothing. They are compared after each timed run, outside of it. The frame
+    before those that are measured is of other cases, so that none of them finds its own results in memory. Of a network
+    with states they are the frames of the first sequence. The energy is that of a frame at the rate, or without one of
+    frames that follow each other.
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
@@ -178,9 +193,10 @@ class _Measured:
 
 def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, progress: Progress) -> _Measured:
     together, session = plan.frames_of_all, target.session
+    cases = filled(net, cases, together, least=2)
     sequence, *_ = sequences(cases, together)
-    check, chosen = partial(_check, target, net, cases), sequence[0]
-    others = tuple((case + cases.length) % cases.count for case in chosen)
+    chosen, others = sequence[0], _others(cases, sequence[0])
+    check = partial(_check, target, net, cases, _reference(net, cases, {*others, *chain(*sequence[:rounds])}))
     check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
     runs = list[_Run]()
     for number in progress.track(range(rounds), f"bench on {target.name}"):
@@ -189,16 +205,44 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
         check(measured, read_outputs(session, net, together), DEPLOYED)
     slowest = max(runs, key=lambda run: run.result.cycles)
     interval = _interval(session, cases, chosen, slowest.result.cycles, rounds)
+    if inputs_stay(net, plan):
+        check(chosen, read_outputs(session, net, together), IN_A_ROW)
+    else:
+        _check_in_a_row(target, net, cases, chosen, rounds)
     check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)
     return _Measured(slowest, interval, recorded_tiles(session, net, target.board, plan))
 
 
+def _others(cases: Cases, chosen: Sequence[int]) -> tuple[int, ...]:
+    """A round in which every frame has another case than in the `chosen` one, if there are two cases."""
+    if len(chosen) > 1:
+        return (*chosen[1:], chosen[0])
+    return ((chosen[0] + cases.length) % cases.count,)
+
+
+def _reference(net: Net, cases: Cases, used: Iterable[int]) -> dict[int, dict[str, np.ndarray]]:
+    """The reference's outputs of those cases of which not every output is expected."""
+    known = min((len(cases.expected.get(index, ())) for index in range(len(net.outputs))), default=0)
+    unknown = sorted({case for case in used if case >= known})
+    if cases.sequence:
+        values = dict(enumerate(islice(reference_of(net, cases), max(unknown, default=-1) + 1)))
+    else:
+        values = {case: evaluate(net, [array[case] for array in cases.inputs]) for case in unknown}
+    return {case: {name: values[case][name] for name in net.outputs} for case in unknown}
+
+
 def _check(
-    target: Target, net: Net, cases: Cases, chosen: Sequence[int], outputs: Sequence[Sequence[np.ndarray]], path: str
+    target: Target,
+    net: Net,
+    cases: Cases,
+    reference: Mapping[int, Mapping[str, np.ndarray]],
+    chosen: Sequence[int],
+    outputs: Sequence[Sequence[np.ndarray]],
+    path: str,
 ) -> None:
-    """DoesNotFit if an output is not what its case expects."""
-    for mismatch in differing_outputs(net, cases, chosen, outputs, path):
-        raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=["npukit validate BUILD names the layer"])
+    """DoesNotFit if an output is not that of the reference, or not what its case expects."""
+    for mismatch in differing_outputs(net, cases, chosen, outputs, path, reference):
+        raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=_WAYS)
 
 
 def _energy(
@@ -234,6 +278,31 @@ def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: in
     """Cycles between frames in steady state: what so many rounds add to a first one."""
     write_inputs(session, cases, chosen)
     return round((session.run(frames=1 + rounds).cycles - latency) / (rounds * len(chosen)))
+
+
+def inputs_stay(net: Net, plan: Plan) -> bool:
+    """True if a frame leaves its inputs as they were, and the next one computes the same: no state, no shared bytes."""
+    inputs, buffers = set(net.inputs), plan.dram or plan.pes[0].buffers
+    kept = [each for each in buffers if each.tensor in inputs]
+    shared = (
+        a is not b and a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes for a in kept for b in buffers
+    )
+    return bool(kept) and not net.states and not any(shared)
+
+
+def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int], rounds: int) -> None:
+    """DoesNotFit if the frames that have just run in a row end otherwise than the same frames one by one.
+
+    The reference knows the first of them alone: the later ones begin with what the frame before left in the inputs.
+    """
+    session, frames = target.session, len(chosen)
+    in_a_row = read_outputs(session, net, frames)
+    write_inputs(session, cases, chosen)
+    for _ in range(1 + rounds):
+        session.run()
+    for got, want in zip(in_a_row, read_outputs(session, net, frames), strict=True):
+        if not same_outputs(got, want):
+            raise DoesNotFit(f"bench on {target.name}: frames in a row give other outputs than one by one", tries=_WAYS)
 
 
 def _pes(run: _Run, npu_busy: Mapping[int, int], ports: Mapping[int, int]) -> tuple[PeCost, ...]:

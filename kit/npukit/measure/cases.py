@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +15,9 @@ from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.net.ops import Quantize
 from npukit.net.reference import evaluate
 from npukit.net.tensor import Tensor
 from npukit.quantize.calibration import labels_of
-
-GOLDEN_CASES, GOLDEN_FRAMES = 3, 4
-"""Cases of noise, and the frames of each if the network has states."""
 
 Inputs: TypeAlias = Path | str | np.ndarray | Mapping[str, np.ndarray]
 """Cases of a user: an npz file, its arrays by name, or the array of the first input alone."""
@@ -64,13 +59,6 @@ class Cases:
 def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
     """`count` cases in batches of `frames` of them; the last batch is filled up with the first cases again."""
     return [tuple(case % count for case in range(first, first + frames)) for first in range(0, count, frames)]
-
-
-def golden_cases(net: Net) -> Cases:
-    """Inputs of noise, the same wherever they are made, and the reference's outputs."""
-    frames = GOLDEN_FRAMES if net.states else None
-    count = GOLDEN_CASES * (frames or 1)
-    return expecting(net, Cases(tuple(_noise(net, name, count) for name in net.inputs), {}, None, frames, bool(frames)))
 
 
 def expecting(net: Net, cases: Cases) -> Cases:
@@ -198,31 +186,6 @@ def _ways_to(tensor: Tensor) -> list[str]:
     least, most = np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max
     rounded = f"numpy.rint(array / {given.scale:.9g} + {given.zero_point})"
     return [f"real numbers: numpy.clip({rounded}, {least}, {most}).astype({tensor.dtype!r})"]
-
-
-def _noise(net: Net, name: str, count: int) -> np.ndarray:
-    """Any integers; floats from -8 to 8, or of the range that the net quantises them to.
-
-    0 or 1 where integers stand for nothing else, and so may be places.
-    """
-    tensor = net.tensor(name)
-    counts = tensor.quantization is None and tensor.dtype in ("bool", "int32", "int64")
-    drawn = np.dtype("uint8" if counts else "int16" if tensor.dtype == "float32" else tensor.dtype)
-    raw = hashlib.shake_128(f"{net.name} {name}".encode()).digest(count * tensor.elements * drawn.itemsize)
-    values = np.frombuffer(raw, drawn).reshape(count, *tensor.shape)
-    if tensor.dtype == "float32":
-        return _within(net, name, values / 4096).astype(np.float32)
-    return (values & 1).astype(tensor.dtype) if counts else values
-
-
-def _within(net: Net, name: str, values: np.ndarray) -> np.ndarray:
-    """Numbers from -8 to 8 spread over what the op that quantises the input tells apart, if one does."""
-    op = next((each for each in net.ops if each.kind == Quantize.kind and each.inputs[0] == name), None)
-    given = net.tensor(op.output).quantization if op else None
-    if op is None or given is None:
-        return values
-    offset, step = (net.constants[each] for each in op.inputs[1:])
-    return (values * 16 - given.zero_point) * step + offset
 
 
 def stack(outputs: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:

@@ -14,6 +14,7 @@ from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, sequences, tile_digest
+from npukit.measure.noise import filled
 from npukit.measure.target import Target
 from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
@@ -86,25 +87,27 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
 
     The outputs of both are compared with the reference and with what the cases expect, and all tiles' digests with the
     reference. The deployed frame comes first: the observed one leaves every tensor of the case in memory, where a
-    frame that waits for too little would find it.
+    frame that waits for too little would find it. What a last batch has more frames than there are cases is filled
+    with noise, so that no two frames of a batch are the same.
     """
     found: list[Mismatch] = []
     paths_equal, answers = True, dict[int, int]()
     steps = [step for pe in plan.pes for step in pe.tiles]
+    given, cases = cases.count, filled(net, cases, plan.frames_of_all)
     every = sequences(cases, plan.frames_of_all)
     _forget_earlier_runs(target.session, net, cases, len(every[0][0]))
     for ran in _run_twice(target, net, cases, every, progress):
         found += _differing_tiles(target, net, plan, ran.chosen, ran.reference)
         for path, outputs in ((OBSERVED, ran.observed), (DEPLOYED, ran.deployed)):
             found += differing_outputs(net, cases, ran.chosen, outputs, path, ran.reference)
-        paths_equal = paths_equal and all(map(_same_outputs, ran.deployed, ran.observed))
+        paths_equal = paths_equal and all(map(same_outputs, ran.deployed, ran.observed))
         answers |= {case: answer(got[0]) for case, got in zip(ran.chosen, ran.deployed, strict=True)}
     return Validation(
         engine=target.name,
-        cases=cases.count,
+        cases=given,
         outputs_equal=all(mismatch.box for mismatch in found),
         mismatches=tuple(found[:LISTED_MISMATCHES]),
-        layers_checked=len({step.op for step in steps}) * cases.count,
+        layers_checked=len({step.op for step in steps}) * given,
         tiles_checked=len(steps) * len(plan.chips) * sum(map(len, every)),
         paths_equal=paths_equal,
         accuracy=_accuracy(cases, answers),
@@ -152,7 +155,7 @@ def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) 
 def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:
     if cases.labels is None:
         return None
-    return sum(int(said == cases.labels[case]) for case, said in answers.items()) / cases.count
+    return sum(int(answers[case] == label) for case, label in enumerate(cases.labels)) / len(cases.labels)
 
 
 def answer(output: np.ndarray) -> int:
@@ -248,12 +251,13 @@ def _of_case(
 ) -> Iterator[Mismatch]:
     for index, (name, got) in enumerate(zip(net.outputs, outputs, strict=True)):
         wanted = [values[name]] if name in values else []
-        if index in cases.expected:
+        if case < len(cases.expected.get(index, ())):
             wanted.append(cases.expected[index][case].reshape(got.shape))
         yield from dict.fromkeys(m for want in wanted for m in _first_difference(case, name, got, want, path))
 
 
-def _same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
+def same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
+    """True if all outputs of two frames have the same bits."""
     return all(np.array_equal(_bits(a), _bits(b)) for a, b in zip(one, other, strict=True))
 
 
