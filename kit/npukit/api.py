@@ -236,6 +236,7 @@ def validate(
     cases: int | None = None,
     stream: bool = False,
     faults: Path | str | None = None,
+    schedule: int | None = None,
     progress: Progress | None = None,
 ) -> Validation:
     """Run the build as deployed and observed; compare outputs and layers with the integer reference, bit for bit.
@@ -243,23 +244,24 @@ def validate(
     `inputs` are an npz file, its arrays by name, or the array of the first input: cases along the first axis. Of a
     network with states every case begins anew, and may have frames of its own along a second axis; with `stream` the
     cases are the frames of one sequence. With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile.
-    The built-in emulator is strict here: it faults on reading memory that was never written. The build's report has
-    what was found.
+    The built-in emulator is strict here: it faults on reading memory that was never written. There deployed frames run
+    again under schedules in which messages and PEs are late; with `schedule`, the seed of one, they run under that
+    alone. The build's report has what was found.
 
     >>> found = npukit.validate("out/digits", inputs=pictures["in0"][:5])
     >>> found.passed, found.cases
     (True, 5)
     """
     from npukit.measure.memory import check_memory
+    from npukit.measure.schedules import compare
     from npukit.measure.target import Emulation, open_target
-    from npukit.measure.validate import validate as compare
     from npukit.report.page import keep_results
 
     built, shown = load(folder), visible(progress)
     net = built.net()
     chosen = _cases(built, net, inputs, expect, cases, stream=stream)
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
-        found = compare(target, net, built.plan(), chosen, shown)
+        found = compare(target, net, built.plan(), chosen, schedule, shown)
         check_memory(target.session, built)
     keep_results(built, shown, validation=found.to_json())
     return found

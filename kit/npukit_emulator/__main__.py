@@ -116,6 +116,10 @@ class Worker:
     def take_trace(self, _: dict[str, Any], __: bytes) -> Reply:
         return {}, self._running.take_trace()
 
+    def disturb(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.disturb(request["seed"])
+        return {}, b""
+
     def share(self, request: dict[str, Any], _: bytes) -> Reply:
         self._running.share(request["pes"])
         return {}, b""

@@ -165,6 +165,10 @@ class EmulatedBoard:
         lines = [Injection(**{**_UNSAID, **injection}) for injection in injections]
         self._core.mesh_inject(self._mesh, (Injection * len(lines))(*lines), len(lines), seed)
 
+    def disturb(self, seed: int) -> None:
+        """Lets things happen from now on as a schedule by a seed has it; 0: as the hardware manual has it."""
+        self._core.mesh_disturb(self._mesh, seed)
+
     def power_up(self, root: int, programs: Sequence[Program]) -> None:
         """Give PEs their cores; those of one program share what is known of it. Memories are written afterwards."""
         self._core.mesh_set_root(self._mesh, self._pe(root))

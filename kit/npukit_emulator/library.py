@@ -158,6 +158,7 @@ _PROTOTYPES = {
     "mesh_wait": (None, (c_void_p, c_uint32, POINTER(Wait))),
     "mesh_notes": (c_size_t, (c_void_p, POINTER(Note), c_size_t)),
     "mesh_inject": (None, (c_void_p, POINTER(Injection), c_uint32, c_uint32)),
+    "mesh_disturb": (None, (c_void_p, c_uint32)),
     "mesh_set_workers": (None, (c_void_p, c_uint32)),
     "mesh_share": (None, (c_void_p, POINTER(c_uint32), c_uint32)),
 }

@@ -79,4 +79,5 @@ def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
         "cases": 1,
         "faults": None,
         "stream": False,
+        "schedule": None,
     }

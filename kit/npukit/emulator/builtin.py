@@ -22,6 +22,7 @@ from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments, stack_and_code, where
+from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
 from npukit.errors import NpukitError
@@ -165,6 +166,10 @@ class Emulator:
         reply, _ = self._worker.ask("write", data, place=pe, address=address)
         if not reply["there"]:
             raise self._no_memory(pe, address, len(data))
+
+    def disturb(self, schedule: Schedule | None) -> None:
+        """Let things happen from now on as a schedule has it, or as the hardware manual has it."""
+        self._worker.ask("disturb", seed=schedule.seed if schedule else 0)
 
     def trace(self, on: bool, marks: Mapping[int, Sequence[int]] = {}) -> None:
         """Write down what happens from now on, or no longer. `marks`, once: by PE the instructions it comes to."""

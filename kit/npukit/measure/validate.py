@@ -31,7 +31,8 @@ DEPLOYED, OBSERVED = "deployed", "observed"
 class Mismatch:
     """The first element in which an output differs; or a tile, the `box` of a layer that one PE computes.
 
-    Of a tile only the digest is known: got and want are CRC-32s. `path` is that of the frame: `DEPLOYED` or `OBSERVED`.
+    Of a tile only the digest is known: got and want are CRC-32s. `path` is that of the frame: `DEPLOYED` or `OBSERVED`;
+    `schedule` the seed of the schedule that it ran under.
     """
 
     case: int
@@ -42,10 +43,12 @@ class Mismatch:
     want: int | float
     box: str = ""
     path: str = OBSERVED
+    schedule: int | None = None
 
     def __str__(self) -> str:
         where = f"the CRC-32 of {self.tensor}{self.box}" if self.box else f"{self.tensor}{list(self.index)}"
-        frame = f"case {self.case}, PE {self.pe}, {self.path} frame"
+        under = "" if self.schedule is None else f" under schedule {self.schedule}"
+        frame = f"case {self.case}, PE {self.pe}, {self.path} frame{under}"
         return f"{frame}: {where} is {self.got}, the reference says {self.want}"
 
 
@@ -66,6 +69,8 @@ class Validation:
     paths_equal: bool = True
     accuracy: float | None = None
     """The share of the cases' labels that the first output names, if there are labels."""
+    schedules: tuple[int, ...] = ()
+    """The seeds of the schedules under which deployed frames ran again: `measure/schedules.py`."""
 
     @property
     def passed(self) -> bool:
@@ -148,8 +153,13 @@ def _run_twice(
 def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:
     """Run zeros on a board that has run before: its memory may hold what the first case leaves there."""
     if session.pes()[0].frames:
-        zeros = Cases(tuple(np.zeros_like(array[:1]) for array in cases.inputs), {})
-        run_round(session, net, zeros, (0,) * frames, observe=False)
+        run_zeros(session, net, cases, frames)
+
+
+def run_zeros(session: Session, net: Net, cases: Cases, frames: int) -> None:
+    """One deployed round, in which every input is zeros."""
+    zeros = Cases(tuple(np.zeros_like(array[:1]) for array in cases.inputs), {})
+    run_round(session, net, zeros, (0,) * frames, observe=False)
 
 
 def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:

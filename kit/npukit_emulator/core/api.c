@@ -138,7 +138,7 @@ void mesh_set_core(struct mesh *mesh, uint32_t pe, uint32_t model, int riscv, ui
 {
     mesh->pes[pe].core_model = model;
     mesh->pes[pe].riscv = riscv;
-    mesh->pes[pe].refill_cycles = refill_cycles;
+    mesh->pes[pe].refill_cycles = mesh->pes[pe].core_refill_cycles = refill_cycles;
     mesh->pes[pe].decode = decode;
 }
 

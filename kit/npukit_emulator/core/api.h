@@ -101,6 +101,9 @@ API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
 /* Before the board runs. */
 API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
 
+/* From now on things happen as a schedule by a seed has it; 0: as the hardware manual has it. */
+API void mesh_disturb(struct mesh *mesh, uint32_t seed);
+
 /* Before they run: PEs begin with what the first one's SRAM holds, and share its pages while they do not write. */
 API void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count);
 

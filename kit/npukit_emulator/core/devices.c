@@ -43,7 +43,7 @@ static void finish_after(struct device_host *host, uint64_t cycles)
     port_forget(host->pe, mesh->now);
     host->pending = true;
     host->since = mesh->now;
-    host->until = mesh->now + cycles;
+    host->until = mesh->now + cycles + disturb_delay(host->pe);
     events_post(mesh, host->until, host->pe->number, may_be_finished, host);
 }
 

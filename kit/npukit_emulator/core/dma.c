@@ -182,7 +182,7 @@ static void start(struct pe *pe, uint32_t address)
     pe->bytes_sent += (uint64_t)transfer->rows * transfer->row_bytes;
     const uint64_t request = noc_request_cycles(mesh, pe->number, transfer->source.pe);
     const uint64_t begin = pe->dma->stalled_until > mesh->now ? pe->dma->stalled_until : mesh->now;
-    events_post(mesh, begin + mesh->figures.setup_cycles + request, pe->number, leave, transfer);
+    events_post(mesh, begin + mesh->figures.setup_cycles + request + disturb_delay(pe), pe->number, leave, transfer);
 }
 
 static void drop_first_chain(struct dma *dma)

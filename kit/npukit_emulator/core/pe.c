@@ -303,11 +303,11 @@ static void wait_for_interrupt(struct pe *pe, uint32_t at)
 
 static void wake(struct pe *pe, uint64_t now)
 {
-    const uint64_t wakes = now > pe->cycles ? now : pe->cycles;
+    const uint64_t woken = now > pe->cycles ? now : pe->cycles, wakes = woken + disturb_delay(pe);
     pe->asleep += wakes - pe->cycles;
     trace_record(pe->mesh, (struct trace_record){pe->cycles, wakes, TRACE_SLEEP, pe->number, 0, 0, 0, 0});
     pe->cycles = wakes;
-    pe->event_taken = wakes;
+    pe->event_taken = woken;
     pe->waits_for_interrupt = false;
     pe->state = PE_RUNNING;
     schedule_add(pe->mesh, pe);

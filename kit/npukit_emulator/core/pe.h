@@ -117,7 +117,7 @@ struct pe {
     struct block **blocks; /* of the image */
     struct block *block;   /* that runs */
     uint32_t block_places, code_base, memory_bases[MOST_MEMORIES], memory_bytes[MOST_MEMORIES];
-    uint32_t refill_cycles; /* of a taken branch */
+    uint32_t refill_cycles; /* of a taken branch, under the schedule that is set */
     struct cache *fetches; /* what is known of the lines of code that were read; 0: code has no waits */
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
@@ -131,6 +131,7 @@ struct pe {
     struct image *image;
     uc_engine *core;
     uint32_t core_model; /* of Unicorn's */
+    uint32_t core_refill_cycles; /* of a taken branch */
     bool riscv;          /* whether the core is one of RISC-V */
     decode_function *decode;
     uint32_t number;
@@ -158,6 +159,7 @@ struct pe {
     uint32_t read_value;
     uint32_t fault_kind, fault_address, fault_pc;
     bool in_access; /* a register access of the core is being carried out */
+    uint32_t chance; /* disturb.c: what it draws next; 0: no disturbed schedule */
 
     uint8_t *sram;
     uint8_t *written; /* shadow.c: a byte for each; 0: not watched */
@@ -230,6 +232,9 @@ void shadow_written(const struct pe *pe, uint32_t address, size_t bytes);
 bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes);
 void shadow_share(const struct pe *first, const struct pe *other);
 void shadow_leave_it_block(struct pe *pe);
+
+/* disturb.c: schedules by a seed. */
+uint64_t disturb_delay(struct pe *pe);
 
 /* watch.c: what looks at single instructions, and at who writes where. */
 bool watch_instruction(struct pe *pe);

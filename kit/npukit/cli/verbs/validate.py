@@ -30,6 +30,10 @@ def validate(
     cases: Annotated[int | None, typer.Option("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
     stream: Stream = False,
     faults: Faults = None,
+    schedule: Annotated[
+        int | None,
+        typer.Option("--schedule", min=1, metavar="SEED", help="Only under the schedule of a seed: messages are late."),
+    ] = None,
     modified: Modified = False,
 ) -> None:
     """Run a build as deployed and observed, and compare every output and layer with the reference, bit for bit.
@@ -40,14 +44,24 @@ def validate(
 
     build = chosen_network(build, network)
     if networks := api.load_networks(build, modified=modified):
-        refuse_for_several(build, "--inputs, --expect, --stream and --faults", inputs, expect, stream, faults)
+        refuse_for_several(
+            build, "--inputs, --expect, --stream, --faults and --schedule", inputs, expect, stream, faults, schedule
+        )
         show_modified(terminal, *networks.values())
         _validate_networks(networks, on, cases, terminal)
         return
     built = api.load(build, modified=modified)
     show_modified(terminal, built)
     found = api.validate(
-        built, on=on, inputs=inputs, expect=expect, cases=cases, stream=stream, faults=faults, progress=terminal
+        built,
+        on=on,
+        inputs=inputs,
+        expect=expect,
+        cases=cases,
+        stream=stream,
+        faults=faults,
+        schedule=schedule,
+        progress=terminal,
     )
     terminal.result({**found.to_json(), **told_of(built)})
     _show(terminal, found)
@@ -71,10 +85,22 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
 
     if not found.passed:
         raise DoesNotFit(f"{of}{_differs(found)}", tries=_WAYS)
-    terminal.print(
-        f"{of}{found.cases} cases on {found.engine}, deployed and observed: equal bit for bit"
-        f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
-    )
+    if found.layers_checked:
+        terminal.print(
+            f"{of}{found.cases} cases on {found.engine}, deployed and observed: equal bit for bit"
+            f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
+        )
+    if told := _of_schedules(found):
+        terminal.print(f"{of}{told}")
+
+
+def _of_schedules(found: Validation) -> str:
+    """The schedules of deployed frames in words; nothing where nothing happens at the same time."""
+    if not found.schedules:
+        return "" if found.engine == "emulator" else "under one schedule: only the built-in emulator has others"
+    first, last = found.schedules[0], found.schedules[-1]
+    named = f"schedule {first}" if first == last else f"schedules {first} to {last}"
+    return f"deployed under {named}, with messages and PEs late: equal bit for bit"
 
 
 _WAYS = (

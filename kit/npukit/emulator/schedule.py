@@ -1,0 +1,27 @@
+"""Schedules: by a seed, messages, accelerators and cores of an emulated board that take longer than predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npukit.errors import NpukitError
+
+_MOST = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The order in which the PEs of a board come to their steps, by a seed.
+
+    Each start of a DMA and of an accelerator, and each waking of a core, comes later by up to 4,095 cycles; each PE has
+    its own cost of a taken branch, up to 15 cycles more. The hardware manual's order holds, so results are the same.
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seed <= _MOST:
+            raise NpukitError(f"{self.seed} is no seed of a schedule", tries=[f"a number from 1 to {_MOST}"])
+
+    def __str__(self) -> str:
+        return f"schedule {self.seed}"

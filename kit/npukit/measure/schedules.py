@@ -1,0 +1,110 @@
+"""Validation under other schedules: deployed frames again, with messages and PEs that are late by a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from npukit.emulator.schedule import Schedule
+from npukit.errors import NpukitError
+from npukit.measure.cases import Cases, sequences
+from npukit.measure.target import Target
+from npukit.measure.validate import (
+    DEPLOYED,
+    LISTED_MISMATCHES,
+    Mismatch,
+    Validation,
+    differing_outputs,
+    run_round,
+    run_zeros,
+    validate,
+)
+from npukit.net.net import Net
+from npukit.net.reference import evaluate
+from npukit.plan.ir.plan import Plan
+from npukit.progress import Progress
+
+MOST_SCHEDULES = 8
+MOST_ROUNDS = 2
+"""Rounds under each schedule, of a network with states."""
+
+
+def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None, shown: Progress) -> Validation:
+    """The comparison of every case, and then of some under each usual schedule; with a `seed` under that alone."""
+    if seed is not None:
+        nothing = Validation(target.name, cases.count, outputs_equal=True, mismatches=(), layers_checked=0)
+        return _rerun(target, net, plan, cases, nothing, [Schedule(seed)], shown)
+    found = validate(target, net, plan, cases, shown)
+    return _rerun(target, net, plan, cases, found, _usual(target, plan, cases), shown) if found.passed else found
+
+
+def _usual(target: Target, plan: Plan, cases: Cases) -> list[Schedule]:
+    """The schedules of a validation that names none; none elsewhere, or where nothing happens at the same time.
+
+    At most two for each sequence of rounds, or one of batches, so that they take a quarter of the time.
+    """
+    concurrent = target.board.noc or target.board.accelerator
+    most = len(sequences(cases, plan.frames_of_all)) * (2 if plan.frames_of_all == 1 else 1)
+    return [Schedule(seed) for seed in range(1, 1 + min(most, MOST_SCHEDULES)) if target.disturb and concurrent]
+
+
+def _rerun(
+    target: Target,
+    net: Net,
+    plan: Plan,
+    cases: Cases,
+    found: Validation,
+    schedules: Sequence[Schedule],
+    shown: Progress,
+) -> Validation:
+    """`found`, and how the deployed frames' outputs differ from the reference under each schedule.
+
+    A schedule has one round of the cases, and its seed says which: they take turns. Before it zeros run as
+    predicted, so that memory does not hold its results yet, and all is as where the schedule runs alone.
+    """
+    every, differing = sequences(cases, plan.frames_of_all), list[Mismatch]()
+    for schedule in shown.track(schedules, f"other schedules on {target.name}"):
+        rounds = every[(schedule.seed - 1) % len(every)][:MOST_ROUNDS]
+        run_zeros(target.session, net, cases, len(rounds[0]))
+        with _disturbed(target, schedule):
+            outputs = [run_round(target.session, net, cases, chosen, observe=False) for chosen in rounds]
+        reference = _reference(net, cases, rounds)
+        for chosen, got in zip(rounds, outputs, strict=True):
+            wrong = differing_outputs(net, cases, chosen, got, DEPLOYED, reference)
+            differing += [replace(mismatch, schedule=schedule.seed) for mismatch in wrong]
+    return replace(
+        found,
+        outputs_equal=found.outputs_equal and not differing,
+        mismatches=(*found.mismatches, *differing)[:LISTED_MISMATCHES],
+        schedules=tuple(schedule.seed for schedule in schedules),
+    )
+
+
+@contextmanager
+def _disturbed(target: Target, schedule: Schedule) -> Iterator[None]:
+    """The target under a schedule; errors meanwhile name it."""
+    if target.disturb is None:
+        raise NpukitError(f"--schedule is for the built-in emulator, not for {target.name}", tries=["--on emulator"])
+    target.disturb(schedule)
+    try:
+        yield
+    except NpukitError as error:
+        again = f"npukit validate BUILD --schedule {schedule.seed}"
+        error.facts = (f"under {schedule}, which {again} repeats alone", *error.facts)
+        raise
+    target.disturb(None)
+
+
+def _reference(net: Net, cases: Cases, rounds: Sequence[Sequence[int]]) -> dict[int, dict[str, np.ndarray]]:
+    """The reference's values of the rounds' cases; none where the cases expect every output."""
+    if len(cases.expected) == len(net.outputs):
+        return {}
+    found, values = dict[int, dict[str, np.ndarray]](), None
+    for case in dict.fromkeys(chain(*rounds)):
+        values = evaluate(net, [array[case] for array in cases.inputs], values if cases.sequence else None)
+        found[case] = values
+    return found
