@@ -23,12 +23,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
 
 from npukit import api
+from npukit.host.parallel import cores
 from npukit.measure.cases import load_cases, rounds
 from npukit.measure.golden import golden_cases
 from npukit.measure.target import open_target
 from npukit.measure.validate import run_round
 from npukit.net.reference import evaluate
-from npukit.parallel import cores
 from npukit.progress import Silent
 from npukit.project.build_folder import Build
 

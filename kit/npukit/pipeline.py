@@ -29,6 +29,7 @@ from npukit.dump import dumped
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.host.parallel import apart
 from npukit.measure.cases import Cases, expecting, rounds
 from npukit.measure.golden import golden_cases
 from npukit.measure.noise import filled
@@ -43,7 +44,6 @@ from npukit.net.store import save_net
 from npukit.net.tensor import Tensor
 from npukit.net.text import print_net
 from npukit.options import Options
-from npukit.parallel import apart
 from npukit.passes import OWN, PLACING, SIMPLIFYING, Wanted, run_passes
 from npukit.plan.core_plan import Planned, better, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.ir.plan import Plan

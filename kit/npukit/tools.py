@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from npukit.errors import NpukitError
+from npukit.host.programs import find_program, run
 
 VERSION_TIMEOUT_S, COMPILE_TIMEOUT_S = 20, 300
 EMULATED_BOARD = "pe-mesh"
@@ -123,8 +122,8 @@ def _compiler() -> Tool:
             toolchain = find_toolchain()
             core, source = load_board(EMULATED_BOARD).core.type, PurePosixPath("empty.c")
             command = toolchain.compile_command(core, source, "size", (), folder, folder / "empty.o")
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S)
-        except (NpukitError, OSError, subprocess.TimeoutExpired) as error:
+            done = run(command, folder, seconds=COMPILE_TIMEOUT_S)
+        except (NpukitError, OSError) as error:
             return Tool("cross compiler", False, "", "compiling firmware", str(error), required=True)
     trouble = (done.stderr.strip() or f"{command[0]} fails") if done.returncode else ""
     return Tool("cross compiler", not trouble, toolchain.title, "compiling firmware", trouble, required=True)
@@ -154,7 +153,7 @@ def _pins() -> dict[str, str]:
 
 
 def _program(program: _Program) -> Tool:
-    path = shutil.which(program.name)
+    path = find_program(program.name)
     version = _version(path) if path else ""
     return Tool(program.name, path is not None, version, program.needed_for, program.how_to_get, required=False)
 
@@ -162,8 +161,8 @@ def _program(program: _Program) -> Tool:
 def _version(path: str) -> str:
     """The first thing that looks like a version in what the program says of itself."""
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S).stdout
-    except (OSError, subprocess.TimeoutExpired):
+        said = run([path, "--version"], seconds=VERSION_TIMEOUT_S).stdout
+    except OSError:
         return ""
     # A compiler's first number in brackets is its packaging's, not its own.
     number = re.search(r"\d+(\.\d+)+", re.sub(r"\([^)]*\)", "", said))

@@ -99,7 +99,7 @@ def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -
             "-o",
             str(made),
         ]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
         if result.returncode != 0:
             raise CannotCompile(f"{command[0]} fails on {what}: {result.stderr.strip()[:2000]}")
         os.replace(made, library)
@@ -108,7 +108,7 @@ def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -
 def _compiler() -> list[str]:
     """The system's C compiler, or the one that npukit brings."""
     system = shutil.which("cc")
-    return [system] if system else [sys.executable, "-m", "ziglang", "cc"]
+    return [system] if system and os.path.isabs(system) else [sys.executable, "-P", "-m", "ziglang", "cc"]
 
 
 def _unicorn_headers() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -11,6 +10,7 @@ from npukit.board.board import Board, Flash
 from npukit.boot.provision import COPIES
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.host.programs import run
 from npukit.project.files import Tuning
 from npukit.project.hal import hal_source
 from npukit.project.images.elf import Elf
@@ -102,8 +102,8 @@ class _Build:
 
     def _run(self, command: Sequence[str], what: str) -> None:
         try:
-            done = subprocess.run(command, cwd=self.firmware, capture_output=True, text=True, timeout=_SECONDS)
-        except (OSError, subprocess.TimeoutExpired) as error:
+            done = run(command, self.firmware, seconds=_SECONDS)
+        except OSError as error:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
         if done.returncode != 0:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {done.stderr.strip()[:400]}")

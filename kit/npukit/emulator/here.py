@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from npukit.host.programs import find_program
 
 if TYPE_CHECKING:
     from npukit.board.board import Board
@@ -15,7 +16,7 @@ def is_here(name: str, board: Board) -> bool:
     if name == "emulator":
         return find_spec("npukit_emulator") is not None
     programs = {"qemu": board.core.type.architecture.qemu, "renode": "renode"}
-    return name in programs and shutil.which(programs[name]) is not None
+    return name in programs and find_program(programs[name]) is not None
 
 
 def usual(board: Board) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import signal
 import struct
 import subprocess
@@ -15,10 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from npukit.errors import NpukitError
+from npukit.host.programs import start
 
 _WORKER = "npukit_emulator"
 _INSTALL = "pip install 'npukit[emulator]'"
 _HEADER = struct.Struct("<II")
+_START = "import sys; sys.path.append(sys.argv[1]); from npukit_emulator.__main__ import serve; serve()"
+"""Behind all that is installed the worker finds the folder of this package, which is a checkout's."""
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_TO_END = 2.0
 _SECONDS_TO_DIE = 60.0
@@ -35,13 +37,11 @@ class WorkerProcess:
         if importlib.util.find_spec(_WORKER) is None:
             raise NpukitError("the built-in emulator is a package of its own, and not installed", tries=[_INSTALL])
         self._diagnostics = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        path = os.pathsep.join(filter(None, (str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _WORKER],
+        self._process = start(
+            [sys.executable, "-P", "-c", _START, _PACKAGE_ROOT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._diagnostics,
-            env={**os.environ, "PYTHONPATH": path},
         )
 
     def ask(self, do: str, payload: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +13,7 @@ from time import monotonic
 
 from npukit.board.board import Board, Qemu
 from npukit.errors import NpukitError
+from npukit.host.programs import find_program, start
 
 DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 """The package that brings each of QEMU's programs."""
@@ -34,7 +34,7 @@ class QemuMachine:
         if board.qemu is None:
             raise NpukitError(f"board {board.name} does not run on QEMU")
         name = board.core.type.architecture.qemu
-        program = shutil.which(name)
+        program = find_program(name)
         if program is None:
             raise NpukitError(
                 f"{name} is not on PATH",
@@ -48,7 +48,7 @@ class QemuMachine:
         self._monitor, theirs = socket.socketpair()
         self._heard = False
         with theirs:
-            self._process = subprocess.Popen(
+            self._process = start(
                 [*_command(program, board.qemu, elf, theirs.fileno()), *_loaded(others)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -121,14 +121,14 @@ class QemuMachine:
 def _loaded(others: Sequence[Path]) -> Iterator[str]:
     """The options by which cores behind the first find their images once they are started."""
     for core, elf in enumerate(others, 1):
-        yield from ("-device", f"loader,file={elf},cpu-num={core}")
+        yield from ("-device", f"loader,file={elf.resolve()},cpu-num={core}")
 
 
 def _command(program: str, qemu: Qemu, elf: Path, monitor: int) -> list[str]:
     return [
         program,
         *(["-cpu", qemu.cpu] if qemu.cpu else []),
-        *("-machine", qemu.machine, "-icount", "shift=0", "-bios", "none", "-kernel", str(elf)),
+        *("-machine", qemu.machine, "-icount", "shift=0", "-bios", "none", "-kernel", str(elf.resolve())),
         *("-nodefaults", "-display", "none", "-serial", "stdio"),
         *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=readline"),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,6 +13,7 @@ from typing import Any
 
 from npukit.board.board import Programmer
 from npukit.errors import NpukitError
+from npukit.host.programs import find_program, run
 from npukit.link.image_files import FLASH_OFFSET
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
@@ -114,7 +114,7 @@ def _pieces(image: Path) -> list[tuple[int, Path]]:
 def _run(command: tuple[str, ...], images: Sequence[Path]) -> None:
     """Runs the tool in a folder with nothing but the images: tools obey files that lie where they run."""
     tool, image = command[0], images[0]
-    if shutil.which(tool) is None:
+    if find_program(tool) is None:
         tries = [_HOW_TO_GET[tool]]
         if tool == "picotool":
             uf2 = write_uf2(images, command[command.index("--family") + 1])
@@ -124,10 +124,8 @@ def _run(command: tuple[str, ...], images: Sequence[Path]) -> None:
         with tempfile.TemporaryDirectory(prefix="npukit-") as folder:
             for each in image.parent.glob(f"{image.stem}.*"):
                 shutil.copyfile(each, Path(folder) / each.name)
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS
-            )
-    except (OSError, subprocess.TimeoutExpired) as error:
+            done = run(command, Path(folder), seconds=_SECONDS)
+    except OSError as error:
         raise _failed(command, str(error)) from error
     if done.returncode != 0:
         raise _failed(command, (done.stderr or done.stdout).strip()[-_LAST_WORDS:])

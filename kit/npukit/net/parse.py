@@ -20,6 +20,7 @@ from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
 
 TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*|-\w+)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
+BLANK = re.compile(r"\s*")
 STRING, DIGEST, NUMBER, NAME, MARK = range(5)
 LITERALS = ("true", "false", "Infinity", "NaN")
 """Words that are no names where a literal stands."""
@@ -53,7 +54,8 @@ class _Tokens:
 
     @property
     def done(self) -> bool:
-        return not self.line[self.place :].strip()
+        blank = BLANK.match(self.line, self.place)
+        return blank is not None and blank.end() == len(self.line)
 
     def accept(self, text: str) -> bool:
         """Take the token if it is this word or mark."""

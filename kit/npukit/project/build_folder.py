@@ -279,6 +279,7 @@ def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
 @contextmanager
 def new_build_folder(output: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not."""
+    output = output.absolute()  # the current folder has a name, too
     _check_replaceable(output)
     with told_if_unwritable(output):
         output.parent.mkdir(parents=True, exist_ok=True)

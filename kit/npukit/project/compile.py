@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from npukit.board.board import Board
 from npukit.board.cores import CORES
 from npukit.codegen.streamed import DramPiece
 from npukit.errors import NpukitError
+from npukit.host.programs import run
 from npukit.plan.ir.plan import MemoryUse
 from npukit.progress import Progress, Silent
 from npukit.project.check import check_fits, check_image, constant_bytes, free_bytes, program_bytes, variable_bytes
@@ -196,8 +196,8 @@ class _Build:
 
     def _run(self, command: Sequence[str], what: str) -> None:
         try:
-            done = subprocess.run(command, cwd=self.project.folder, capture_output=True, text=True, timeout=SECONDS)
-        except (OSError, subprocess.TimeoutExpired) as error:
+            done = run(command, self.project.folder, seconds=SECONDS)
+        except OSError as error:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
         if done.returncode != 0 and any(words in done.stderr.lower() for words in NO_SPACE):
             raise disk_full(self.project.folder)

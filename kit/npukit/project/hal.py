@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path, PurePosixPath
 
@@ -12,6 +11,7 @@ from npukit.board.board import Board
 from npukit.board.cores import RISC_V
 from npukit.data import data_folder
 from npukit.errors import NpukitError
+from npukit.host.programs import run
 from npukit.project.images.elf import Elf
 from npukit.project.toolchain import Toolchain
 
@@ -79,9 +79,9 @@ def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
 
 
 def _compile(board: Board, toolchain: Toolchain, source: Path, folders: list[Path], output: Path) -> None:
-    includes = [PurePosixPath(folder.as_posix()) for folder in folders]
-    path = PurePosixPath(source.as_posix())
+    includes = [PurePosixPath(folder.resolve().as_posix()) for folder in folders]
+    path = PurePosixPath(source.resolve().as_posix())
     command = toolchain.compile_command(board.core.type, path, "size", includes, source.parent, output)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    done = run(command, output.parent, seconds=_SECONDS)
     if done.returncode != 0:
         raise NpukitError(f"{toolchain.title} does not compile {source.name}: {done.stderr.strip()[:800]}")

@@ -9,7 +9,7 @@ from struct import Struct
 
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 from npukit.codegen.streamed import DramPiece
-from npukit.parallel import in_order, shares
+from npukit.host.parallel import in_order, shares
 from npukit.plan.ir.plan import orders_name
 from npukit.project.layout import MemoryLayout
 from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Questions, questions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,10 +14,12 @@ from typing import Literal
 
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
+from npukit.host.programs import find_program, find_zig, run, start
 from npukit.project.files import Tuning
-from npukit.project.zig import PACKAGE, find_zig, zig_cache
+from npukit.project.zig import PACKAGE, zig_cache
 
 Choice = Literal["gcc", "zig"]
+_VERSION_SECONDS = 60
 
 COMMON_FLAGS = (
     "-std=c11 -ffreestanding -g -Wall -Wextra -Wconversion -Wshadow -Werror",
@@ -128,7 +129,7 @@ class Toolchain:
             return
         with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
             empty = [*self._linker(core), "-x", "c", os.devnull, "-o", str(Path(scratch) / "empty.elf")]
-            process = subprocess.Popen(empty, cwd=scratch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = start(empty, Path(scratch), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 yield
             finally:
@@ -150,7 +151,7 @@ def find_toolchain(choice: str | None = None, core: CoreType = CORTEX_M4F) -> To
 
 
 def _find_gcc(program: str) -> Toolchain | None:
-    path = shutil.which(program)
+    path = find_program(program)
     return Toolchain("gcc", _first_line([path, "-dumpfullversion"]), (path,)) if path else None
 
 
@@ -161,8 +162,9 @@ def _find_zig() -> Toolchain | None:
 
 def _first_line(command: list[str]) -> str:
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
+        result = run(command, seconds=_VERSION_SECONDS)
+        result.check_returncode()
+    except (OSError, subprocess.CalledProcessError) as error:
         raise NpukitError(f"the compiler {command[0]} does not run: {error}", tries=["npukit doctor"]) from error
     return result.stdout.strip().splitlines()[0]
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from npukit.errors import NpukitError
+from npukit.host.programs import find_zig, run
 
 PACKAGE = "pip install ziglang==0.17.0"
 
 _SECONDS = 300
-
-
-def find_zig() -> str | None:
-    """The program that came with the package `ziglang`."""
-    package = importlib.util.find_spec("ziglang")
-    folders = (package.submodule_search_locations or []) if package else []
-    return next((zig for folder in folders if (zig := shutil.which("zig", path=folder))), None)
 
 
 def zig_cache() -> Path:
@@ -56,8 +47,8 @@ _ITS_FUNCTIONS = ("-ffunction-sections", "-fno-unwind-tables")
 
 def _run(command: Sequence[str], folder: Path) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run(command, folder, seconds=_SECONDS)
+    except OSError as error:
         raise NpukitError(f"zig did not compile: {error}", tries=["npukit doctor"]) from error
     if done.returncode != 0:
         raise NpukitError(f"zig did not compile: {done.stderr.strip()[:400]}", tries=[PACKAGE, "npukit doctor"])

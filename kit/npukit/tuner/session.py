@@ -13,12 +13,12 @@ from typing import Any
 
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.trials import Measurer
+from npukit.host.parallel import apart
 from npukit.measure.cases import load_cases
 from npukit.measure.trial import NOT_EXACT, Trial
 from npukit.net.importer.loops import LoopKernel, load_kernels
 from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net
-from npukit.parallel import apart
 from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build

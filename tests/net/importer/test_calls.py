@@ -13,11 +13,11 @@ import tvm_ffi
 from tvm import relax, tirx
 
 from npukit.errors import NpukitError
+from npukit.host.parallel import apart
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.loops import FILE, LoopKernel, Step, load_kernels, save_kernels
 from npukit.net.importer.lowering import function_of
 from npukit.net.limits import IMPORT_MEMORY
-from npukit.parallel import apart
 
 R: Any = relax
 GIVEN = ("float32", (4, 8))

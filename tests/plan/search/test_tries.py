@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import pytest
 
-from npukit import parallel
 from npukit.board.board import load_board
+from npukit.host import parallel
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.plan import Plan, Predicted

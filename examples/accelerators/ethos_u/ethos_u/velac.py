@@ -34,7 +34,7 @@ def main() -> None:
 def _compiled(options: list[str], source: Path, folder: Path) -> dict[str, Any]:
     if find_spec("ethosu") is None:
         sys.exit("Vela is not here: pip install ethos-u-vela")
-    vela = [sys.executable, "-m", "ethosu.vela"]
+    vela = [sys.executable, "-P", "-m", "ethosu.vela"]
     command = [*vela, str(source), *options, "--output-dir", str(folder), "--output-format", "raw"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

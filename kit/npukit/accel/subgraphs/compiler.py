@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from npukit.accel.subgraphs.json_file import subgraph_text
 from npukit.accel.subgraphs.onnx_file import subgraph_onnx
 from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.errors import NpukitError
+from npukit.host.programs import run
 from npukit.net.net import Net, Op
 
 COMPILED = "compiled.json"
@@ -94,20 +94,13 @@ class NetworkCompiler:
 
     def _run(self, folder: Path, op: Op) -> None:
         try:
-            done = subprocess.run(
-                self._command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self._seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
+            done = run(self._command, folder, seconds=self._seconds)
+        except TimeoutError as error:
             raise self._wrong(folder, op, f"has not ended after {self._seconds:g} seconds") from error
         except OSError as error:
             raise self._wrong(folder, op, f"cannot be run: {error.strerror}") from error
         if done.returncode:
-            words = (done.stderr or done.stdout).decode(errors="replace").strip()[-LAST_WORDS:]
+            words = (done.stderr or done.stdout).strip()[-LAST_WORDS:]
             raise self._wrong(folder, op, f"failed with status {done.returncode}: {words or 'it said nothing'}")
 
     def _read(self, folder: Path, op: Op) -> CompiledBlob | RefusedSubgraph:

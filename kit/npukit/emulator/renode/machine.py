@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from time import monotonic, sleep
 from npukit.board.board import Board
 from npukit.emulator.renode.render import SCRIPT, Dram, objection, render_renode
 from npukit.errors import NpukitError
+from npukit.host.programs import find_program, start
 from npukit.project.images.image import Image
 
 _SECONDS_TO_START = 120.0
@@ -87,12 +87,12 @@ class RenodeMachine:
         script = Path(self._folder.name) / SCRIPT
         commands = f"$port={port}; $leave=true; include @{script}; start"
         with self._log.open("wb") as log:
-            return subprocess.Popen(
+            return start(
                 [program, "--console", "--plain", "--disable-xwt", "-e", commands],
+                Path(self._folder.name),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=self._folder.name,
                 start_new_session=True,
             )
 
@@ -134,7 +134,7 @@ VARIABLE = "RENODE_PATH"
 def find_renode(name: str = "renode") -> Path:
     """Renode's program of that name (`renode`, `renode-test`): in RENODE_PATH, a folder or the program, or on PATH."""
     given = os.environ.get(VARIABLE)
-    found = shutil.which(name, path=_folder(given)) if given else shutil.which(name)
+    found = find_program(name, _folder(given) if given else None)
     if found is None:
         raise NpukitError(
             f"{VARIABLE} is {given}, and there is no {name}" if given else f"{name} is not on PATH",
@@ -147,4 +147,4 @@ def find_renode(name: str = "renode") -> Path:
 
 
 def _folder(given: str) -> str:
-    return given if Path(given).is_dir() else str(Path(given).parent)
+    return str(Path(given).resolve() if Path(given).is_dir() else Path(given).resolve().parent)

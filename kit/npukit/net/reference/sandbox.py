@@ -6,8 +6,6 @@ more steps than a network's op can, ends it.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -19,6 +17,7 @@ import wasmtime
 
 from npukit.data import data_folder
 from npukit.errors import NpukitError
+from npukit.host.programs import find_zig, run
 
 FLAGS = (
     *(
@@ -117,10 +116,9 @@ def _case(index: int, source: str) -> str:
 
 
 def _compile(arguments: Sequence[str], folder: str) -> None:
-    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *arguments]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as fault:
+        done = run([find_zig() or "zig", "cc", *FLAGS, *arguments], Path(folder), seconds=SECONDS)
+    except OSError as fault:
         raise NpukitError(f"the reference of float ops cannot be compiled: {fault}", tries=["npukit doctor"]) from fault
     if done.returncode != 0:
         said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])

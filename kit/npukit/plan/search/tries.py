@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 from npukit.dump import lost
+from npukit.host.parallel import in_order
 from npukit.net.net import CORE
-from npukit.parallel import in_order
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from npukit import parallel
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.parallel import apart, in_order
+from npukit.host import parallel
+from npukit.host.parallel import apart, in_order
 
 
 @pytest.fixture(params=[1, 3])
