@@ -158,6 +158,37 @@ def test_what_only_moves_keeps_its_scale(tmp_path: Path) -> None:
     refused(model, tmp_path, r"op 0 \(TRANSPOSE\): the file says of the same integers.* \('x'\) and .* \('y'\)")
 
 
+@pytest.mark.parametrize("kind", ["MAXIMUM", "MINIMUM"])
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("scales", [(0.05, 0.05, 0.1), (0.05, 0.1, 0.05), (0.1, 0.05, 0.05)])
+def test_what_compares_integers_keeps_their_scale(
+    kind: str, constant: bool, scales: tuple[float, float, float], tmp_path: Path
+) -> None:
+    model = Model()
+    model.input("x", SHAPE, scales[0], -3)
+    if constant:
+        model.constant("z", np.zeros(SHAPE, np.int8), scales[1], -3)
+    else:
+        model.input("z", SHAPE, scales[1], -3)
+    model.tensor("y", SHAPE, scales[2], -3)
+    model.op(kind, ["x", "z"], ["y"], "MaximumMinimum")
+    refused(model, tmp_path, rf"op 0 \({kind}\): the file says of the same integers")
+
+
+def test_the_largest_keep_their_scale(tmp_path: Path) -> None:
+    def largest(scale: float) -> Model:
+        model = Model()
+        model.input("x", (2, 8), 0.05, -3)
+        model.constant("count", np.array(3, np.int32))
+        model.tensor("y", (2, 3), scale, -3)
+        model.tensor("places", (2, 3), dtype="int32")
+        model.op("TOPK_V2", ["x", "count"], ["y", "places"], "TopKV2")
+        return model
+
+    refused(largest(0.1), tmp_path, r"op 0 \(TOPK_V2\): the file says of the same integers", "y", "places")
+    assert load(largest(0.05), tmp_path).ops
+
+
 def test_int8_weights_have_no_zero_point(tmp_path: Path) -> None:
     model = Model()
     model.input("x", SHAPE, 0.05, -3)

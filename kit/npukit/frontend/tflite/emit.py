@@ -232,31 +232,14 @@ def _read_whole(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any]) -
         raise NpukitError(f"it has {len(op.outputs)} outputs, more than npukit reads")
 
 
-COPIES = frozenset(
-    (
-        *(
-            "AVERAGE_POOL_2D",
-            "BATCH_TO_SPACE_ND",
-            "DEPTH_TO_SPACE",
-            "EXPAND_DIMS",
-            "GATHER",
-            "GATHER_ND",
-        ),
-        *("MAX_POOL_2D", "MIRROR_PAD", "PACK", "PAD", "PADV2", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
-        *(
-            "REVERSE_V2",
-            "SELECT",
-            "SELECT_V2",
-            "SLICE",
-            "SPACE_TO_BATCH_ND",
-            "SPACE_TO_DEPTH",
-            "SPLIT",
-            "SPLIT_V",
-            "SQUEEZE",
-            "STRIDED_SLICE",
-        ),
-        *("TILE", "TRANSPOSE", "UNPACK"),
-    )
+CHOICES = ("MAXIMUM", "MINIMUM")
+"""Ops whose kernels compare the integers of two tensors, constants too, and take one."""
+
+COPIES = (
+    *("AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MAX_POOL_2D"),
+    *("MIRROR_PAD", "PACK", "PAD", "PADV2", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2"),
+    *("SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE"),
+    *("STRIDED_SLICE", "TILE", "TOPK_V2", "TRANSPOSE", "UNPACK", *CHOICES),
 )
 """Ops whose kernels take integers for what they are, whatever scales say."""
 
@@ -266,10 +249,11 @@ SAME_SCALE = 1e-3
 
 def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
     """An error if a result's integers would stand for other numbers than those that they are copied from."""
-    made = [model.tensors[index] for index in op.outputs]
+    outputs = [model.tensors[index] for index in op.outputs]
+    made = [each for each in outputs if each.dtype == outputs[0].dtype]
     read = [model.tensors[index] for index in tuple(op.inputs) if index >= 0]
     data = [each for each in read if each.dtype == made[0].dtype and each.quantization is not None]
-    moved = [*data[:1], *(each for each in data[1:] if each.value is None)]
+    moved = [*data[:1], *(each for each in data[1:] if each.value is None or op.kind in CHOICES)]
     for source, result in product(moved, made):
         if not _alike(source.quantization, result.quantization):
             raise NpukitError(
