@@ -72,6 +72,15 @@ class Pooled(nn.Module):
         return pooled.amax(2) - pooled.amin((2,)) + pooled.amax()
 
 
+class Extremes(nn.Module):
+    """What stands out among numbers, and where, which PyTorch's exporter gives as parts of tuples."""
+
+    def forward(self, sound: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        least, _ = sound.min(1, keepdim=True)
+        values, places = (sound - least).topk(2, -1)
+        return values + sound.max(2)[0].unsqueeze(2), places
+
+
 class Plain(nn.Module):
     """Without anything that says how it is quantised."""
 

@@ -34,9 +34,10 @@ def written(
     nodes: Sequence[onnx.NodeProto],
     constants: Sequence[onnx.TensorProto],
     ends: tuple[Sequence[Any], Sequence[Any]],
+    opset: int = 19,
 ) -> onnx.ModelProto:
     graph = helper.make_graph(list(nodes), "g", *map(list, ends), initializer=list(constants))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     onnx.save(model, path)
     return model
 
@@ -140,10 +141,12 @@ def test_the_branch_that_a_shape_chooses(size: int, tmp_path: Path) -> None:
     assert ("exp" in str(net)) == (size == 2)
 
 
+@pytest.mark.parametrize("opset", [7, 8, 19])
 @pytest.mark.parametrize("which", [True, False])
-def test_of_two_branches_a_condition_chooses_at_run_time(which: bool, tmp_path: Path) -> None:
+def test_of_two_branches_a_condition_chooses_at_run_time(which: bool, opset: int, tmp_path: Path) -> None:
+    """Before opset 9 a choice had no other form than branches."""
     ends = [tensor("c", [1], BOOL), tensor("x", [2, 3])], [tensor("y", [2, 3])]
-    written(tmp_path / "m.onnx", [node("If", "c", "y", **branches("Exp", "Neg"))], [], ends)
+    written(tmp_path / "m.onnx", [node("If", "c", "y", **branches("Exp", "Neg"))], [], ends, opset)
     compared(tmp_path / "m.onnx", [np.array([which]), noise(2, 3)])
 
 
@@ -192,6 +195,23 @@ def test_a_loop_of_steps_that_frames_decide_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NpukitError, match="takes as many steps as frames decide"):
         load_model(tmp_path / "m.onnx", in_float=True)
     assert len(load_model(tmp_path / "m.onnx", input_shapes={"n": 2.0}, in_float=True).net.inputs) == 1
+
+
+@pytest.mark.parametrize(("axis", "count", "largest"), [(-1, 1, 1), (-1, 3, 1), (1, 2, 0), (0, 2, 1)])
+def test_the_largest_and_the_least_and_their_places(axis: int, count: int, largest: int, tmp_path: Path) -> None:
+    data, shape = np.round(noise(3, 4, 5) * 2), [3, 4, 5]
+    shape[axis] = count
+    top = node("TopK", "x k", "values places", axis=axis, largest=largest)
+    ends = [tensor("x", [3, 4, 5])], [tensor("y", shape), tensor("places", shape, TensorProto.INT64)]
+    written(tmp_path / "m.onnx", [top, node("Relu", "values", "y")], [numbers("k", count)], ends)
+    compared(tmp_path / "m.onnx", [data])
+
+
+def test_a_top_of_more_than_there_are_is_refused(tmp_path: Path) -> None:
+    ends = [tensor("x", [3, 4])], [tensor("y", [3, 9])]
+    written(tmp_path / "m.onnx", [node("TopK", "x k", "y places")], [numbers("k", 9)], ends)
+    with pytest.raises(NpukitError, match=r"TopK.*there is no top 9 along axis -1 of an input of shape \[3, 4\]"):
+        load_model(tmp_path / "m.onnx", in_float=True)
 
 
 def test_other_graphs_in_nodes_are_refused_by_name(tmp_path: Path) -> None:

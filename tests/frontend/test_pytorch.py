@@ -100,6 +100,17 @@ def test_what_torchao_quantises_is_taken_as_it_is(tmp_path: Path) -> None:
         assert np.abs(got - wanted).max() <= 0.02 * np.abs(wanted).max()
 
 
+def test_the_largest_and_their_places(tmp_path: Path) -> None:
+    module, sound = models.Extremes(), noise(2, 3, 8)
+    path = models.saved(module, tmp_path, 2, 3, 8)
+    values, places = run_reference(load_model(path, in_float=True).net, [sound])
+    wanted = module(torch.from_numpy(sound))
+    np.testing.assert_allclose(values, wanted[0].numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(places, wanted[1].numpy())
+    np.savez(tmp_path / "calibration.npz", in0=noise(16, 2, 3, 8))
+    assert load_model(path, calibration=tmp_path / "calibration.npz").report
+
+
 def test_pools_and_extremes_along_axes(tmp_path: Path) -> None:
     module, sound = models.Pooled(), noise(2, 3, 8)
     net = load_net_from_model(models.saved(module, tmp_path, 2, 3, 8))

@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 from npukit.net.importer.expressions import callee, shape_of
 from npukit.quantize.function import (
     bindings,
@@ -36,9 +36,10 @@ def canonical(module: IRModule) -> IRModule:
     try:
         simple = _folded(module, transforms.DecomposeOpsForInference())
         return _Folding(_folded(respelled(simple))).module()
+    except (NpukitError, MemoryError):
+        raise
     except Exception as fault:
-        said = str(fault).partition("\n")[0] or type(fault).__name__
-        raise NpukitError(f"the float model cannot be simplified: TVM says {said!r}") from fault
+        raise NpukitError(f"the float model cannot be simplified: TVM says {first_line(fault)!r}") from fault
 
 
 def _folded(module: IRModule, *before: Any) -> IRModule:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 from tvm import relax
 from tvm.ir import Call, Constant, IRModule
 
+from npukit.errors import NpukitError, first_line
 from npukit.net.importer.expressions import callee, operands, titles_of, with_titles
 
 Variables = Mapping[Any, Any]
@@ -74,6 +76,18 @@ def substituted(value: Any, known: Variables) -> Any:
     return value
 
 
+@contextmanager
+def _told_of(variable: Any, value: Any) -> Iterator[None]:
+    """Turns a fault of TVM's, or of npukit's, into an error that names the op at which it is."""
+    try:
+        yield
+    except (NpukitError, MemoryError):
+        raise
+    except Exception as fault:
+        what = f"op {callee(value) or 'none'} ({variable.name})"
+        raise NpukitError(f"{what} has no int8 form: {type(fault).__name__}: {first_line(fault)}") from fault
+
+
 def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]]) -> IRModule:
     """`main` with the same parameters, its bindings as `emit` writes them, returning what `results` names."""
     functions: Any = module
@@ -82,7 +96,8 @@ def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilde
     with builder.function("main", parameters(module)):
         with builder.dataflow():
             for variable, value in bindings(module):
-                emit(builder, variable, value)
+                with _told_of(variable, value):
+                    emit(builder, variable, value)
             result = builder.emit_output(relax.Tuple(results(builder)))
         builder.emit_func_output(result)
     return with_titles(builder.finalize(), titles_of(module))

@@ -46,9 +46,17 @@ def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs
         raise NpukitError(f"its attribute {name} is {given[name]}, not {said(inputs)}")
 
 
+def schema_of(kind: str, opset: int, domain: str = "") -> Any:
+    """The definition of an op in an opset. `folded` writes a choice of branches as Where, which is younger than If."""
+    try:
+        return onnx.defs.get_schema(kind, opset, domain)
+    except onnx.defs.SchemaError:
+        return onnx.defs.get_schema(kind, domain)
+
+
 def refuse_unread(node: onnx.NodeProto, opset: int, given: NodeAttributes, parse: Any) -> None:
     """An error that names an attribute that says something and was not read. `parse` gives attributes' values."""
-    schema = onnx.defs.get_schema(node.op_type, opset)
+    schema = schema_of(node.op_type, opset)
     for name in sorted(given.unread - {"num_outputs", REPEATED.get(node.op_type, ("",))[0]}):
         value, default = dict.get(given, name), schema.attributes[name].default_value
         if value != (parse([default]).get(name) if default.name else None):

@@ -15,6 +15,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import ops_of
+from npukit.frontend.onnx.attributes import schema_of
 from npukit.frontend.onnx.claims import check_claims, check_inferred, check_tables, constants_of
 from npukit.frontend.onnx.external import load_external_data
 from npukit.frontend.onnx.fold import folded
@@ -100,7 +101,7 @@ def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> 
 def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
     """TVM's importer takes it for granted that an op's inputs are there, and dies if they are not."""
     version = next((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), PER_CHANNEL_OPSET)
-    wanted = onnx.defs.get_schema(node.op_type, version).inputs
+    wanted = schema_of(node.op_type, version).inputs
     for position, given in enumerate(wanted):
         optional = given.option == onnx.defs.OpSchema.FormalParameterOption.Optional
         if not optional and not (position < len(node.input) and node.input[position]):

@@ -19,6 +19,7 @@ from onnx import TypeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from npukit.errors import NpukitError
+from npukit.frontend.onnx.attributes import schema_of
 from npukit.net.limits import ELEMENTS, OPS, STEPS, TENSOR_BYTES, check_shape
 
 FOLDED = frozenset(
@@ -219,7 +220,7 @@ class _Fold:
     def _schema(self, node: onnx.NodeProto) -> Any:
         versions = {entry.domain: entry.version for entry in self.imports}
         version = versions.get(node.domain, versions.get("ai.onnx" if not node.domain else "", 1))
-        return onnx.defs.get_schema(node.op_type, version, "" if node.domain == "ai.onnx" else node.domain)
+        return schema_of(node.op_type, version, "" if node.domain == "ai.onnx" else node.domain)
 
     def _fold(self, node: onnx.NodeProto) -> bool:
         """Compute the node now, if it may be."""

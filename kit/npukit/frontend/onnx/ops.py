@@ -16,6 +16,7 @@ from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
+from npukit.frontend.largest import extremes
 from npukit.frontend.onnx.conv import Conv, ConvTranspose
 from npukit.frontend.onnx.detection import NonMaxSuppression
 from npukit.frontend.onnx.integers import INTEGERS
@@ -134,6 +135,31 @@ class Min(OnnxOpConverter):
         return reduce(operators.minimum, inputs)
 
 
+class TopK(OnnxOpConverter):
+    """The largest or least numbers in order, also where the model asks for none."""
+
+    @classmethod
+    def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return cls._of(bb, inputs[0], attr.get("k", 1), attr.get("axis", -1))
+
+    @classmethod
+    def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return cls._impl_v11(bb, inputs, {"axis": attr.get("axis", -1)}, params)
+
+    @classmethod
+    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        count = known(inputs[1], params)
+        if count is None or count.size != 1:
+            raise NpukitError("TopK's K is computed at run time, or no single number")
+        attr.get("sorted", 1)
+        return cls._of(bb, inputs[0], int(count.item()), attr.get("axis", -1), bool(attr.get("largest", 1)))
+
+    @staticmethod
+    def _of(bb: Any, data: Any, count: int, axis: int, largest: bool = True) -> Any:
+        values, places = extremes(bb, bb.normalize(data), count, axis, largest=largest)
+        return relax.Tuple([values, bb.emit(operators.astype(places, "int64"))])
+
+
 class Unsqueeze(onnx_frontend.Unsqueeze):
     """TVM's dies of axes that are not known."""
 
@@ -171,6 +197,7 @@ CONVERTERS: Mapping[str, Any] = {
     "Pad": Pad,
     "Pow": Pow,
     "Resize": Resize,
+    "TopK": TopK,
     "Unsqueeze": Unsqueeze,
     **INTEGERS,
     **NORMS,

@@ -16,6 +16,7 @@ from tvm import relax
 from tvm.ir import IRModule
 from tvm.relax.frontend.torch import from_exported_program
 
+from npukit.frontend.largest import extremes
 from npukit.frontend.places import place
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
 from npukit.frontend.states import StatePair, with_output_names, with_states
@@ -38,6 +39,8 @@ def translated(archive: BytesIO) -> IRModule:
         "select.int": _select,
         "amax.default": partial(_extreme, operators.max),
         "amin.default": partial(_extreme, operators.min),
+        **dict.fromkeys(("max.dim", "topk.default"), partial(_largest, True)),
+        "min.dim": partial(_largest, False),
         **recurrent_converters(known),
         **dict.fromkeys(
             ("dequantize_per_tensor.default", "dequantize_per_channel.default"), partial(_dequantize, known)
@@ -89,6 +92,21 @@ def _extreme(function: Any, node: Any, importer: Any) -> relax.Var:
     data, *rest = node.args
     axes, keep = (*rest, *([], False)[len(rest) :])
     return importer.block_builder.emit(function(importer.env[data], axes or None, keep))
+
+
+def _largest(most: bool, node: Any, importer: Any) -> relax.Tuple:
+    """`topk`, and the largest or the least along an axis: the numbers and their places."""
+    data, *rest = node.args
+    builder, value = importer.block_builder, importer.env[data]
+    if node.target.__name__ == "topk.default":
+        count, axis, most, _ = (*rest, *(-1, True, True)[len(rest) - 1 :])
+        values, places = extremes(builder, value, count, axis, largest=most)
+    else:
+        axis, keep = (*rest, False)[:2]
+        values, places = extremes(builder, value, 1, axis, largest=most)
+        if not keep:
+            values, places = (builder.emit(operators.squeeze(each, [axis])) for each in (values, places))
+    return relax.Tuple([values, builder.emit(operators.astype(places, "int64"))])
 
 
 def _quantize(known: Known, node: Any, importer: Any) -> relax.Var:

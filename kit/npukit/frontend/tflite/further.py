@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import tflite
-from tvm import relax, te, topi
+from tvm import relax, topi
 
 from npukit.errors import NpukitError
+from npukit.frontend.largest import extremes
 from npukit.frontend.places import place
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
@@ -269,37 +270,6 @@ def _limits(dtype: str) -> tuple[float, float]:
 def top_k(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: data, how many of the last axis; outputs: the largest, of equal ones the first, and their places."""
     data, count = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])[0]
-    if not 1 <= count <= emitter.shape(data)[-1]:
-        raise NpukitError(f"there is no top {count} in an input of shape {list(emitter.shape(data))}")
-    ranks = emitter.loops(_ranks, data, "ranks")
-    places = emitter.loops(partial(_places_by_rank, count), ranks, "top_k")
+    values, places = extremes(emitter.builder, data, count)
     emitter.define(op.outputs[1], places)
-    emitter.define_real(op.outputs[0], emitter.loops(_taken_from_last, data, "top_k_values", places))
-
-
-def _ranks(data: Any) -> Any:
-    """The rank of each number: how many of its row go before it."""
-    other = te.reduce_axis((0, data.shape[-1]), "other")
-
-    def before(*place: Any) -> Any:
-        *row, here = place
-        mine, theirs = data(*place), data(*row, other)
-        goes_before = te.any(theirs > mine, te.all(theirs == mine, other < here))
-        return te.sum(goes_before.astype("int32"), axis=other)
-
-    return te.compute(data.shape, before, name="ranks")
-
-
-def _places_by_rank(count: int, ranks: Any) -> Any:
-    """The largest place of a rank, so that it is one of the row even where what is no number shares its rank."""
-    place = te.reduce_axis((0, ranks.shape[-1]), "place")
-
-    def found(*position: Any) -> Any:
-        *row, rank = position
-        return te.max((ranks(*row, place) == rank).astype("int32") * place.astype("int32"), axis=place)
-
-    return te.compute((*ranks.shape[:-1], count), found, name="top_k")
-
-
-def _taken_from_last(data: Any, places: Any) -> Any:
-    return te.compute(places.shape, lambda *place: data(*place[:-1], places(*place)), name="top_k_values")
+    emitter.define_real(op.outputs[0], values)
