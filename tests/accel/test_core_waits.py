@@ -7,9 +7,8 @@ import pytest
 from end_to_end.builds import DIGITS
 from npukit import api
 from npukit.accel.core_kernels import CoreKernels, choose_core_kernels
-from npukit.accel.core_waits import CoreWaits, core_waits
+from npukit.accel.core_waits import NO_WAITS, CoreWaits, core_waits
 from npukit.accel.cortex_m.code.assembly import Assembly, CodeWorth
-from npukit.accel.cortex_m.network import AT_ONCE
 from npukit.accel.cpu import Cpu
 from npukit.board.board import Waits, load_board
 from npukit.net.net import CORE
@@ -48,7 +47,7 @@ def test_kernels_are_chosen_by_what_their_fetches_cost() -> None:
     net = load_model(DIGITS / "digits_int8.tflite").net
     net = net.with_ops(tuple(op.placed(CORE) for op in net.ops))
     waits = core_waits(load_board("nucleo-l4r5zi"))
-    without, chosen = (choose_core_kernels(net, "latency", fetches=each) for each in (AT_ONCE, waits.fetches))
+    without, chosen = (choose_core_kernels(net, "latency", waits=each) for each in (NO_WAITS, waits))
 
     def code_waits(kernels: CoreKernels) -> int:
         return sum(waits.of_code(each.kernels) for each in kernels.ops.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,21 @@ import pytest
 
 from accel.core_networks import CoreBuilder
 from end_to_end.builds import shared_build
-from helpers import CHECKOUT
+from helpers import CHECKOUT, first_of
 from npukit import api
 from npukit.accel.cpu import Cpu
-from npukit.board.board import load_board
+from npukit.accel.engines import plugins_of, with_core
+from npukit.board.board import Board, load_board
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.net.net import Net
-from npukit.plan.core_plan import plan_around
+from npukit.net.net import CORE, Net
+from npukit.net.tensor import Quantization, Tensor
+from npukit.plan.core_plan import plan_around, plan_with_kernels
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.networks import Builder
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
@@ -89,3 +94,74 @@ def test_a_pe_without_room_for_kernels_is_the_reason(monkeypatch: pytest.MonkeyP
     ).kernels.values()
     assert "2 PEs share it" in shared
     assert alone == "plain C: PE 0 has no room for the code and constants of kernels in assembly"
+
+
+def with_memory(board: str, kilobytes: int) -> Board:
+    """The board with as much memory for activations."""
+    found = load_board(board)
+    home = found.memory_for("activations")
+    sizes = ((each, kilobytes << 10 if each is home else each.size) for each in found.memory)
+    return found.model_copy(update={"memory": tuple(each.model_copy(update={"size": size}) for each, size in sizes)})
+
+
+class OneScale(Builder):
+    """All channels of a layer have one scale, as of dense layers in TensorFlow Lite."""
+
+    def _filter(self, shape: tuple[int, ...], channels: int) -> tuple[str, str]:
+        weights, bias = super()._filter(shape, channels)
+        self.tensors[weights] = Tensor(weights, shape, "int8", Quantization((0.002,) * channels, (0,) * channels, 0))
+        return weights, bias
+
+
+def _conv(b: Builder, source: str) -> str:
+    return b.conv(source, 16, 3)
+
+
+def _residual(b: Builder, source: str) -> str:
+    return b.add(source, b.conv(source, b.tensors[source].shape[-1], 3))
+
+
+def random_net(seed: int) -> Net:
+    """Dense layers, or convolutions, depthwise ones and sums."""
+    b, chance = (Builder, OneScale)[seed % 2]("random", seed), random.Random(seed)
+    if seed % 2:
+        x = b.input(1, chance.choice((40, 320)))
+        for _ in range(3):
+            x = b.dense(x, chance.choice((32, 64, 128)))
+        return b.net(x)
+    x = b.input(1, 12, 8, 4)
+    for _ in range(3):
+        x = chance.choice((_conv, Builder.depthwise, _residual))(b, x)
+    return b.net(b.softmax(b.dense(b.flatten(b.global_pool(x)), 10)))
+
+
+def predicted_on(board: Board, net: Net, pes: int | None, objective: str) -> Plan:
+    engines = with_core(plugins_of(board), board)
+    placed = net.with_ops(tuple(op if op.engine in engines else op.placed(CORE) for op in net.ops))
+    return plan_with_kernels(Problem(Graph(placed), board, engines, max_pes=pes), objective).plan
+
+
+@pytest.mark.parametrize("seed", first_of((3, 0, 5, 1, 2, 4), 2))
+@pytest.mark.parametrize(
+    ("board", "kilobytes", "pes"),
+    [
+        ("nucleo-l4r5zi", 32, 1),
+        ("nucleo-l4r5zi", 96, 1),
+        ("pico", 64, 1),
+        ("mps2-an386", 128, 1),
+        ("pe-mesh", 32, 4),
+        ("pe-mesh", 128, 2),
+    ],
+)
+def test_latency_never_loses_to_memory(board: str, kilobytes: int, pes: int, seed: int) -> None:
+    where, net = with_memory(board, kilobytes), random_net(seed)
+    fast, small = (predicted_on(where, net, pes, objective) for objective in ("latency", "memory"))
+    assert fast.predicted.latency_cycles <= small.predicted.latency_cycles
+
+
+def test_weights_are_kept_as_bytes_where_wider_ones_would_wait_in_flash() -> None:
+    """Beside 32 KB of RAM nearly all of 80 KB of weights stay in flash, of which each is read once."""
+    b = OneScale("dense")
+    net = b.net(b.dense(b.input(1, 640), 128))
+    crowded = predicted_on(with_memory("nucleo-l4r5zi", 32), net, 1, "latency")
+    assert crowded.pes[0].memory.constants < 1.1 * 640 * 128

@@ -12,10 +12,11 @@ from npukit.accel.core_moves import Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
 from npukit.accel.core_products import ProductRoutine, products_of
 from npukit.accel.core_rows import PartsRoutine, RowsRoutine, TotalRoutine, parts_of, rows_of, total_of
+from npukit.accel.core_waits import NO_WAITS, CoreWaits
 from npukit.accel.core_writes import WriteRoutine, writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import AT_ONCE, Fetches, KernelCall, KernelChoice, Node, choose, choose_thriftily
+from npukit.accel.cortex_m.network import KernelCall, KernelChoice, Node, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
@@ -108,6 +109,20 @@ class CoreKernels:
     notes: Mapping[str, str]
     code_bytes: int
 
+    @property
+    def costs(self) -> Mapping[str, tuple[str, Cost]]:
+        """The names and the cost of each op's kernels, by which choices differ."""
+        return {name: (made.note, made.cost) for name, made in self.ops.items()}
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the kernels in `ops`, without waits."""
+        return sum(made.cost.cycles for made in self.ops.values())
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(made.cost.constant_bytes for made in self.ops.values())
+
     def has(self, op: str) -> bool:
         return op in self.ops or op in self.moves
 
@@ -135,11 +150,17 @@ def choose_core_kernels(
     objective: str,
     preference: CostPreference = USUAL,
     core: CoreType = CORTEX_M4F,
-    fetches: Fetches = AT_ONCE,
+    waits: CoreWaits = NO_WAITS,
+    price: float = 0.0,
 ) -> CoreKernels:
-    """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
-    has_kernels = core.has_dsp
-    ops, reasons = _chosen(net, objective, preference, core, fetches) if has_kernels else ({}, _without_dsp(net, core))
+    """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small.
+
+    `price` is what a byte of constants in memory without waits is taken to cost, in cycles.
+    """
+    if core.has_dsp:
+        ops, reasons = _chosen(net, objective, preference, core, waits, price)
+    else:
+        ops, reasons = {}, _without_dsp(net, core)
     moves = {} if core.assembly == "none" else dict(_moves(net, core))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
@@ -152,16 +173,17 @@ def choose_core_kernels(
 
 
 def _chosen(
-    net: Net, objective: str, preference: CostPreference, core: CoreType, fetches: Fetches
+    net: Net, objective: str, preference: CostPreference, core: CoreType, waits: CoreWaits, price: float
 ) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
     """The kernels of ops that want their tensors in layouts, and of the others why they have none."""
     found = core_nodes(net, core)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
+    of_constants = waits.at_price(price)
     if preference.memory_relaxed and goal == "latency":
-        choice = choose(nodes, code_worth=worth, fetches=fetches)
+        choice = choose(nodes, code_worth=worth, fetches=waits.fetches, constant_cycles=of_constants)
     else:
-        choice = choose_thriftily(nodes, goal, worth, fetches)
+        choice = choose_thriftily(nodes, goal, worth, waits.fetches, of_constants)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
     return dict(_by_op(found, choice, zeros)), {**found.reasons, **refused}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
 
 from npukit.accel.cortex_m.kernel import Kernel
-from npukit.accel.cortex_m.network import AT_ONCE, Fetches
+from npukit.accel.cortex_m.network import AT_ONCE, ConstantCycles, Fetches
 from npukit.board.board import Board, Waits
+
+PRICES = (0, 32, 128)
+"""Times that a byte of constants near is taken to be read in a frame, while kernels are chosen: dense layers read it
+once, convolutions again and again. Of the plans the best is kept."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,23 @@ class CoreWaits:
             return 0
         times = 1 if size <= self.constants.data_bytes else sweeps
         return self.constants.cycles * times * size // self.constants.line_bytes
+
+    @property
+    def prices(self) -> Sequence[float]:
+        """The prices of a byte of constants near, in cycles, at each of which kernels are chosen: from nothing to more
+        than any byte waits elsewhere."""
+        if self.constants is None:
+            return (0.0,)
+        return *(times * self.constants.cycles / self.constants.line_bytes for times in PRICES), inf
+
+    def at_price(self, price: float) -> ConstantCycles:
+        """The cycles that a kernel's constants cost: those that the core waits for them, or their price near if that is
+        less."""
+        return partial(self._at_price, price)
+
+    def _at_price(self, price: float, kernel: Kernel) -> float:
+        size = kernel.constant_bytes
+        return min(self.of_constants("", size, kernel.sweeps), price * size) if size else 0
 
 
 NO_WAITS = CoreWaits()

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Protocol, TypeVar
 
 from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose_core_kernels, core_kernels_alone
-from npukit.accel.core_waits import core_waits
+from npukit.accel.core_waits import CoreWaits, core_waits
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import core_of
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
+from npukit.board.cores import CoreType
 from npukit.dump import lost
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
@@ -101,19 +103,36 @@ def _can_be_shared(net: Net, board: Board) -> bool:
 
 
 def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:
-    """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
+    """The best plan on one PE with kernels in assembly, of several choices of them, if one fits; no batches.
+
+    Kernels that tuning prefers are taken where they fit: they have been measured.
+    """
     if (objective == "throughput" and problem.board.noc) or problem.fewest > 1 or _is_too_large(problem):
         return None
     board = problem.board.seen_by(problem.order[0])
-    for kernels in _choices(problem.net, board, objective, preference):
-        known = _with_core(problem, Cpu(kernels, board.core.type, core_waits(board)))
+    core, waits = board.core.type, core_waits(board)
+    if preference != USUAL:
+        tuned = choose_core_kernels(problem.net, objective, preference, core, waits)
+        if best := _with_choice(problem, objective, tuned):
+            return best
+    best = None
+    for kernels in _choices(problem.net, objective, core, waits):
+        slower = best and kernels.cycles >= best.plan.predicted.latency_cycles
+        if not slower and (found := _with_choice(problem, objective, kernels)):
+            best = better(best, found, "kernels on one PE") if best else found
+    return best
 
-        def planned(known: Problem, code_bytes: int = kernels.code_bytes) -> Plan | None:
-            return _with_code(problem.board, _on_one_pe(known, objective), code_bytes)
 
-        if plan := planned(known):
-            return _with_constants_near(known, Planned(plan, known.engines, kernels.notes), planned)
-    return None
+def _with_choice(problem: Problem, objective: str, kernels: CoreKernels) -> Planned | None:
+    """The plan on one PE with these kernels, if it fits."""
+    board = problem.board.seen_by(problem.order[0])
+    known = _with_core(problem, Cpu(kernels, board.core.type, core_waits(board)))
+
+    def planned(known: Problem) -> Plan | None:
+        return _with_code(problem.board, _on_one_pe(known, objective), kernels.code_bytes)
+
+    plan = planned(known)
+    return plan and _with_constants_near(known, Planned(plan, known.engines, kernels.notes), planned)
 
 
 def _is_too_large(problem: Problem) -> bool:
@@ -221,13 +240,16 @@ def _pes_of(plan: Plan, op: str) -> set[int]:
     return {pe.pe for pe in plan.pes for step in pe.computes() if step.op == op}
 
 
-def _choices(net: Net, board: Board, objective: str, preference: CostPreference) -> Iterator[CoreKernels]:
-    core, fetches = board.core.type, core_waits(board).fetches
-    yield choose_core_kernels(net, objective, preference, core, fetches)
-    if preference != USUAL:
-        yield choose_core_kernels(net, objective, core=core, fetches=fetches)
-    if objective != "memory":
-        yield choose_core_kernels(net, "memory", core=core, fetches=fetches)
+def _choices(net: Net, objective: str, core: CoreType, waits: CoreWaits) -> Iterator[CoreKernels]:
+    """Different choices of kernels: unless memory is the objective fast ones at each price, and the smallest."""
+    prices = () if objective == "memory" else waits.prices
+    goals = [*(("latency", price) for price in prices), ("memory", inf)]
+    known = list[Mapping[str, object]]()
+    for goal, price in goals:
+        kernels = choose_core_kernels(net, goal, core=core, waits=waits, price=price)
+        if kernels.costs not in known:
+            known.append(kernels.costs)
+            yield kernels
 
 
 def _on_one_pe(problem: Problem, objective: str) -> Plan | None:

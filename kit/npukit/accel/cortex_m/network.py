@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -49,6 +49,14 @@ class Fetches(NamedTuple):
 
 
 AT_ONCE = Fetches(0, 0)
+
+ConstantCycles = Callable[[Kernel], float]
+"""Takes a kernel and gives the cycles in which the core waits for its constants."""
+
+
+def no_waits(kernel: Kernel) -> float:
+    del kernel
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -169,12 +177,15 @@ def choose_thriftily(
     objective: str = "latency",
     code_worth: Mapping[int, float] = AS_USUAL,
     fetches: Fetches = AT_ONCE,
+    constant_cycles: ConstantCycles = no_waits,
 ) -> KernelChoice:
     """The cheapest choice, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
-    best = choose(nodes, objective=objective, code_worth=code_worth, fetches=fetches)
+    chosen = partial(
+        choose, nodes, objective=objective, code_worth=code_worth, fetches=fetches, constant_cycles=constant_cycles
+    )
+    best = chosen()
     try:
-        sram = int(best.live_bytes * _WORTH_SAVING)
-        smaller = choose(nodes, objective=objective, sram=sram, code_worth=code_worth, fetches=fetches)
+        smaller = chosen(sram=int(best.live_bytes * _WORTH_SAVING))
     except DoesNotFit:
         return best
     as_many = smaller.without_kernel == best.without_kernel
@@ -189,6 +200,7 @@ def choose(
     sram: int | None = None,
     code_worth: Mapping[int, float] = AS_USUAL,
     fetches: Fetches = AT_ONCE,
+    constant_cycles: ConstantCycles = no_waits,
 ) -> KernelChoice:
     """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
 
@@ -196,7 +208,7 @@ def choose(
     index how many times as much as usual a byte of their code must save.
     """
     nodes = tuple(nodes)
-    search = _Search(nodes, objective, sram, code_worth, fetches)
+    search = _Search(nodes, objective, sram, code_worth, fetches, constant_cycles)
     best = search.best()
     calls = tuple(call for each in best.nodes for call in each.calls)
     layouts = dict([search.start.layout, *(each.layout for each in best.nodes)])
@@ -213,8 +225,10 @@ class _Search:
         sram: int | None,
         code_worth: Mapping[int, float],
         fetches: Fetches,
+        constant_cycles: ConstantCycles,
     ) -> None:
         self._nodes = nodes
+        self._constant_cycles = constant_cycles
         self._objective = objective
         self._sram = sram
         self._consumers = _consumers(nodes)
@@ -292,7 +306,7 @@ class _Search:
         """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
         if call.kernel is None:
             return _NO_KERNEL_COST
-        time = call.kernel.instructions + call.kernel.cycles
+        time = call.kernel.instructions + call.kernel.cycles + self._constant_cycles(call.kernel)
         if self._fetches.cycles:
             time += self._fetches.cycles * call.kernel.body.fetched_bytes(self._fetches.kept_bytes)
         return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
