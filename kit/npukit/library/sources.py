@@ -25,7 +25,7 @@ from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.library.planned import planned_for_library
-from npukit.measure.cases import GOLDEN_FRAMES
+from npukit.measure.golden import GOLDEN_FRAMES
 from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.net.tensor import Tensor
