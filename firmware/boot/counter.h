@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The board's security counter: the least that an image's must be. It only ever rises (docs/flash.md, section 3). */
 #ifndef COUNTER_H
 #define COUNTER_H

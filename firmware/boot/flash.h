@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The root PE's flash and boot controller: boards/pe-mesh.md, section 7. */
 #ifndef FLASH_H
 #define FLASH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A slot's image, in MCUboot's format: a header, the mesh image (mesh_image.h), the security counter, digest and
  * signature behind it. */
 #ifndef IMAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the host sends, kept while the loader waits for the flash. */
 #ifndef LINE_H
 #define LINE_H

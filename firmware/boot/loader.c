@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What runs on the root PE after a restart: it starts the image in the flash, or listens to the host. */
 #include <stdbool.h>
 

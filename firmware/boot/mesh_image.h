@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mesh image: each distinct program once, and which PE runs which (docs/flash.md). */
 #ifndef MESH_IMAGE_H
 #define MESH_IMAGE_H

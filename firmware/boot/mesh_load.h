@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the mesh image in the flash to the PEs. */
 #ifndef MESH_LOAD_H
 #define MESH_LOAD_H

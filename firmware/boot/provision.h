@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the board has been told for good: whose images it takes. Told at the factory, or by the first host; kept where the
  * flash is never erased (docs/flash.md, section 3). */
 #ifndef PROVISION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the loader's server: requests and how they are answered. */
 #ifndef REQUESTS_H
 #define REQUESTS_H

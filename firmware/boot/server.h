@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the host may ask of the loader over the link: docs/flash.md. */
 #ifndef SERVER_H
 #define SERVER_H

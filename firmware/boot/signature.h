@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is checked of an image: its SHA-256 and the Ed25519 signature of that. */
 #ifndef SIGNATURE_H
 #define SIGNATURE_H

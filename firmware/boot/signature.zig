@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // signature.h, by the cryptography of zig's standard library. npukit compiles it for the board (kit/npukit/project/zig.py)
 // and links it into the loader, whichever compiler makes the rest.
 const std = @import("std");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the flash is divided: the loader, what is never erased, two pages of state, two slots for images. */
 #ifndef SLOTS_H
 #define SLOTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which image the board starts: a journal in two pages of the flash. A write that is cut short leaves the state as it
  * was before. */
 #ifndef STATE_H

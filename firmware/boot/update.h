@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which image starts, and how a new one takes the place of the old: on trial first, then for good or not at all. */
 #ifndef UPDATE_H
 #define UPDATE_H

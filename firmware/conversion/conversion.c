@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the host has in float, or in bytes of another meaning: the integers of the network and back. */
 #include "bytes.h"
 #include "net.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs and outputs that the host has otherwise than the network: converted on their way, piece by piece. */
 #include "rpc_tensor.h"
 

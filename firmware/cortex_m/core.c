@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arm's M profile: the vector table, a restart. */
 #include "core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the firmware asks of its core, here one of Arm's M profile. Each folder of a core's family has this header. */
 #ifndef CORE_H
 #define CORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arm's M profile: what a fault leaves to be told. */
 #include "core.h"
 #include "hal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ESP32-C3 (Espressif's technical reference manual): the host link is UART 0, which the ROM has set up for 115200 baud from
  * the crystal, the clock is the system timer, which counts two for five cycles of the core at 40 MHz.
  *

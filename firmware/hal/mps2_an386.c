@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The MPS2+ board with Arm's FPGA images AN385, AN386, AN500, AN505 and AN521: CMSDK UART 0 and timer 0 (Arm DDI 0479 and
  * each image's note). The AN521 has two cores, of which the second waits to be started (Arm's SSE-200). */
 #include "hal.h"

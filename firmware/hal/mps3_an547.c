@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The MPS3 board with Arm's FPGA image AN547 (SSE-300): CMSDK UART 0 (Arm DDI 0479) and the system counter, which the
  * system timers show (Arm 101773). */
 #include "hal.h"

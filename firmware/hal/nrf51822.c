@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nRF51822 (Nordic nRF51 Series Reference Manual 3.0): the host link is its UART, the clock is timer 0, which counts the
  * core's cycles once the crystal runs. On the micro:bit the pins lead to the debugger's USB port. */
 #include "hal.h"

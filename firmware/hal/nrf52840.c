@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nRF52840 (Nordic PS 1.7) and the application core of the nRF5340 (PS 1.2), in its secure state, on their oscillators: the
  * host link is UARTE 0, a byte at a time by its DMA; the clock is the core's own cycle counter. Flash has its cache on. */
 #include "hal.h"

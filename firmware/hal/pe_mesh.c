@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The processing elements of the pe-mesh boards: boards/pe-mesh.md, sections 2, 4, 5 and 7. */
 #include "hal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QEMU's RISC-V machine "virt": a UART like National Semiconductor's 16550, mtime of the core-local interruptor, and
  * SiFive's test device, which resets the machine. */
 #include "hal.h"

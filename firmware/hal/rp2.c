@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RP2040 and RP2350 (Raspberry Pi's data sheets), Arm or RISC-V: the host link is UART 0, the clock is timer 0 of the
  * RP2350, which counts the core's cycles, or the RP2040's timer, which counts microseconds. Both chips run from the board's
  * 12 MHz crystal and the system PLL. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stock boards: one core and a link that is always there, or cores that see each other's memories, a clock that turns every 2^32 ticks. */
 #include "single_core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the boards with one core have alike: single_core.c does it, given a clock. */
 #ifndef SINGLE_CORE_H
 #define SINGLE_CORE_H

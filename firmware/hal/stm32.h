@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the STM32 families of the last ten years have alike: their pins and their USARTs. */
 #ifndef STM32_H
 #define STM32_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* STM32F405 and F407 (ST RM0090): the host link is USART 1 (PA9, PA10) or USART 2 (PA2, PA3).
  *
  * At 168 MHz, their full speed, made of the internal oscillator, so that any crystal or none will do, the clock is the

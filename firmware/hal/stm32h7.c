@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* STM32H743 (ST RM0433) at 400 MHz, made of the internal oscillator, its caches on: the host link is USART 3, the clock is
  * the core's cycle counter. */
 #include "hal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* STM32L4+ (ST RM0432) at its 120 MHz, made of the internal oscillator, so that any crystal or none will do: the host link
  * is LPUART 1, the clock is the core's cycle counter. */
 #include "hal.h"

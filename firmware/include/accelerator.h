@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an accelerator's driver asks of the firmware around it.
  *
  * With -DACCELERATOR_HOOKS that firmware has these functions itself: under an RTOS accelerator_wait blocks on a semaphore

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every board offers the rest of the firmware: time, sleep, and the host link.
  * One implementation a board family: firmware/hal/NAME.c, NAME being the board file's `hal`. */
 #ifndef HAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between the PE that has the host link and the PE that answers for a network of its own: a request, and the reply to it
  * in its place. */
 #ifndef MAILBOX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The compiled network, as the rest of the firmware sees it. The generated project/net/net.c provides its code and
  * tables, firmware/rpc/net_control.c the accounts of what it does. */
 #ifndef NET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a PE without a host link does. */
 #ifndef WORKER_H
 #define WORKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* C11's spelling of compile-time checks. There is no run-time assert: the firmware returns error codes. */
 #ifndef ASSERT_H
 #define ASSERT_H

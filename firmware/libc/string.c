@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory functions, the same ones whichever compiler builds the firmware. Compilers call them for copies of their
  * own, so this file is compiled with builtins off, or memcpy would be made of a call to memcpy. */
 #include "string.h"

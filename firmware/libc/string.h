@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The four memory functions, all of <string.h> that the firmware and generated code use. */
 #ifndef STRING_H
 #define STRING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Angles: the arc tangent of a ratio, and what is made of it. */
 #include "math.h"
 #include "polynomials.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error function, piece by piece. */
 #include "math.h"
 #include "polynomials.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logarithms: that to base 2 in integers, and what is made of it. */
 #include "math.h"
 #include "polynomials.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of single precision that kernels in float may call. The device and npukit's reference on the host run
  * this same C, computed in integers (scaled.h), so that both give the same bits. benchmarks/core/libm.py measures errors. */
 #ifndef MATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Coefficients, the highest first. Made by benchmarks/core/libm.py, which says how near they come. */
 #ifndef POLYNOMIALS_H
 #define POLYNOMIALS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* x to the power of y: 2^(y log2 x), in integers. */
 #include "math.h"
 #include "scaled.h"

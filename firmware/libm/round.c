@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole numbers, remainders, exponents, roots: exact, or rounded once. */
 #include "math.h"
 #include "scaled.h"

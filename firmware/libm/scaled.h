@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as integers with an exponent. The functions of math.h compute in integers but for their last step, so that
  * every compiler and every core gives the same bits, and cores without an FPU are not slower. */
 #ifndef SCALED_H

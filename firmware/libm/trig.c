@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sine, cosine and tangent: quarter turns taken off in integers, then polynomials. */
 #include "math.h"
 #include "polynomials.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The MAC array's driver: boards/pe-mesh.md, section 3.1. */
 #include "mac_array.h"
 

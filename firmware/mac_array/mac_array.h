@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The MAC array: its commands, and how to run them. boards/pe-mesh.md, section 3, is the hardware's own manual.
  *
  * Two implementations stand behind these functions: mac_array.c drives the hardware, mac_array_on_core.c computes the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fixed-point arithmetic as TFLite defines it, for what the core computes in the MAC array's place or behind it. */
 #ifndef MAC_ARRAY_ARITHMETIC_H
 #define MAC_ARRAY_ARITHMETIC_H

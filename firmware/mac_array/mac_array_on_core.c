@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The MAC array's commands computed by the core: for boards without the array. The same bytes come out as from the
  * hardware (boards/pe-mesh.md, sections 3.2 to 3.4), without its speed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See mac_array_parts.h. One row of the output at a time, so that the sums need little room. */
 #include "mac_array_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions whose sums need more bits than the MAC array's accumulators have: the array sums over a part of the input
  * channels at a time, the core adds the parts up in 32 bits, and requantises. */
 #ifndef MAC_ARRAY_PARTS_H

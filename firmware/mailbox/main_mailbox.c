@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PE of the role that has the network's first PE in it, on a board whose host link another network's PE has. */
 #include "board.h"
 #include "hal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The PE that answers for a network, where another PE has the host link. */
 #ifndef SERVE_MAILBOX_H
 #define SERVE_MAILBOX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles on the array, one after the other. */
 #include "mla_driver.h"
 

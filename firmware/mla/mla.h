@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers for a machine-learning array, and what of their arithmetic it does not do: bias and requantisation.
  *
  * mla.c drives the array through mla_library.h, mla_on_core.c computes the same on the core. */

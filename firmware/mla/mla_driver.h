@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the ways of computing a layer on the array have in common. */
 #ifndef MLA_DRIVER_H
 #define MLA_DRIVER_H

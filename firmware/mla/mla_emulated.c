@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of mla_library.h for the array as npukit's emulator has it (mla_model.c). */
 #include "accelerator.h"
 #include "board.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the driver asks of a machine-learning array of 4 x 16 cells: products of matrices and convolutions of stride 1.
  *
  * The calls have the shape of what such a chip's own library offers: parameters in a struct, one call that starts, an

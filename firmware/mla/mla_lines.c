@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of the input's lines, a part of a line of the kernel at a time, whose sums the core adds. A line is where it
  * lies, or with what pads it a copy.
  *

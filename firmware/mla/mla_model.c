@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A machine-learning array of 4 x 16 cells for npukit's built-in emulator, after what is public of SpiNNaker2's: 24-bit
  * sums, products of matrices and convolutions of stride 1, four results a cycle out. Its registers are npukit's own. */
 #include "device.h"

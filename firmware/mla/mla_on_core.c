@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the array and its driver compute, on the core alone: sum by sum. */
 #include "mla.h"
 

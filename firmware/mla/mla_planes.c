@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of stride 1 on planes of the input's channels, which the core makes: a row of the output at a time. */
 #include "mla_driver.h"
 

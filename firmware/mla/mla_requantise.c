@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the array gives, as int8: of many layers the core has more to do here than the array. */
 #include "mla_driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of windows that the core gathers. While the array works on some pixels, it requantises those before and gathers
  * those behind. */
 #include "mla_driver.h"

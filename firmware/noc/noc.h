@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between PEs: DMA descriptors and counted flags. The hardware's own manual: boards/pe-mesh.md, section 4. */
 #ifndef NOC_H
 #define NOC_H

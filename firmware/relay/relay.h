@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The PE with the host link, where networks side by side share the board: requests of a session with another network go to
  * the mailbox of that network's first PE, replies come back. Several networks may run at once. */
 #ifndef RELAY_H

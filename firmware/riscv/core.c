@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RISC-V (Privileged Architecture 1.12, machine mode): the first instructions. */
 #include "core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What orders memory and waits for others on this core, here one of RISC-V. Each folder of a core's family has this
  * header; the drivers of accelerators need no other of it. */
 #ifndef CORE_EVENTS_H

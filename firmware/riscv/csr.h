@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control and status registers of RISC-V. */
 #ifndef CSR_H
 #define CSR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RISC-V: what a fault leaves to be told. */
 #include "core.h"
 #include "csr.h"

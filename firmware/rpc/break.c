@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "hal.h"
 #include "rpc.h"
 #include "rpc_answer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Little-endian numbers in byte buffers, at any alignment. */
 #ifndef BYTES_H
 #define BYTES_H

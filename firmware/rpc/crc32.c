@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "crc32.h"
 
 /* The reflected polynomial 0xEDB88320 applied to each nibble: 64 bytes of table instead of 1024. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32 as Ethernet and zlib compute it. */
 #ifndef CRC32_H
 #define CRC32_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A digest of 64 bits at about 3.5 cycles a byte: what it notices is in docs/protocol.md. */
 #ifndef DIGEST_H
 #define DIGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames on the link: a packet and its CRC-32, COBS encoded, between zero bytes. */
 #ifndef FRAME_H
 #define FRAME_H

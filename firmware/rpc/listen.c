@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What arrives over the link: while nothing runs, between the frames of a run that answers, and in the midst of a frame. */
 #include "frame.h"
 #include "hal.h"

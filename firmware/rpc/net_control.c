@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The accounts of a PE: what its frames and layers took, and what became of them. */
 #include "crc32.h"
 #include "net.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The RPC server of the root PE: what the host may ask over the link (docs/protocol.md). */
 #ifndef RPC_H
 #define RPC_H

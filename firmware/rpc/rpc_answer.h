@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the RPC server: requests and how they are answered. */
 #ifndef RPC_ANSWER_H
 #define RPC_ANSWER_H

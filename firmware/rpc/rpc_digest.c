@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Digests of what was loaded, by which the host finds out whether it is still that. */
 #include "bytes.h"
 #include "digest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What happened on the PEs, in builds that trace. */
 #include "bytes.h"
 #include "hal.h"

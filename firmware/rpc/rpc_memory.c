@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about memory: nothing outside the regions that the project declares. */
 #include "bytes.h"
 #include "hal.h"

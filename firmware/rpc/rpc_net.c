@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about the network's tensors. */
 #include "bytes.h"
 #include "hal.h"

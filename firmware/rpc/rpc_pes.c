@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the root knows of the other PEs: it reads their control blocks and records, and says who observes. */
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about runs: RUN, which is answered when it is over, and those that are begun, looked at, stopped, resumed. */
 #include "bytes.h"
 #include "hal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the RPC server: where an input or output of a frame lies. */
 #ifndef RPC_TENSOR_H
 #define RPC_TENSOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "self_test.h"
 
 #include <stdbool.h>

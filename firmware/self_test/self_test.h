@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether this PE's code, constants and own data are still what was loaded. In builds that test themselves. */
 #ifndef SELF_TEST_H
 #define SELF_TEST_H

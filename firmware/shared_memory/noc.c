@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cores that see each other's memories, as a network: what sends copies by itself, before it goes on. Flags are words in a
  * memory of their own, one for each core that counts them, so that no two cores write to one. */
 #include "noc.h"

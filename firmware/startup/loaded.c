@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the image brings and nothing changes: the program, its constants, what this PE has of its own. */
 #include "rpc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From reset to main(): the memory that C expects. What is the core's own is in the folder of its family. */
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The frame of a program that is a table: `net_run` goes through the table of its steps (struct net_step in net.h).
  *
  * Where memory is short the end of the table comes from DRAM page by page, each with the commands and descriptors of its

@@ -23,6 +23,7 @@ from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
+from npukit.codegen.render import TIR
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import dram_image
 from npukit.dump import dumped
@@ -80,6 +81,7 @@ from npukit.project.folder_files import file_digest
 from npukit.project.images.regions import with_digests
 from npukit.project.manifest import PLANNED_FOR, CoresidentRecord, Manifest, image_record
 from npukit.project.render import About, render_project
+from npukit.project.source_lines import source_lines
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import Loaded, OwnImport, load_model
 from npukit.report.page import write_report
@@ -406,6 +408,11 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
     }
 
 
+def _with_sources(told: dict[str, Any], lines: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The summary, each op with the lines of the project that call it."""
+    return {**told, "ops": [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]}
+
+
 @uncollected()
 def fill_folder(
     folder: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, others: Sequence[str] = ()
@@ -418,6 +425,8 @@ def fill_folder(
     progress.stage("generate C")
     engines, traces = compiled.planned.engines, compiled.options.trace
     sources = generate(net, compiled.plan, board, engines, build_id=bytes.fromhex(build_id), traces=traces)
+    for each in sources:
+        dumped(f"role-{each.role}.{TIR}", partial(each.files.__getitem__, TIR))
     about, self_test = About(net.name, build_id), compiled.options.self_test
     project = render_project(sources, board, about, folder / "project", compiled.coresident, self_test=self_test)
     try:
@@ -434,7 +443,7 @@ def fill_folder(
     no_renode = _write_renode(folder, compiled, partial(_golden_frame, compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
-    told = {**summary(compiled, plan), "no_renode": no_renode}
+    told = {**_with_sources(summary(compiled, plan), source_lines(project, sources, plan)), "no_renode": no_renode}
     write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, told))
     write_report(load_build(folder), plan)
 

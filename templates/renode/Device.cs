@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the devices of a PE have in common: registers with names, one core, and things that they do later.
 // C# 7.0 at most: Renode compiles this with whatever compiler it brings along.
 using System;

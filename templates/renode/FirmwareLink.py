@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keywords of the Robot suite: the link's protocol over Renode's port, and the golden frame. Needs Python alone."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The root PE's flash and boot controller: boards/pe-mesh.md, section 7. What it holds is the memory behind its window.
 // In Renode the board is loaded from outside: RESTART has that done again (see run.resc), and nothing is started from the flash.
 using System;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host link: a TCP port of this machine alone. Renode's own socket terminal listens to the whole network.
 using System;
 using System.Net;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The MAC array's registers and chains: boards/pe-mesh.md, section 3.1. Its figures come from the board file, through the platform description.
 using System;
 using Antmicro.Renode.Core;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The MAC array's arithmetic: boards/pe-mesh.md, sections 3.3 and 3.4.
 using System;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The MAC array's commands: boards/pe-mesh.md, sections 3.2 and 3.5.
 using System;
 using System.Collections.Generic;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mesh: which way messages take and how long, and the DRAM of its chips. boards/pe-mesh.md, sections 4 and 4.3.
 // Links here are never busy: figures of messages that meet come from npukit's own emulator.
 using System;

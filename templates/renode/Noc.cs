@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A PE's network-on-chip registers, DMA engine and counted flags: boards/pe-mesh.md, sections 4.1 and 4.2.
 using System;
 using System.Collections.Generic;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The timer: boards/pe-mesh.md, section 2. Renode gives each instruction one cycle, so what is not an instruction is sleep.
 using System;
 using Antmicro.Renode.Core;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The root PE's UART: boards/pe-mesh.md, section 5. Its wire takes no time here, and so no byte is ever lost.
 using System;
 using System.Collections.Generic;

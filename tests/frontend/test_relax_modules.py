@@ -29,7 +29,8 @@ def test_a_module_builds_as_the_file_it_came_from(module: IRModule, tmp_path: Pa
     build = api.build(module, output=tmp_path / "out", options=Options(pes=1, io="int8"))
     told = api.fit(QDQ, options=Options(pes=1, io="int8"))
     assert build.manifest.model == "module"
-    assert build.manifest.summary["ops"] == [{**op, "title": ""} for op in told["ops"]]
+    made = [{key: value for key, value in op.items() if key != "sources"} for op in build.manifest.summary["ops"]]
+    assert made == [{**op, "title": ""} for op in told["ops"]]
     assert api.validate(build).passed
 
 

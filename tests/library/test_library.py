@@ -216,14 +216,14 @@ static int8_t run(digits_int8_memory *instance, float pixel)
     digits_int8_use(instance);
     digits_int8_init();
     memset(digits_int8_input_image(), digits_int8_quantize_input_image(pixel), DIGITS_INT8_INPUT_IMAGE_ELEMENTS);
-    return digits_int8_run() == 0 ? digits_int8_output_softmax_0()[3] : 0;
+    return digits_int8_run() == 0 ? digits_int8_output_probabilities()[3] : 0;
 }
 
 int main(void)
 {
     const int8_t dark = run(&first, 0.0F), light = run(&second, 1.0F);
     digits_int8_use(&first);
-    if (digits_int8_output_softmax_0()[3] != dark || run(&first, 1.0F) != light || dark == light) {
+    if (digits_int8_output_probabilities()[3] != dark || run(&first, 1.0F) != light || dark == light) {
         return 1;
     }
     for (int32_t i = 0; i <= DIGITS_INT8_STEPS; i++) {
@@ -257,7 +257,7 @@ int main(void)
     for (int i = 0; i < 7; i++) {
         printf("%d ", digits_int8_quantize_input_image(given[i]));
     }
-    printf("%g ", (double)digits_int8_dequantize_output_softmax_0(-64));
+    printf("%g ", (double)digits_int8_dequantize_output_probabilities(-64));
     printf("%s %s\\n", labels[7], steps[DIGITS_INT8_STEPS - 1]);
     return 0;
 }
@@ -271,7 +271,7 @@ def test_shapes_scales_and_labels_are_constants(accelerated: Build, tmp_path: Pa
     said = subprocess.run([compiled(tmp_path / "lib", ENDS)], check=True, capture_output=True, text=True).stdout
     assert said == '1 8 8 1 -128 -128 -128 -64 127 127 -128 0.25 the "7" softmax_0\n'
     labels.write_text("one\ntwo\n")
-    with pytest.raises(NpukitError, match="has 2 labels, softmax_0 10 values"):
+    with pytest.raises(NpukitError, match="has 2 labels, probabilities 10 values"):
         api.export(accelerated.folder, tmp_path / "other", portable=True, labels=labels)
 
 

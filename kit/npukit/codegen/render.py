@@ -20,7 +20,7 @@ from npukit.codegen.names import c_float, comment_text, foreign_arena, ranges
 from npukit.codegen.roles import LAYER_COUNT, Role, foreign_pes
 from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, layer_tiles
-from npukit.codegen.tir.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
+from npukit.codegen.tir.kernels import CFunction, TirKernel, helpers_as_c, kernel, kernels_as_c
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 from npukit.net.c_code.function import C_TYPES, math_functions
@@ -29,6 +29,8 @@ from npukit.templates import templates_in
 NETWORK = "net.c"
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", NETWORK)
 ROUTINES = "routines.S"
+TIR = "net.tir"
+"""The TIR that kernels and frame are printed from."""
 NAMES = "names.h"
 TABLE_HEADER = "net_table.h"
 TABLE_LOOP = "net_table.c"
@@ -105,10 +107,11 @@ def render(
         "library": None,
         "banks": banks,
     }
+    tir = {TIR: tir_of(role, traces=titles.traces)}
     if values["first_step"] is None:
-        return _files(role, FILES, values)
+        return {**_files(role, FILES, values), **tir}
     loop = (data_folder("firmware") / "table" / TABLE_LOOP).read_text(encoding="utf-8")
-    return {**_files(role, (*FILES, TABLE_HEADER), values), TABLE_LOOP: loop}
+    return {**_files(role, (*FILES, TABLE_HEADER), values), **tir, TABLE_LOOP: loop}
 
 
 _FEWEST_EVENTS = 64
@@ -185,6 +188,18 @@ def library_frame(role: Role) -> str:
     return _frame(role.steps, role, observable=False, traces=True)
 
 
+def tir_of(role: Role, *, traces: bool) -> str:
+    """The TIR of a program: each kernel once, and the frame with its `call_extern` of kernels and accelerators."""
+    kernels = _tir_kernels(role)
+    functions, names = kernels_as_c(kernels)
+    first = {each.name for each in functions}
+    made = [each.function for each in kernels if each.function and each.tile.name in first]
+    if not isinstance(next(iter(role.steps), None), TableStep):
+        steps = [renamed(step, names) for step in role.steps]
+        made.append(frame_function(steps, traces=traces))
+    return "\n".join(map(str, made))
+
+
 def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: bool = False) -> str:
     _, names = _kernels(role)
     function = frame_function([renamed(step, names) for step in steps], observable=observable, traces=traces)
@@ -195,8 +210,11 @@ def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: 
 
 def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:
     """The kernels made from TIR, and for every tile's name the one that computes it."""
-    parts = (part for part in role.parts if part.from_tir)
-    return kernels_as_c([kernel(part.tile, part.lowered.constants) for part in parts])
+    return kernels_as_c(_tir_kernels(role))
+
+
+def _tir_kernels(role: Role) -> list[TirKernel]:
+    return [kernel(part.tile, part.lowered.constants) for part in role.parts if part.from_tir]
 
 
 def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[str, str]:

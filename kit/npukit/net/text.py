@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import fields
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from npukit.net.net import CORE, Fused, Net, Op, State
 from npukit.net.ops import Attributes
 from npukit.net.tensor import Quantization, Tensor
 
+LONGEST_NAME = 60
 INLINE_VALUES = 16
 INLINE_SCALES = 4
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -80,6 +82,14 @@ def _lines(net: Net) -> Iterator[str]:
 
 def _is_stored(state: State) -> bool:
     return isinstance(state.begins, list) and state.initial.size > INLINE_VALUES
+
+
+def plain_name(name: str, kind: str, taken: Container[str]) -> str:
+    """A name that is harmless in C, in file names and in text, and not taken. `kind`: its first word if it has none."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:LONGEST_NAME]
+    plain = plain if plain[:1].isalpha() else f"{kind}_{plain.strip('_')}"
+    numbered = (f"{plain}_{number}" for number in count(1))
+    return plain if plain not in taken else next(other for other in numbered if other not in taken)
 
 
 def quoted(name: str) -> str:

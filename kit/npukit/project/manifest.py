@@ -133,6 +133,7 @@ class _OpRow(TypedDict):
     macs: int
     pes: list[int]
     predicted_cycles: int
+    sources: NotRequired[list[str]]
 
 
 class _MemoryRow(TypedDict):

@@ -18,12 +18,13 @@ from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
-from npukit.frontend.states import StatePair, states_of
+from npukit.frontend.states import StatePair, output_names, states_of
 from npukit.net.check import check_net
 from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.importer.given import has_given
 from npukit.net.net import Net
+from npukit.net.passes.output_names import with_output_names
 from npukit.net.passes.states import Pair, with_states
 from npukit.quantize.calibration import Calibration, WantedInput, load_calibration
 from npukit.quantize.canonical import canonical
@@ -99,7 +100,8 @@ def load_model(
     wanted = Kept(keep_float, keep_int16)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, wanted, own)
     kept = states_of(module)
-    net = with_states(loaded.net, [_as_the_net_has_it(loaded.net, each) for each in kept])
+    net = with_output_names(loaded.net, output_names(module))
+    net = with_states(net, [_as_the_net_has_it(net, each) for each in kept])
     net = applied(check_net(net), declared, layout, _ends(module, layout, kept) if in_file_types else AS_NET)
     return replace(loaded, net=net)
 

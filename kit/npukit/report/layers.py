@@ -36,6 +36,8 @@ class LayerRow:
     spent: int
     title: str = ""
     """Its name in the user's model."""
+    sources: tuple[str, ...] = ()
+    """`FILE:LINE` of its first call in the project: in C, and in the TIR behind it."""
     share: float = 0.0
     width: float = 0.0
 
@@ -116,6 +118,7 @@ def _layer(op: dict[str, Any], measured: dict[str, Any], spent: int) -> LayerRow
         reason=op["reason"],
         spent=spent,
         title=op["title"],
+        sources=tuple(op.get("sources", ())),
     )
 
 

@@ -172,7 +172,8 @@ def test_the_script_fills_the_dram_of_each_chip_whenever_the_board_starts(board:
 def test_the_devices_are_one_file_that_begins_with_what_they_use(models: tuple[str, ...]) -> None:
     text = devices_source(models)
     used, _, bodies = text.partition("\n\n")
-    lines = used.split("\n")
+    licence, *lines = used.split("\n")
+    assert licence == "// SPDX-License-Identifier: Apache-2.0"
     assert all(re.fullmatch(r"using [\w.]+;", line) for line in lines)
     assert len(set(lines)) == len(lines)
     assert not re.search(r"^\s*using [\w.]+;", bodies, re.M)

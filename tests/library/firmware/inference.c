@@ -6,7 +6,7 @@
 #include "cases.h"
 #include "digits_int8.h"
 
-int8_t answers[CASES][DIGITS_INT8_OUTPUT_SOFTMAX_0_ELEMENTS];
+int8_t answers[CASES][DIGITS_INT8_OUTPUT_PROBABILITIES_ELEMENTS];
 volatile int32_t finished = -1;
 
 void inference(void)
@@ -19,7 +19,7 @@ void inference(void)
             finished = error;
             return;
         }
-        memcpy(answers[i % CASES], digits_int8_output_softmax_0(), DIGITS_INT8_OUTPUT_SOFTMAX_0_ELEMENTS);
+        memcpy(answers[i % CASES], digits_int8_output_probabilities(), DIGITS_INT8_OUTPUT_PROBABILITIES_ELEMENTS);
     }
     finished = 0;
 }

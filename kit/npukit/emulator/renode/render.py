@@ -41,6 +41,8 @@ MODELS = (
 """The files of which `DEVICES` is made."""
 
 DEVICES = "Devices.cs"
+_ONCE = ("// SPDX-", "using ")
+"""Beginnings of lines that all models have, and their one file has once."""
 """All in one file: Renode 1.15 compiles each file by itself, and would not know those before it."""
 
 STOCK_MODELS = ("LinkTerminal.cs",)
@@ -89,10 +91,10 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dra
 
 
 def devices_source(models: Sequence[str]) -> str:
-    """The devices as one file of C#: what they use comes first, once."""
+    """The devices as one file of C#: the licence and the namespaces come first, once."""
     texts = [(data_folder("templates") / "renode" / model).read_text(encoding="utf-8") for model in models]
-    used = sorted({line for text in texts for line in text.splitlines() if line.startswith("using ")})
-    bodies = ("\n".join(line for line in text.splitlines() if not line.startswith("using ")) for text in texts)
+    used = sorted({line for text in texts for line in text.splitlines() if line.startswith(_ONCE)})
+    bodies = ("\n".join(line for line in text.splitlines() if not line.startswith(_ONCE)) for text in texts)
     return "\n".join([*used, "", *bodies]) + "\n"
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from npukit.net.ops import Attributes, Reshape, Transpose
 from npukit.net.passes.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
-LONGEST_NAME = 60
 Order = tuple[int, ...]
 """order[i] is the axis of the model that lies at place i in memory."""
 
@@ -65,13 +62,6 @@ class NetInMaking:
             self._counts[kind] += 1
             if name not in self.tensors:
                 return name
-
-    def plain_name(self, name: str) -> str:
-        """A model's name as one that is harmless in C, in file names and in text: unlike any other so far."""
-        plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:LONGEST_NAME]
-        plain = plain if plain[:1].isalpha() else f"input_{plain.strip('_')}"
-        taken = (f"{plain}_{number}" for number in count(1))
-        return plain if plain not in self.tensors else next(other for other in taken if other not in self.tensors)
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: str, quantization: Quantization | None) -> str:
         self.tensors[name] = Tensor(name, shape, dtype, quantization)

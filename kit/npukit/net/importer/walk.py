@@ -41,6 +41,7 @@ from npukit.net.passes.constants import fold_constants
 from npukit.net.passes.simplify import fold_padding
 from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
+from npukit.net.text import plain_name
 
 IN_FLOAT = "the model computes it in float"
 """Why an op is none in integers whose result is not quantised."""
@@ -319,7 +320,7 @@ def _sums_integers(value: Any) -> bool:
 
 
 def _input(walk: Walk, parameter: Any) -> str:
-    shape, name = shape_of(parameter), walk.assembly.plain_name(parameter.name)
+    shape, name = shape_of(parameter), plain_name(parameter.name, "input", walk.assembly.tensors)
     walk.assembly.tensor(name, shape, dtype_of(parameter), None)
     walk.views[parameter] = AxesView(name, straight(len(shape)))
     return name

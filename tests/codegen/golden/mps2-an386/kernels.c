@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The layers the core computes. Made from TIR by TVM's C code generator; npukit VERSION. */
 #include "kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The layers the core computes. */
 #ifndef KERNELS_H
 #define KERNELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "image" on "mps2-an386": the network as the rest of the firmware sees it (net.h). Made by npukit VERSION. */
 #include "net.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights, parameters, commands. Made by npukit VERSION. */
 #include "memory.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where this program's data lies: offsets of the buffers in the arena, and the constants. */
 #ifndef MEMORY_H
 #define MEMORY_H
