@@ -1,6 +1,7 @@
-"""Random networks, split at random over random PEs, built and run: every tile of every layer is the reference's.
+"""Random networks, split at random or by the planner over random PEs, built and run: every tile of every layer is the
+reference's.
 
-PYTHONPATH=kit:tests python -m fuzz.splits [--seconds 600] [--first SEED]
+PYTHONPATH=kit:tests python -m fuzz.splits [--seconds 600] [--first SEED] [--states]
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from time import monotonic
 
 import numpy as np
 
-from codegen.random_ops import MAKERS, Bundle
-from npukit.accel.engines import assign_engines, plugins_of, with_core
+from codegen.random_ops import MAKERS, Bundle, random_inputs
+from fuzz.states import remembering
+from npukit.accel.engines import plugins_of, with_core
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board, load_board
 from npukit.codegen.generate import generate
@@ -30,20 +32,22 @@ from npukit.link.session import Session
 from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
-from npukit.net.net import Net, Op, State
-from npukit.net.ops import Add
-from npukit.net.passes.states import with_states_in_place
+from npukit.net.net import Net
+from npukit.net.passes.at_link import inside
 from npukit.net.receptive import cuttable_axes
+from npukit.net.reference import evaluate
+from npukit.passes import PLACING, Wanted, run_passes
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.core_plan import plan_as_pinned
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
+from npukit.plan.planner import best_plan
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.list_schedule import scheduled_plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
@@ -51,6 +55,7 @@ from npukit.project.manifest import image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import find_toolchain
 from object_cache import share_objects
+from oracles.plan_execution import Execution
 from plan.networks import Builder
 
 BUILD_ID = "5a" * 16
@@ -72,17 +77,21 @@ class Example:
         return f"{tiles} tiles on {len(self.plan.pes)} PEs, {self.plan.frames} frames: {kinds}"
 
 
-def example(seed: int) -> Example:
-    """A chain of layers, or ops of every kind; split at random, one frame at a time or in rounds."""
+def example(seed: int, *, states: bool = False) -> Example:
+    """A chain of layers, ops of every kind, or with `states` a network that remembers; split at random, one frame at a
+    time or in rounds, or by the planner."""
     random = np.random.default_rng(seed)
     board = _with_dead_pes(random)
-    net = _chain(random) if random.random() < 0.75 else _bundle(random)
-    net, engines = (_remembering(random, net) if random.random() < 0.25 else net), with_core(plugins_of(board))
-    placed = with_states_in_place(in_overlapping_order(assign_engines(net, engines), engines))
+    states = states or random.random() < 0.25
+    net = remembering(random) if states else _chain(random) if random.random() < 0.75 else _bundle(random)
+    engines = with_core(plugins_of(board))
+    placed = run_passes(net, PLACING, Wanted(engines))
     live = [pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes]
-    if not net.states and random.random() < 0.3:
-        return Example(placed, board, _batch(random, placed, board, engines, live), engines)
     pes = random.permutation(live)[: random.integers(1, len(live) + 1)].tolist()
+    if random.random() < 0.3:
+        return Example(placed, board, _planned(random, placed, board, engines, len(pes)), engines)
+    if random.random() < 0.3:
+        return Example(placed, board, _batch(random, placed, board, engines, live), engines)
     return _pinned(placed, board, engines, _assignment(random, placed, pes))
 
 
@@ -90,6 +99,22 @@ def outcome(given: Example, folder: Path) -> Validation:
     """What the built example computes on the emulator, beside the reference."""
     with emulated(given, folder) as target:
         return validate(target, given.net, given.plan, golden_cases(given.net), Silent())
+
+
+def first_difference(given: Example, turns: int) -> str | None:
+    """What a stream of six frames, which begins anew behind the third, gives in numpy that the reference does not, PEs
+    and messages taking `turns` by that seed."""
+    net, random = inside(given.net), np.random.default_rng(turns)
+    execution, values = Execution(net, given.plan, turns), None
+    for number in range(6):
+        if number == 3:
+            execution.reset()
+        inputs = random_inputs(net, random)
+        values = evaluate(net, inputs, None if number == 3 else values)
+        for name, got in zip(net.outputs, execution.run(inputs), strict=True):
+            if not np.array_equal(got, values[name]):
+                return f"{name} of frame {number}"
+    return None
 
 
 @contextmanager
@@ -144,23 +169,6 @@ def _bundle(random: np.random.Generator) -> Net:
     return bundle.net()
 
 
-def _remembering(random: np.random.Generator, net: Net) -> Net:
-    """The net with a tensor of it that an op finds in the next frame, before the tensor is made anew or after."""
-    made = [op.output for op in net.ops if op.kind in ("conv2d", "depthwise_conv2d", "add", "dense")]
-    if not made:
-        return net
-    kept = net.tensor(made[int(random.integers(len(made)))])
-    before, initial = random.random() < 0.5, random.integers(-128, 128, kept.shape).astype(np.int8)
-    op = Op("read", Add(), ("held", "held" if before else kept.name), ("read",))
-    return replace(
-        net,
-        ops=(op, *net.ops) if before else (*net.ops, op),
-        outputs=(*net.outputs, "read"),
-        tensors={**net.tensors, **{name: replace(kept, name=name) for name in ("held", "read")}},
-        states=(State("held", kept.name, initial),),
-    )
-
-
 def _assignment(random: np.random.Generator, net: Net, pes: Sequence[int]) -> Assignment:
     """Each op cut along the axes that allow it, its tiles on any of the PEs."""
     found: dict[str, tuple[Tile, ...]] = {}
@@ -189,12 +197,21 @@ def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignme
     return Example(net, board, planned.plan, planned.engines)
 
 
+def _planned(random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], pes: int) -> Plan:
+    """The best plan on several PEs, or the one of list scheduling, which larger networks get."""
+    problem = Problem(Graph(net), board, engines, max_pes=pes)
+    if random.random() < 0.5 and (scheduled := scheduled_plan(problem)):
+        return scheduled
+    return best_plan(problem, ("latency", "throughput", "memory")[random.integers(3)])
+
+
 def _batch(
     random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], live: Sequence[int]
 ) -> Plan:
-    """Groups of PEs with frames of their own, some constants streamed; one frame on one PE if that does not fit."""
+    """Groups of PEs with frames of their own, some constants streamed; one frame on one PE if that does not fit. A
+    network that remembers has one group, and one frame."""
     size = int(random.integers(1, 5))
-    count = int(random.integers(1, len(live) // size + 1))
+    count = 1 if net.states else int(random.integers(1, len(live) // size + 1))
     first = _assignment(random, net, live[:size])
     groups = []
     for group in range(count):
@@ -203,7 +220,7 @@ def _batch(
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.parts[0].inputs) == 3]
     streamed = frozenset(name for name in filtered if random.random() < 0.3)
     low_memory = random.random() < 0.3
-    interleaved, micro_batches = random.integers(1, 4, 2).tolist()
+    interleaved, micro_batches = (1, 1) if net.states else random.integers(1, 4, 2).tolist()
     wanted = Batch(
         tuple(groups), Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), low_memory=low_memory
     )
@@ -223,24 +240,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--states", action="store_true", help="networks that remember, and no others")
     given = parser.parse_args()
     until, seed, wrong = monotonic() + given.seconds, given.first, 0
     with tempfile.TemporaryDirectory() as scratch:
         share_objects(Path(scratch) / "objects")
         while monotonic() < until:
-            wrong += _told(seed, Path(scratch) / str(seed))
+            wrong += _told(seed, Path(scratch) / str(seed), states=given.states)
             seed += 1
     print(f"{seed - given.first} examples, {wrong} wrong")
     return int(wrong > 0)
 
 
-def _told(seed: int, folder: Path) -> bool:
+def _told(seed: int, folder: Path, *, states: bool) -> bool:
     """Say what became of a seed; whether that is wrong."""
     what = "no plan"
     try:
-        what = str(made := example(seed))
+        what = str(made := example(seed, states=states))
+        fault = next(filter(None, (first_difference(made, turns) for turns in range(3 * states))), "")
         found = outcome(made, folder)
-        fault = "" if found.passed else f"DIFFERS {found.mismatches[0]}"
+        fault += "" if found.passed else f"DIFFERS {found.mismatches[0]}"
     except Exception as error:
         fault = f"FAILS {type(error).__name__}: {error}"
     print(f"seed {seed}: {fault or 'exact'}; {what}", flush=True)

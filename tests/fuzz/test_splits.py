@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.splits import example, outcome
+from fuzz.splits import example, first_difference, outcome
 from helpers import first_of
 
 
@@ -15,3 +15,16 @@ def test_every_tile_of_a_random_split_is_the_references(seed: int, tmp_path: Pat
     found = outcome(example(seed), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked > 0
+
+
+@pytest.mark.parametrize("seed", first_of([0, 1, 10, 13, 17, 27, *range(28, 60)], 6))
+def test_a_network_that_remembers_is_right_in_any_order_of_turns(seed: int) -> None:
+    """Split at random (0, 17, 27), and as list scheduling does, which has ops of a state early (1, 10, 13)."""
+    given = example(seed, states=True)
+    for turns in range(2):
+        assert first_difference(given, turns) is None
+
+
+def test_a_network_that_remembers_is_right_on_the_emulator(tmp_path: Path) -> None:
+    found = outcome(example(13, states=True), tmp_path)
+    assert found.passed, found.mismatches

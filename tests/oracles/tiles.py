@@ -20,7 +20,7 @@ def tile_values(net: Net, op: Op, output: Box, operands: Sequence[np.ndarray]) -
     noise, inputs = np.random.default_rng(9), dict[str, np.ndarray]()
     for name, box, value in zip(names, needs(net, op, output), operands, strict=True):
         inputs.setdefault(name, _noise(noise, net.tensor(name)))[_places(box)] = value
-    (whole,) = run_reference(replace(net.alone(op), inputs=tuple(inputs)), list(inputs.values()))
+    (whole,) = run_reference(replace(net.alone(op), inputs=tuple(inputs), states=()), list(inputs.values()))
     return whole[_places(output)]
 
 

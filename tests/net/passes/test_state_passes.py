@@ -10,8 +10,8 @@ import pytest
 from net.small_nets import op_net, quantized, remembering_net
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
-from npukit.net.net import Net, State
-from npukit.net.ops import Add, Slice
+from npukit.net.net import Net, Op, State
+from npukit.net.ops import Add, Reshape, Slice
 from npukit.net.parse import parse_net
 from npukit.net.passes.states import with_states, with_states_in_place
 from npukit.net.reference import evaluate
@@ -103,3 +103,27 @@ def test_an_output_that_is_the_state_as_it_was_is_a_copy() -> None:
     assert settled.outputs != ("fast",)
     assert isinstance(next(op for op in settled.ops if op.output == settled.outputs[0]).attributes, Slice)
     assert np.array_equal(outputs(settled, FRAMES), outputs(net, FRAMES))
+
+
+def test_a_state_takes_a_reshape_of_another_before_that_changes() -> None:
+    """The copy is the first op, and so reads the state itself: its reshape is made later."""
+    net = sums()
+    tensors = {name: quantized(name, shape, 0.05, 3) for name, shape in {"k": (4, 4), "as_k": (4, 4)}.items()}
+    reshape = Op("as_k", Reshape(), ("h",), ("as_k",))
+    net = replace(
+        net,
+        ops=(*net.ops, reshape),
+        tensors={**net.tensors, **tensors},
+        states=(
+            State("h", "y", np.zeros((1, 16), np.int8)),
+            State("k", "as_k", np.full((4, 4), 9, np.int8)),
+        ),
+        inputs=("x",),
+        outputs=("y", "k"),
+    )
+    settled = check_net(with_states_in_place(net))
+    values, want = None, [np.full(16, 9, np.int8), np.zeros(16, np.int8)]
+    for frame in FRAMES:
+        values = evaluate(settled, [frame], values)
+        want.append(values["y"].ravel())
+        assert np.array_equal(values[settled.outputs[1]].ravel(), want.pop(0))

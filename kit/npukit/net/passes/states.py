@@ -70,9 +70,10 @@ def _read_once_it_is_taken(net: Net, state: State) -> Net:
     home = _home(net, state.output)
     if home not in {each.input for each in net.states}:
         return net
-    added, name = _added(net, f"{state.input}_taken", _whole(net, state.output), state.output, first=True)
-    others = (replace(each, output=name) if each is state else each for each in added.states)
-    return replace(added, states=tuple(others))
+    net, name = _added(net, f"{state.input}_taken", _whole(net, home), home, first=True)
+    if home != state.output:
+        net, name = _added(net, f"{name}_shaped", Reshape(), name, net.tensor(state.output))
+    return replace(net, states=tuple(replace(each, output=name) if each is state else each for each in net.states))
 
 
 def _given_before_it_changes(net: Net, state: State) -> Net:

@@ -182,7 +182,8 @@ class Traffic:
             step = self.step(pe, Join(engine))
             program.scratch_until |= dict.fromkeys(running.steps, step)
             for held in (*running.reads, *running.writes):
-                program.use(held, step)
+                if program.kept.get(held) not in program.uses:  # what becomes of a state holds its place from there on
+                    program.use(held, step)
 
     def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
         """Parcels that count one flag: at each receiver they all land in one thing.

@@ -108,7 +108,7 @@ def regions_of(
                 found.own(tile.pe, name, tile.box)
     for index, op in enumerate(graph.ops):
         for tile in assignment[op.name]:
-            for home, box in graph.needs_of(op, tile.box):
+            for home, box in dict.fromkeys(graph.needs_of(op, tile.box)):
                 found.need(tile.pe, home, index, box)
     for name in graph.outputs:
         found.need(ends.outputs, name, len(graph.ops), Box.whole(graph.shape(name)))
