@@ -21,6 +21,11 @@ def milliseconds(cycles: int, clock_hz: int) -> str:
     return f"{1e3 * cycles / clock_hz:.3g} ms"
 
 
+def counted(instructions: int | None) -> str:
+    """A number of instructions, as far as a board counts them."""
+    return "instructions not counted" if instructions is None else f"{instructions:,} instructions"
+
+
 def in_model(title: str) -> str:
     """The name of a layer in the user's model, or its end: names of exporters are paths."""
     return title if len(title) <= LONGEST_TITLE else f"…{title[1 - LONGEST_TITLE :]}"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, shared_build
 from helpers import first_of, models
 from npukit import api
 from npukit.board.board import known_boards, load_board
+from npukit.cli.main import app
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.emulator.faults import CoreFault
@@ -71,6 +74,16 @@ def test_a_board_that_people_own_is_exact_and_as_fast_as_predicted(board: str, t
     found = api.bench(built.folder, on="emulator", frames=1)
     assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=0.2)
     assert found.clock_hz == built.board.core.clock_hz
+
+
+def test_a_board_that_counts_no_instructions_and_no_sleep_says_null(tmp_path: Path) -> None:
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", QUICK[0], toolchain="zig")
+    found = api.bench(built.folder, on="emulator", frames=1).to_json()
+    assert {found["instructions"], *(each["instructions"] for each in (*found["layers"], *found["pes"]))} == {None}
+    looked = CliRunner().invoke(app, ["monitor", str(built.folder), "--on", "emulator", "--times", "1", "--json"])
+    assert [(each["instructions"], each["asleep"]) for each in json.loads(looked.stdout)["looks"]] == [(None, None)]
+    said = CliRunner().invoke(app, ["monitor", str(built.folder), "--on", "emulator", "--times", "1"])
+    assert "instructions not counted, sleep not counted" in said.stdout
 
 
 ONE_OF_EACH = {

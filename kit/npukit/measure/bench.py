@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from npukit.board.board import Board
-from npukit.display import table
+from npukit.display import counted, table
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
@@ -58,7 +58,7 @@ class LayerCost:
     engine: str
     cycles: int | None
     npu_cycles: int
-    instructions: int
+    instructions: int | None
     predicted_cycles: int
     wait: int | None = None
     send: int | None = None
@@ -78,7 +78,7 @@ class PeCost:
     npu_busy: int
     wait: int
     send: int
-    instructions: int
+    instructions: int | None
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,12 @@ class Bench:
     """One frame: `instructions` of all cores, boot and link excluded; latency; interval in steady state.
 
     Where frames are taken together in rounds, latency is that of a whole round, and the layers are the first frame's.
-    Cycles are None where they cannot be known: QEMU counts instructions only.
+    Cycles are None where they cannot be known: QEMU counts instructions only. Instructions are None where they are not
+    counted, as on stock boards.
     """
 
     engine: str
-    instructions: int
+    instructions: int | None
     latency_cycles: int | None
     interval_cycles: int | None
     predicted_latency_cycles: int
@@ -113,7 +114,7 @@ class Bench:
 
     def _repr_html_(self) -> str:
         rows = [(each.name, each.engine, each.cycles, each.predicted_cycles, each.instructions) for each in self.layers]
-        title = f"{self.engine}: {self.latency_cycles or 0:,} cycles, {self.instructions:,} instructions a frame"
+        title = f"{self.engine}: {self.latency_cycles or 0:,} cycles, {counted(self.instructions)} a frame"
         return table(title, ("layer", "engine", "cycles", "predicted", "instructions"), rows)
 
     @classmethod
@@ -156,7 +157,7 @@ def bench(
     seen = [op for op in net.ops if op.name in tiles]
     spent = timeline.layer_cycles() if timeline else None
     layers = [replace(_layer(target, op, tiles[op.name], spent), title=net.tensor(op.output).title) for op in seen]
-    return Bench(
+    found = Bench(
         engine=target.name,
         instructions=instructions,
         latency_cycles=cycles,
@@ -171,6 +172,14 @@ def bench(
         energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
         frame=frame_table(timeline) if timeline else None,
+    )
+    return found if target.counts_instructions else _without_instructions(found)
+
+
+def _without_instructions(found: Bench) -> Bench:
+    layers = tuple(replace(each, instructions=None) for each in found.layers)
+    return replace(
+        found, instructions=None, layers=layers, pes=tuple(replace(pe, instructions=None) for pe in found.pes)
     )
 
 

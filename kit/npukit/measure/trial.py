@@ -44,8 +44,9 @@ def run_trial(build: Build, on: str | None) -> Trial:
     throughput = build.manifest.planned_for.objective == "throughput"
     cycles = measured.interval_cycles if throughput else measured.latency_cycles
     unit = "instructions" if cycles is None else "cycles"
-    return Trial(unit, measured.instructions if cycles is None else cycles, _layers(measured), exact=True)
+    return Trial(unit, (measured.instructions or 0) if cycles is None else cycles, _layers(measured), exact=True)
 
 
 def _layers(measured: Bench) -> dict[str, int]:
-    return {layer.name: layer.instructions if layer.cycles is None else layer.cycles for layer in measured.layers}
+    spent = ((each.name, each.instructions if each.cycles is None else each.cycles) for each in measured.layers)
+    return {name: count or 0 for name, count in spent}

@@ -114,7 +114,7 @@ def _layer(op: dict[str, Any], measured: dict[str, Any], spent: int) -> LayerRow
         macs=op["macs"],
         predicted=op["predicted_cycles"],
         cycles=measured.get("cycles", 0),
-        instructions=measured.get("instructions", 0),
+        instructions=measured.get("instructions"),
         reason=op["reason"],
         spent=spent,
         title=op["title"],

@@ -12,7 +12,7 @@ from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import BoardKey, BuildFolder, Inputs, Modified, Network, On, Stream, Tracker, verb
 from npukit.cli.summary import of_frame, show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
-from npukit.display import IN_MODEL, in_model, milliseconds
+from npukit.display import IN_MODEL, counted, in_model, milliseconds
 
 MOST_PES = 16
 
@@ -84,7 +84,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
 def _network_row(name: str, measured: CoresidentBench) -> tuple[str, ...]:
     alone = measured.alone
     cycles = (alone.latency_cycles, alone.interval_cycles, measured.coresident_interval_cycles)
-    return name, *map(_number, cycles), f"{alone.instructions:,}", f"{alone.macs_per_cycle or 0:g}"
+    return name, *map(_number, cycles), _number(alone.instructions), f"{alone.macs_per_cycle or 0:g}"
 
 
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
@@ -141,14 +141,13 @@ def _show_pes(terminal: Terminal, measured: Bench) -> None:
 
 
 def _summary(measured: Bench) -> str:
-    instructions = f"{measured.instructions:,} instructions"
     if measured.latency_cycles is None or measured.interval_cycles is None:
-        return f"{instructions} a frame on {measured.engine}, which counts no cycles"
-    counted = f" {instructions};" if measured.instructions else ""  # boards may not count them
+        return f"{counted(measured.instructions)} a frame on {measured.engine}, which counts no cycles"
+    told = "" if measured.instructions is None else f" {counted(measured.instructions)};"
     time = milliseconds(measured.latency_cycles, measured.clock_hz)
     return (
         f"{measured.latency_cycles:,} cycles a frame ({time} at {measured.clock_hz / 1e6:g} MHz, on"
-        f" {measured.engine}), {measured.interval_cycles:,} between frames;{counted}"
+        f" {measured.engine}), {measured.interval_cycles:,} between frames;{told}"
         f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}"
     )
 
@@ -161,7 +160,7 @@ def _utilisation(measured: Bench) -> str:
 def _row(layer: LayerCost) -> tuple[str, ...]:
     cycles, predicted = layer.cycles, layer.predicted_cycles
     change = _percent(cycles / predicted - 1) if cycles and predicted else ""
-    return *_named(layer), _number(cycles), _number(predicted), change, _number(layer.instructions or None)
+    return *_named(layer), _number(cycles), _number(predicted), change, _number(layer.instructions)
 
 
 def _named(layer: LayerCost) -> tuple[str, str, str]:

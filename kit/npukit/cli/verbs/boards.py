@@ -36,6 +36,7 @@ def _facts(board: Board) -> dict[str, Any]:
     facts = board.model_dump(mode="json", include={"name", "summary", "runs_on", "memory", "mesh"})
     return facts | {
         "pes": board.pe_count,
+        "core": board.core.cpu,
         "clock_hz": board.core.clock_hz,
         "accelerators": [slot.name for slot in board.accelerator],
     }

@@ -12,6 +12,7 @@ import typer
 
 from npukit.cli.options import BuildFolder, On, verb
 from npukit.cli.terminal import Terminal
+from npukit.display import counted
 
 if TYPE_CHECKING:
     from npukit.link.messages import Counters, PeState
@@ -91,16 +92,22 @@ def look(session: Session) -> tuple[Counters, tuple[PeState, ...]]:
 def _facts(counters: Counters, pes: tuple[PeState, ...]) -> dict[str, Any]:
     return {
         "cycles": counters.cycles,
-        "instructions": counters.instructions,
-        "asleep": counters.asleep,
+        "instructions": counters.instructions or None,
+        "asleep": counters.asleep or None,
         "pes": [{"pe": pe.pe, "running": pe.running, "frames": pe.frames, "status": pe.status} for pe in pes],
     }
 
 
 def _lines(counters: Counters, pes: tuple[PeState, ...], unit: str) -> list[str]:
-    busy = 100 * (1 - counters.asleep / counters.cycles) if counters.cycles else 0
-    head = f"{counters.cycles:,} {unit}: {counters.instructions:,} instructions, {busy:.1f} % busy"
+    head = f"{counters.cycles:,} {unit}: {counted(counters.instructions or None)}, {_busy(counters)}"
     return [head, *(f"  PE {pe.pe}: {_state(pe)}" for pe in pes)]
+
+
+def _busy(counters: Counters) -> str:
+    """The share of time in which the core is awake; stock boards poll, and count no sleep."""
+    if not counters.asleep:
+        return "sleep not counted"
+    return f"{100 * (1 - counters.asleep / counters.cycles):.1f} % busy"
 
 
 def _state(pe: PeState) -> str:
