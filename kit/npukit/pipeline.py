@@ -32,7 +32,7 @@ from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.host.parallel import apart
 from npukit.measure.cases import Cases, expecting, rounds
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.noise import filled
 from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
@@ -437,13 +437,15 @@ def fill_folder(
     progress.stage("write the plan")
     save_plan(plan, folder / PLAN)
     progress.stage("evaluate the reference")
-    cases = golden_cases(net)
+    chosen = golden(net)
+    cases = chosen.cases
     _write_golden(cases, folder)
     dram = _write_dram(folder, plan, sources, images)
     no_renode = _write_renode(folder, compiled, partial(_golden_frame, compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
     told = {**_with_sources(summary(compiled, plan), source_lines(project, sources, plan)), "no_renode": no_renode}
+    told |= {"golden": chosen.to_json()}
     write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, told))
     write_report(load_build(folder), plan)
 

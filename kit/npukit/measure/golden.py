@@ -1,17 +1,212 @@
-"""Golden cases: the inputs that a build folder keeps, and the reference's outputs for them."""
+"""Golden cases: the inputs that a build folder keeps, chosen for the events that they reach, and their outputs."""
 
 from __future__ import annotations
 
-from npukit.measure.cases import Cases, expecting
-from npukit.measure.noise import noise
-from npukit.net.net import Net
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-GOLDEN_CASES, GOLDEN_FRAMES = 3, 4
-"""Cases of noise, and the frames of each if the network has states."""
+import numpy as np
+
+from npukit.measure.cases import Cases
+from npukit.measure.noise import counts, drawn, noise
+from npukit.net.cost import total_macs
+from npukit.net.net import Net
+from npukit.net.reference.coverage import BY_CHANNEL, ENTRIES, Coverage, Key, Seen, Watch
+from npukit.net.tensor import Tensor
+
+GOLDEN_CASES, GOLDEN_FRAMES = 8, 4
+"""The most cases, and the frames of each if the network has states.
+
+`python benchmarks/golden_coverage.py BUILD` says what other numbers reach: of the digits' 495 events three cases of
+noise 156, three chosen ones 173, eight 256, twelve 300. Each case is two frames of every `validate`.
+"""
+
+LEAST_CASES = 3
+MOST_TRIED = 200
+WORK = 200_000_000
+"""Candidates are tried until they have taken so many multiply-accumulates, each element of an activation counted as
+`WORK_OF_ELEMENT` of them: about two seconds."""
+WORK_OF_ELEMENT = 30
+TRIED_FOR_ONE = 12
+"""Candidates for each case that is kept, beyond the least."""
+
+WEIGHT = 8
+"""Events of one lane, or of one entry of a table, that an event of a whole layer is worth."""
+
+ROUNDS = 4
+"""Rounds of changing what has been chosen, each of as many candidates as the ones before them all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Golden:
+    """The cases, and which events of the net they reach."""
+
+    cases: Cases
+    coverage: Coverage
+
+    def to_json(self) -> dict[str, Any]:
+        missing = [{"layer": layer, "kind": kind, "count": n} for (layer, kind), n in self.coverage.missing().items()]
+        reached = {"reached": self.coverage.count, "events": self.coverage.events, "missing": missing}
+        return {"cases": self.cases.count, **reached}
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Candidates: the inputs and the reference's outputs of each, [candidate, frame, ...]; and the events of each."""
+
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...]
+    seen: Seen
+
+    def events(self, possible: dict[Key, np.ndarray]) -> np.ndarray:
+        """[candidate, event]. What is of a whole layer, or the first of a kind in one, is there `WEIGHT` times more."""
+        each = {key: self.seen[key][:, places] for key, places in possible.items()}
+        whole = [
+            found.any(axis=1, keepdims=True) if kind in (*BY_CHANNEL, ENTRIES) else found
+            for (_, kind), found in each.items()
+        ]
+        heavy = [np.repeat(found, WEIGHT, axis=1) for found in whole]
+        return np.concatenate([np.zeros((len(self.inputs[0]), 0), bool), *each.values(), *heavy], axis=1)
+
+    def only(self, chosen: Sequence[int]) -> _Tried:
+        first, second = (tuple(each[list(chosen)] for each in arrays) for arrays in (self.inputs, self.outputs))
+        return _Tried(first, second, {key: places[list(chosen)] for key, places in self.seen.items()})
+
+    def __add__(self, other: _Tried) -> _Tried:
+        first, second = (
+            tuple(map(np.concatenate, zip(mine, others, strict=True)))
+            for mine, others in ((self.inputs, other.inputs), (self.outputs, other.outputs))
+        )
+        none = {key: np.zeros((len(other.inputs[0]), places.shape[1]), bool) for key, places in self.seen.items()}
+        seen = {**none, **other.seen}
+        return _Tried(first, second, {key: np.concatenate([places, seen[key]]) for key, places in self.seen.items()})
 
 
 def golden_cases(net: Net) -> Cases:
-    """Inputs of noise, the same wherever they are made, and the reference's outputs."""
-    frames = GOLDEN_FRAMES if net.states else None
-    count = GOLDEN_CASES * (frames or 1)
-    return expecting(net, Cases(tuple(noise(net, name, count) for name in net.inputs), {}, None, frames, bool(frames)))
+    """The cases alone."""
+    return golden(net).cases
+
+
+def golden(net: Net) -> Golden:
+    """Inputs that reach what they can of the net's events, the same wherever they are made, and the outputs for them.
+
+    Candidates are noise of several kinds; the ones that reach most together are chosen, and then changed at random as
+    long as they reach more.
+    """
+    watch, frames, tried = Watch(net), GOLDEN_FRAMES if net.states else 1, _evaluations(net)
+    at_first = max(tried // (1 + ROUNDS), min(tried, LEAST_CASES))
+    found = _tried(net, watch, _candidates(net, frames, at_first), padding=True)
+    possible, most = watch.possible(found.seen), min(max(tried // TRIED_FOR_ONE, LEAST_CASES), GOLDEN_CASES)
+    found = found.only(_greedy(found.events(possible), most))
+    for number in range(ROUNDS if tried > ROUNDS + at_first else 0):
+        found += _tried(net, watch, _changed(net, found.inputs, (tried - at_first) // ROUNDS, number), padding=False)
+        found = found.only(_greedy(found.events(possible), most))
+    reached = {key: np.asarray(places.any(axis=0)) for key, places in found.seen.items()}
+    return Golden(_as_cases(net, found, frames), Coverage(possible, reached))
+
+
+def _evaluations(net: Net) -> int:
+    """The number of frames' candidates that may be tried."""
+    elements = sum(net.tensor(part.output).elements for op in net.ops for part in op.parts)
+    work = total_macs(net) + WORK_OF_ELEMENT * elements
+    return min(max(WORK // max(work, 1), LEAST_CASES), MOST_TRIED)
+
+
+def _as_cases(net: Net, found: _Tried, frames: int) -> Cases:
+    inputs, outputs = (
+        tuple(each.reshape(-1, *each.shape[2:]) for each in some) for some in (found.inputs, found.outputs)
+    )
+    return Cases(inputs, dict(enumerate(outputs)), None, frames if net.states else None, bool(net.states))
+
+
+def _tried(net: Net, watch: Watch, inputs: tuple[np.ndarray, ...], *, padding: bool) -> _Tried:
+    """The candidates, each evaluated frame by frame."""
+    values, seen, outputs = None, Seen(), list[list[np.ndarray]]()
+    for frame in range(inputs[0].shape[1]):
+        values, each = watch.frame([array[:, frame] for array in inputs], values, padding=padding)
+        seen = {key: places | seen[key] if key in seen else places for key, places in each.items()}
+        outputs.append([values[name] for name in net.outputs])
+    return _Tried(inputs, tuple(np.stack(column, axis=1) for column in zip(*outputs, strict=True)), seen)
+
+
+def _greedy(events: np.ndarray, most: int) -> list[int]:
+    """The candidates that reach most, each the one that adds most to those before, at most so many."""
+    chosen, reached = list[int](), np.zeros(events.shape[1], bool)
+    while len(chosen) < min(most, len(events)):
+        gains = (events & ~reached).sum(axis=1)
+        gains[chosen] = -1
+        best = int(gains.argmax())
+        if gains[best] == 0 and len(chosen) >= LEAST_CASES:
+            break
+        chosen.append(best)
+        reached |= events[best]
+    return chosen
+
+
+# --- candidates ---
+
+
+def _candidates(net: Net, frames: int, count: int) -> tuple[np.ndarray, ...]:
+    """Noise for each input, of another kind in each candidate."""
+    every = (noise(net, name, count * frames) for name in net.inputs)
+    return tuple(
+        np.stack([_formed(net.tensor(name), case, number) for number, case in enumerate(array)])
+        for name, array in zip(net.inputs, (a.reshape(count, frames, *a.shape[1:]) for a in every), strict=True)
+    )
+
+
+def _formed(tensor: Tensor, values: np.ndarray, number: int) -> np.ndarray:
+    """Noise as it is, or in one of the other forms: of few values, quiet, in blocks, a ramp, one value."""
+    if counts(tensor) or tensor.dtype == "bool":
+        return values
+    lowest, highest, middle = _limits(tensor, values)
+    place = (values - lowest) / max(highest - lowest, 1e-9)
+    forms = (
+        values,
+        np.where(place < 0.5, lowest, highest),
+        np.where(place < 0.9, lowest, highest),
+        _blocks(values, 4),
+        middle + (values - middle) / 4,
+        _blocks(np.where(place < 0.5, lowest, highest), 2),
+        np.where(place < 0.1, lowest, highest),
+        _blocks(values, 2),
+        middle + (values - middle) / 16,
+        np.full(values.shape, highest),
+        np.full(values.shape, lowest),
+        np.linspace(lowest, highest, values.size).reshape(values.shape),
+    )
+    formed = forms[number % len(forms)]
+    return (np.rint(formed) if np.dtype(tensor.dtype).kind in "iu" else formed).astype(tensor.dtype)
+
+
+def _limits(tensor: Tensor, values: np.ndarray) -> tuple[float, float, float]:
+    """The lowest and the highest value, and what stands for 0."""
+    if np.dtype(tensor.dtype).kind not in "iu":
+        return float(values.min()), float(values.max()), 0.0
+    limits, given = np.iinfo(tensor.dtype), tensor.quantization
+    return float(limits.min), float(limits.max), float(given.zero_point if given else 0)
+
+
+def _blocks(values: np.ndarray, size: int) -> np.ndarray:
+    """The same value over blocks of the axes of an image, or of a row."""
+    for axis in range(1, max(values.ndim - 1, 2)):
+        if axis < values.ndim:
+            values = np.take(values, np.arange(values.shape[axis]) // size * size, axis=axis)
+    return values
+
+
+def _changed(net: Net, inputs: tuple[np.ndarray, ...], count: int, number: int) -> tuple[np.ndarray, ...]:
+    """`count` cases, each one of these with a part of its elements from another, or from noise."""
+    return tuple(
+        np.stack(list(_crossed(net, name, a, count, number))) for name, a in zip(net.inputs, inputs, strict=True)
+    )
+
+
+def _crossed(net: Net, name: str, given: np.ndarray, count: int, number: int) -> Iterator[np.ndarray]:
+    frames = given.shape[1]
+    fresh = noise(net, name, count * frames, f"change {number}").reshape(count, *given.shape[1:])
+    parts = drawn(net, name, count * frames, f"part {number}", "uint8").reshape(fresh.shape)
+    for child, (new, part) in enumerate(zip(fresh, parts, strict=True)):
+        parent, other = given[child % len(given)], given[(child * 5 + number + 1) % len(given)]
+        yield np.where(part < 256 >> 1 + child % 5, new if child % 3 else other, parent)

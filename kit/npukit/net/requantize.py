@@ -6,9 +6,13 @@ high multiply and once in the right shift. That double rounding is the contract 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from math import floor, frexp, ldexp
+from typing import NamedTuple
 
 import numpy as np
 
@@ -77,6 +81,28 @@ def multiplier_for(real: float, most: float = SATURATES) -> Multiplier:
     return Multiplier(*quantize_multiplier(min(most, real)))
 
 
+class Rescaling(NamedTuple):
+    """Values, and the factors that they are multiplied with."""
+
+    value: np.ndarray
+    multiplier: np.ndarray
+    shift: np.ndarray
+
+
+_watched: ContextVar[list[Rescaling] | None] = ContextVar("rescalings", default=None)
+
+
+@contextmanager
+def rescalings() -> Iterator[list[Rescaling]]:
+    """Every rescaling by `multiply_by_quantized_multiplier` meanwhile."""
+    calls = list[Rescaling]()
+    before = _watched.set(calls)
+    try:
+        yield calls
+    finally:
+        _watched.reset(before)
+
+
 def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
     """gemmlowp's SaturatingRoundingDoublingHighMul on int32 values held in int64."""
     high = (np.asarray(a, np.int64) * b + (1 << 30)) >> 31
@@ -100,6 +126,8 @@ def multiply_by_quantized_multiplier(
 ) -> np.ndarray:
     """TFLite's MultiplyByQuantizedMultiplier with double rounding; the left shift wraps in 32 bits. int64 out."""
     shift = np.asarray(shift, np.int64)
+    if (calls := _watched.get()) is not None:
+        calls.append(Rescaling(np.asarray(value, np.int64), np.asarray(multiplier, np.int64), shift))
     shifted = wrap_int32(np.asarray(value, np.int64) << np.maximum(shift, 0))
     high = doubling_high_multiply(shifted, np.asarray(multiplier, np.int64))
     return rounding_shift_right(high, np.maximum(-shift, 0))

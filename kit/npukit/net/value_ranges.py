@@ -137,11 +137,11 @@ def _centred(made: LayerWeights, given: Range | None) -> tuple[np.ndarray, np.nd
 def _output_range(net: Net, made: LayerWeights, given: Range | None) -> Range:
     """The interval of each output channel: requantisation never decreases, so the ends map to the ends."""
     sums = accumulators(made, given)
-    low, high = (_requantized(net, made.op, each) for each in (sums.low, sums.high))
+    low, high = (requantized(net, made.op, each) for each in (sums.low, sums.high))
     return Range(low, high).clamped(made.clamp)
 
 
-def _requantized(net: Net, op: Op, sums: np.ndarray) -> np.ndarray:
+def requantized(net: Net, op: Op, sums: np.ndarray) -> np.ndarray:
     """The outputs of sums as all layers with weights make them, before they are clamped. Bounds do not wrap."""
     factors = requantization(net, op)
     shifts = np.asarray(factors.shifts, np.int64)

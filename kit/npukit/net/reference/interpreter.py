@@ -62,10 +62,17 @@ def run_reference(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [values[name] for name in net.outputs]
 
 
-def evaluate(net: Net, inputs: Sequence[np.ndarray], before: Held | None = None) -> dict[str, np.ndarray]:
+def run_op(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """The output of one op."""
+    return KERNELS[op.kind](net, op, operands)
+
+
+def evaluate(
+    net: Net, inputs: Sequence[np.ndarray], before: Held | None = None, run: Kernel = run_op
+) -> dict[str, np.ndarray]:
     """Every activation of the net by name; with a leading axis of cases if the inputs have one.
 
-    The states are as the frame `before` left them, else as they begin.
+    The states are as the frame `before` left them, else as they begin. `run` computes an op.
     """
     batched = has_cases(net, inputs)
     values = {name: value if batched else value[None] for name, value in zip(net.inputs, inputs, strict=True)}
@@ -76,7 +83,7 @@ def evaluate(net: Net, inputs: Sequence[np.ndarray], before: Held | None = None)
         values[state.input] = held if before is None or batched else held[None]
     for op in (part for each in net.ops for part in each.parts):
         operands = [net.constants[name] if name in net.constants else values[name] for name in op.inputs]
-        values[op.output] = KERNELS[op.kind](net, op, operands)
+        values[op.output] = run(net, op, operands)
     return values if batched else {name: value[0] for name, value in values.items()}
 
 

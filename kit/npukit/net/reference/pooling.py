@@ -15,13 +15,14 @@ def average_pool(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray
     attributes, shape = op.attributes, net.tensor(op.output).shape
     assert isinstance(attributes, AveragePool)
     images = merge_cases(operands[0])
-    counts = _window_sums(np.ones_like(images[:1, :, :, :1]), attributes, shape)
-    sums = _window_sums(images, attributes, shape)
+    counts = window_sums(np.ones_like(images[:1, :, :, :1]), attributes, shape)
+    sums = window_sums(images, attributes, shape)
     means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
     return split_cases(np.clip(means, *attributes.clamp).astype(np.int8), shape)
 
 
-def _window_sums(images: np.ndarray, attributes: AveragePool, shape: tuple[int, ...]) -> np.ndarray:
+def window_sums(images: np.ndarray, attributes: AveragePool, shape: tuple[int, ...]) -> np.ndarray:
+    """The sum of each window; padding adds nothing."""
     source = padded(images, attributes.padding, 0).astype(np.int32)
     met = [tap for _, _, tap in taps(source, attributes.window, attributes.strides, (1, 1), shape[1:3])]
     return np.add.reduce(met, dtype=np.int32)

@@ -1,0 +1,44 @@
+"""Kernels that are wrong in one value of a thousand: the golden cases of the build catch them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from helpers import first_of
+from npukit import api, pipeline
+from npukit.measure.noise import noise
+from npukit.project.files import Project
+
+ROUNDED_TWICE = (r"\bsmmla\b", "smmlar")
+
+
+def changed(routine: str, mistake: tuple[str, str]) -> Callable[..., Project]:
+    """Renders the project, and makes the mistake wherever it can be made in the first routine of that name."""
+    render = pipeline.render_project
+
+    def rendered(*arguments: object, **options: object) -> Project:
+        project = render(*arguments, **options)  # pyright: ignore[reportArgumentType]
+        (file,) = project.folder.rglob("routines.S")
+        before, name, rest = re.split(rf"(\.global {routine}\w*\n)", file.read_text(), maxsplit=1)
+        body, end, after = rest.partition(".global")
+        wrong = re.sub(*mistake, body)
+        assert wrong != body
+        file.write_text(before + name + wrong + end + after)
+        return project
+
+    return rendered
+
+
+@pytest.mark.parametrize("routine", first_of(["depthwise_planes16_to_pixels", "gemm16_to_pixels_bytes"]))
+def test_a_rounding_done_twice_that_three_cases_of_noise_do_not_show(routine: str, tmp_path: Path) -> None:
+    with mock.patch.object(pipeline, "render_project", changed(routine, ROUNDED_TWICE)):
+        built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=1, engine="cpu")
+    net = built.net()
+    assert api.validate(built, inputs=noise(net, net.inputs[0], 3)).passed
+    assert not api.validate(built).passed
