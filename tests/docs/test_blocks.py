@@ -1,0 +1,131 @@
+"""Blocks of code in the documentation: each is read as the language that it is in, and run where it stands alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from docs.wrap import pages
+from helpers import CHECKOUT
+from npukit import api
+from npukit.application.declared import load_declared
+from npukit.board.board import load_board
+from npukit.emulator.fault_plan import load_fault_plan
+from npukit.plan.user_mapping import PinFile
+
+TYPED = re.compile(r"(\$|npukit|python|pip|make|git|\.venv|PYTHONPATH=|gdb|\(gdb\)|west|cmake|openssl|renode) ?")
+"""Beginnings of commands, which `test_docs.py` runs."""
+MODULE = re.compile(r"^\s*(from [\w.]+ import|import \w|def \w+\()", re.MULTILINE)
+CALLS = re.compile(r"^(\w+ = \w+\(|\w+\.\w[\w.]*\()", re.MULTILINE)
+TOML = re.compile(r"^\[.*\]\s*(#.*)?$|\A[\w.-]+ = (\"|\[|\{|\d|true|false)", re.MULTILINE)
+C = re.compile(r"[;{]\s*(/\*.*)?$|#include", re.MULTILINE)
+COMPILED_ELSEWHERE = {
+    "accelerators.md": "tests/library/test_accelerated.py",
+    "boards.md": "tests/end_to_end/test_own_board.py",
+}
+"""Pages whose C is compiled and run by another test."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Indented lines of a page, from a line on."""
+
+    page: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(CHECKOUT)}:{self.line}"
+
+    @property
+    def language(self) -> str:
+        """The first of the languages that it looks like; empty of what programs print."""
+        if TYPED.match(self.text) or self.text.startswith(">>> "):
+            return "typed"
+        for name, looks in (("c", C), ("python", MODULE), ("toml", TOML), ("python", CALLS)):
+            if looks.search(self.text):
+                return name
+        return ""
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The indented blocks that follow an empty line, outside of lists."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    held: list[str] = []
+    for number, line in enumerate([*lines, "end"], 1):
+        if line.startswith("    ") and (held or not lines[number - 2].strip()):
+            held.append(line)
+        elif held and not line.strip():
+            held.append("")
+        elif held:
+            yield Block(page, number - len(held), dedent("\n".join(held)).strip("\n"))
+            held = []
+
+
+EVERY = [block for page in pages() for block in blocks(page)]
+
+
+def of_language(name: str) -> list[Block]:
+    return [block for block in EVERY if block.language == name]
+
+
+def test_the_pages_have_blocks_of_each_language() -> None:
+    assert min(len(of_language(name)) for name in ("python", "toml", "c")) > 3
+
+
+@pytest.mark.parametrize("block", of_language("python"), ids=str)
+def test_python_is_python_and_what_it_imports_is_there(block: Block) -> None:
+    tree = ast.parse(block.text, str(block))
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    exec(compile(ast.Module(imports, []), str(block), "exec"), {})
+
+
+@pytest.mark.parametrize("block", of_language("toml"), ids=str)
+def test_toml_is_what_npukit_reads(block: Block, tmp_path: Path) -> None:
+    file, given = tmp_path / "block.toml", tomllib.loads(block.text)
+    file.write_text(block.text, encoding="utf-8")
+    if "ops" in given:
+        PinFile.model_validate(given)
+    elif "fault" in given:
+        load_fault_plan(file)
+    elif {"input", "output"} & set(given):
+        load_declared(file)
+    elif "like" in given:
+        assert load_board(str(file)).summary == given["summary"]
+
+
+def test_the_mapper_of_the_page_places_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = (each for each in of_language("python") if each.page.name == "mapping.md")
+    names: dict[str, object] = {}
+    exec(compile(block.text, str(block), "exec"), names)
+    monkeypatch.setattr("npukit.plan.user_mapping._mapper", lambda name: names["place"])
+    model = CHECKOUT / "examples/digits/digits_int8.tflite"
+    told = api.fit(model, board="pe-mesh", options=api.Options(plan="greedy"))
+    assert [row["pes"] for row in told["ops"] if row["pes"]][:3] == [[0], [1], [2]]
+
+
+def test_the_body_of_a_custom_op_is_c(tmp_path: Path) -> None:
+    (body,) = (each for each in of_language("c") if each.page.name == "models.md")
+    head = "void halve(const int8_t *p0, int8_t *output, int32_t output_size, int32_t most)"
+    file = tmp_path / "halve.c"
+    file.write_text(f"#include <stdint.h>\n{head};\n{head}\n{{\n{indent(body.text, '    ')}\n}}\n", encoding="utf-8")
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-c", "-o", "/dev/null"]
+    done = subprocess.run([sys.executable, "-m", "ziglang", "cc", *flags, file], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_other_c_is_compiled_by_tests_of_its_own() -> None:
+    """A part with an ellipsis is none that compiles."""
+    whole = {each.page.name for each in of_language("c") if "..." not in each.text}
+    assert whole - {"models.md"} == set(COMPILED_ELSEWHERE)
+    for page, test in COMPILED_ELSEWHERE.items():
+        assert page in (CHECKOUT / test).read_text(encoding="utf-8")
