@@ -260,7 +260,7 @@ def validate(
     built, shown = load(folder), visible(progress)
     net = built.net()
     chosen = _cases(built, net, inputs, expect, cases, stream=stream)
-    with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
+    with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults)), shown) as target:
         found = compare(target, net, built.plan(), chosen, schedule, shown)
         check_memory(target.session, built)
     keep_results(built, shown, validation=found.to_json())
@@ -293,7 +293,7 @@ def run(
     built = load(folder)
     net = built.net()
     chosen, shown = _cases(built, net, inputs, None, stream=stream), visible(progress)
-    with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger)) as target:
+    with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger), shown) as target:
         each = shown.track(rounds(chosen.count, built.plan().frames_of_all), f"run on {target.name}")
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
         check_memory(target.session, built)
@@ -350,7 +350,7 @@ def bench(
     net, plan = built.net(), built.plan()
     count, clock = None if inputs is None else max(frames, 2), built.board.core.clock_hz
     cases = _cases(built, net, inputs, None, count, stream=stream)
-    with open_target(built, on) as target:
+    with open_target(built, on, progress=shown) as target:
         one_chip = plan.frames_of_all == plan.frames
         seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None
         rate = built.manifest.options["frames_per_second"]
@@ -413,6 +413,7 @@ def serve(
     key: str | None = None,
     tracker: str | None = None,
     trials: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[Server]:
     """The build on its board as a TVM RPC server, at `port` or the next free one, until the context ends.
 
@@ -427,7 +428,7 @@ def serve(
     built, registry = load(folder), HostPort.parse(tracker) if tracker else None
     if registry:
         registry.check()
-    with open_target(built, on):
+    with open_target(built, on, progress=visible(progress)):
         pass  # the board is there and runs this build
     board = ServedBoard(built.folder, on)
     server = Server(board, host, port, key or built.board.name, registry, trials=trials)

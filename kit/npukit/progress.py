@@ -33,6 +33,10 @@ class Silent:
         return iter(items)
 
 
+SILENT = Silent()
+"""A progress that nobody looks at."""
+
+
 class InNotebook:
     """Shows the stage that runs, and its count, in one line of a cell's output that each change writes anew."""
 

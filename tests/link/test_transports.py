@@ -10,7 +10,7 @@ import threading
 import tty
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from npukit.board.board import Uart, load_board
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
+from npukit.progress import Silent
 
 UART = Uart(base=0, baud=115_200)
 IMAGE = bytes(i * 5 % 256 for i in range(900))
@@ -73,7 +74,43 @@ def test_over_a_socket(socket_url: str) -> None:
     assert shift(socket_url) == bytes((byte + 1) % 256 for byte in IMAGE)
 
 
-def test_a_port_that_is_not_there(tmp_path: Path) -> None:
+class Told(Silent):
+    """The stages that were shown."""
+
+    def __init__(self) -> None:
+        self.stages = list[str]()
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+
+def test_a_socket_that_opens_soon_is_waited_for() -> None:
+    """As that of `npukit emulate --port`, which writes the board's flash before it listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    told, servers = Told(), list[socket.socket]()
+    later = threading.Timer(0.4, lambda: servers.append(socket.create_server(address)))
+    later.start()
+    with closing(open_serial(f"socket://127.0.0.1:{address[1]}", UART, told)):
+        pass
+    later.join()
+    servers[0].close()
+    assert told.stages == [f"wait for socket://127.0.0.1:{address[1]} to open"]
+
+
+def test_a_device_that_appears_soon_is_waited_for(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    later = threading.Timer(0.4, lambda: (tmp_path / "ttyACM9").symlink_to(os.ttyname(theirs)))
+    later.start()
+    with closing(open_serial(str(tmp_path / "ttyACM9"), UART, told := Told())):
+        pass
+    assert told.stages == [f"wait for {tmp_path / 'ttyACM9'} to open"]
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_port_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.link.transports.OPENING_SECONDS", 0.2)
     with pytest.raises(NpukitError, match="cannot be opened") as caught:
         open_serial(str(tmp_path / "ttyACM9"), UART)
     assert caught.value.tries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from errno import ECONNREFUSED, ENOENT
 from time import monotonic, sleep
 
 import serial
@@ -11,9 +12,13 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from npukit.board.board import Uart, known_boards
 from npukit.errors import NpukitError
+from npukit.progress import SILENT, Progress
 
 _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
+OPENING_SECONDS = 20.0
+"""Seconds that a port which is not there has to open: `npukit emulate --port` writes the board's flash first."""
+_OPENING_POLL_SECONDS = 0.1
 _BROKEN_SECONDS = 5.0
 """Seconds that a broken line has to come back."""
 _TROUBLE = (serial.SerialException, OSError, ValueError)
@@ -60,19 +65,40 @@ def _told(port: ListPortInfo) -> str:
     return f"{port.device}: {port.description}, {_id(port)}{f', as has {boards}' if boards else ''}"
 
 
-def open_serial(port: str, uart: Uart) -> SerialTransport:
+def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTransport:
     """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`.
 
-    `serial` is the one that leads to this UART of a board.
+    `serial` is the one that leads to this UART of a board. A port that is not there yet has some seconds to open.
     """
     port = _the_one_plugged_in(uart) if port == PLUGGED_IN else port
     try:
-        return SerialTransport(port, uart.baud)
+        return _once_there(port, uart.baud, progress)
     except _TROUBLE as error:
         raise NpukitError(
             f"port {port} cannot be opened: {error}",
             tries=["python -m serial.tools.list_ports", "close the other program that holds the port"],
         ) from error
+
+
+def _once_there(port: str, baud: int, progress: Progress) -> SerialTransport:
+    """The port, as soon as it opens; its error, where it is another one or stays too long."""
+    until, told = monotonic() + OPENING_SECONDS, False
+    while True:
+        try:
+            return SerialTransport(port, baud)
+        except _TROUBLE as error:
+            if not _is_not_there(error) or monotonic() >= until:
+                raise
+        if not told:
+            progress.stage(f"wait for {port} to open")
+            told = True
+        sleep(_OPENING_POLL_SECONDS)
+
+
+def _is_not_there(error: BaseException) -> bool:
+    """True if nothing has this name or address. What pyserial says hides what the system said."""
+    causes = (error, error.__context__, error.__cause__)
+    return any(isinstance(each, OSError) and each.errno in (ECONNREFUSED, ENOENT) for each in causes)
 
 
 class SerialTransport:

@@ -41,7 +41,7 @@ def validate_coresident(
 ) -> dict[str, Validation]:
     """Every case of each network, run while each of the others runs frames all the time."""
     found = {}
-    with open_targets(builds, on, Emulation(strict=True)) as targets:
+    with open_targets(builds, on, Emulation(strict=True), progress) as targets:
         for name, target in targets.items():
             _keep_coresident(name, targets, builds)
             build = builds[name]
@@ -56,7 +56,7 @@ def bench_coresident(
 ) -> dict[str, CoresidentBench]:
     """Each network alone, then all at once."""
     alone = {}
-    with open_targets(builds, on) as targets:
+    with open_targets(builds, on, progress=progress) as targets:
         for name, target in targets.items():
             build = builds[name]
             progress.stage(f"network {name}")

@@ -26,6 +26,7 @@ from npukit.link.shared import SharedLink
 from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
 from npukit.plan.ir.plan import Plan
+from npukit.progress import SILENT, Progress
 from npukit.project.build_folder import Build
 
 EMULATED_SECONDS = 3600.0
@@ -83,10 +84,12 @@ class Emulation:
 
 
 @contextmanager
-def open_target(build: Build, on: str | None = None, emulation: Emulation = Emulation()) -> Iterator[Target]:
+def open_target(
+    build: Build, on: str | None = None, emulation: Emulation = Emulation(), progress: Progress = SILENT
+) -> Iterator[Target]:
     """Start the build on `on` (by default the first emulator of the board's that is here) and shake hands."""
     name = on or usual(build.board)
-    transport = start(build, name, emulation)
+    transport = start(build, name, emulation, progress)
     try:
         with Session(transport, build.build_id, _patience(name, emulation), network_pe(build)) as session:
             _fill_dram(build, name, session)
@@ -108,12 +111,15 @@ def _patience(name: str, emulation: Emulation) -> float:
 
 @contextmanager
 def open_targets(
-    builds: Mapping[str, Build], on: str | None = None, emulation: Emulation = Emulation()
+    builds: Mapping[str, Build],
+    on: str | None = None,
+    emulation: Emulation = Emulation(),
+    progress: Progress = SILENT,
 ) -> Iterator[dict[str, Target]]:
     """Start networks side by side, and shake hands with each: one board, one link, a session for each."""
     build = next(iter(builds.values()))
     name = on or usual(build.board)
-    transport = start(build, name, emulation)
+    transport = start(build, name, emulation, progress)
     try:
         link, targets = SharedLink(transport), dict[str, Target]()
         for network, each in builds.items():
@@ -140,12 +146,12 @@ def _fill_dram(build: Build, name: str, session: Session) -> None:
         session.write_memory(0, data or b"", DRAM_PE + chip)
 
 
-def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transport:
+def start(build: Build, name: str, emulation: Emulation = Emulation(), progress: Progress = SILENT) -> Transport:
     """Start the build on an emulator, or open the line to a device that runs it."""
     if name != "emulator" and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
-        return open_serial(name, build.board.uart)
+        return open_serial(name, build.board.uart, progress)
     _refuse_what_only_others_run(build, name)
     if name == "qemu":
         first, *others = sorted(build.images(), key=lambda image: image.pes)

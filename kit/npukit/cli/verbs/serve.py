@@ -40,7 +40,9 @@ def serve(
     try:
         from npukit import api
 
-        serving = api.serve(build, on=on, host=host, port=port, key=key, tracker=tracker, trials=trials)
+        serving = api.serve(
+            build, on=on, host=host, port=port, key=key, tracker=tracker, trials=trials, progress=terminal
+        )
         with serving as served:
             allowed = [RUN, *([TRIALS] if trials else [])]
             said = {"host": host, "port": served.port, "key": served.key, "tracker": tracker, "allows": allowed}
