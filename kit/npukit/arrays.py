@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from math import prod
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -10,6 +11,8 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.host.budget import BUILD
+from npukit.host.parallel import apart
 
 MOST_BYTES = 1 << 30
 """The most bytes of all arrays in a file: what a file of a few kilobytes unpacks to may be anything."""
@@ -19,10 +22,9 @@ MOST_ARRAYS = 1 << 16
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an npz file by name. A `ValueError` says why it is none."""
     try:
+        apart(partial(_check_contents, path), str(path), BUILD)
         with path.open("rb") as stream, ZipFile(stream) as archive:
-            members = archive.infolist()
-            _check_size(members)
-            return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+            return {member.filename.removesuffix(".npy"): _array(archive, member) for member in archive.infolist()}
     except (OSError, BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, SyntaxError) as error:
         raise ValueError(str(error) or type(error).__name__) from error
 
@@ -37,7 +39,9 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
         ) from error
 
 
-def _check_size(members: list[ZipInfo]) -> None:
+def _check_contents(path: Path) -> None:
+    with path.open("rb") as stream, ZipFile(stream) as archive:
+        members = archive.infolist()
     if len(members) > MOST_ARRAYS:
         raise ValueError(f"it has {len(members):,} arrays; npukit reads {MOST_ARRAYS:,}")
     size = sum(member.file_size for member in members)

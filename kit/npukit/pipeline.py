@@ -30,13 +30,13 @@ from npukit.dump import dumped
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
 from npukit.measure.cases import Cases, expecting, rounds
 from npukit.measure.golden import golden
 from npukit.measure.noise import filled
 from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
-from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import TvmCode
 from npukit.net.passes.dead_channels import removed_channels
@@ -204,7 +204,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     plugins = plugins_of(board)
-    loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, IMPORT_MEMORY.most)
+    loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, MODEL)
     engines = with_core(plugins, board)
     dumped("net-00-imported.txt", lambda: print_net(loaded.net))
     whole = run_passes(loaded.net, OWN, Wanted(engines))

@@ -19,7 +19,7 @@ from tflite_models import Entry, Model, run_litert
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.frontend.tflite.file import read_tflite
-from npukit.net.limits import VARIABLE
+from npukit.host.budget import VARIABLE
 from npukit.net.reference import run_reference
 
 SHAPE = (1, 6, 7, 4)

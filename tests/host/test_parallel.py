@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -13,7 +14,10 @@ import pytest
 
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.host import parallel
+from npukit.host.budget import Budget
 from npukit.host.parallel import apart, in_order
+
+SMALL = Budget(1 << 26, 1)
 
 
 @pytest.fixture(params=[1, 3])
@@ -50,7 +54,7 @@ def test_copies_beside_threads_are_made_without_a_warning() -> None:
     beside = threading.Thread(target=stop.wait)
     beside.start()
     try:
-        assert apart(lambda: 7, "seven", memory=1 << 30) == 7
+        assert apart(lambda: 7, "seven", SMALL) == 7
     finally:
         stop.set()
         beside.join()
@@ -90,8 +94,19 @@ def _dies() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
 def test_work_apart_may_die_or_take_too_much_memory() -> None:
-    assert apart(lambda: 7, "model", 1 << 26) == 7
-    with pytest.raises(NpukitError, match=r"model: the process that imports it ended .* \(status -11\)"):
-        apart(_dies, "model", 1 << 26)
+    assert apart(lambda: 7, "model", SMALL) == 7
+    with pytest.raises(NpukitError, match=r"model: the process that reads it ended .* \(status -11\)"):
+        apart(_dies, "model", SMALL)
     with pytest.raises(NpukitError, match="model takes more than 67,108,864 bytes of memory"):
-        apart(lambda: len(bytearray(1 << 28)), "model", 1 << 26)
+        apart(lambda: len(bytearray(1 << 28)), "model", SMALL)
+    assert apart(lambda: len(bytearray(1 << 28)), "model", SMALL, size=1 << 23) == 1 << 28
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_work_apart_may_take_too_long() -> None:
+    """Within one call of C, too, where no signal is looked at."""
+    used = time.process_time()
+    with pytest.raises(NpukitError, match="model takes more than 1 seconds of the processor") as fault:
+        apart(lambda: re.match(r"(a|a)*b", "a" * 60), "model", SMALL)
+    assert fault.value.tries
+    assert time.process_time() - used < 1

@@ -10,9 +10,6 @@ from npukit.host.programs import find_program
 if TYPE_CHECKING:
     from npukit.board.board import Board
 
-INSTALL = "pip install ./kit/npukit_emulator, in the folder of npukit's sources"
-"""The way to the built-in emulator, which no package index has."""
-
 
 def is_here(name: str, board: Board) -> bool:
     """True if this machine has an emulator that can be the board."""

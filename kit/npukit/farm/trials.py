@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from npukit.errors import NpukitError
 from npukit.farm.address import HostPort
+from npukit.host.budget import ARCHIVE
+from npukit.host.parallel import apart
 from npukit.measure.trial import Trial, run_trial
 from npukit.project.build_folder import REPORT, Build, load_build
 from npukit.project.folder_files import MOST_BYTES
@@ -70,10 +74,14 @@ def packed(build: Build) -> bytes:
 def unpacked(archive: bytes) -> Iterator[Build]:
     """The build of an archive, for as long as the context is open."""
     with tempfile.TemporaryDirectory(prefix="npukit-trial-") as scratch:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-            for member in _within_bounds(opened):
-                _write(opened, member, Path(scratch))
+        apart(partial(_unpack, archive, Path(scratch)), "the archive of a client", ARCHIVE)
         yield load_build(Path(scratch))
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
+        for member in _within_bounds(opened):
+            _write(opened, member, folder)
 
 
 def _within_bounds(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
@@ -92,4 +100,5 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> N
     if data is None or not target.resolve().is_relative_to(folder.resolve()):
         raise NpukitError(f"{member.name} is no file of a build folder")
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(data.read())
+    with target.open("wb") as file:
+        shutil.copyfileobj(data, file)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from npukit.errors import NpukitError
+from npukit.host.budget import MOST_FILE, TRUSTED, Budget
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,25 +45,33 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
             job.end()
 
 
-def apart(work: Callable[[], Result], what: str, memory: int) -> Result:
-    """The result of `work`, done in a copy of this process that may take `memory` bytes more, and may die.
+def apart(work: Callable[[], Result], what: str, budget: Budget, size: int = 0) -> Result:
+    """The result of `work`, done in a copy of this process within the budget of `size` bytes, and which may die.
 
     `what` is what the error is about if it takes more, or dies. Where processes cannot be copied it is done here.
     """
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return work()
-    job: _Job[Result] = _Job(partial(_within, memory), partial(_told_of_memory, work, what, memory))
+    bounds = budget.of(size)
+    job: _Job[Result] = _Job(partial(_within, bounds), partial(_told_of_memory, work, what, bounds.memory))
     try:
-        return job.result(f"{what}: the process that imports it")
+        return job.result(f"{what}: the process that reads it")
+    except NpukitError:
+        if job.status == -signal.SIGXCPU:
+            raise _over(what, f"{bounds.seconds:,} seconds of the processor") from None
+        raise
     finally:
         job.end()
 
 
-def _within(memory: int, work: Callable[[], Result]) -> Result:
+def _within(bounds: Budget, work: Callable[[], Result]) -> Result:
     import resource  # not on every system
 
     taken = int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmData:")[2].split()[0]) << 10
-    resource.setrlimit(resource.RLIMIT_DATA, (taken + memory, taken + memory))
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + bounds.memory, taken + bounds.memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (bounds.seconds, bounds.seconds + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE, MOST_FILE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return work()
 
 
@@ -70,7 +79,11 @@ def _told_of_memory(work: Callable[[], Result], what: str, memory: int) -> Resul
     try:
         return work()
     except MemoryError as fault:
-        raise NpukitError(f"{what} takes more than {memory:,} bytes of memory", tries=["a smaller model"]) from fault
+        raise _over(what, f"{memory:,} bytes of memory") from fault
+
+
+def _over(what: str, most: str) -> NpukitError:
+    return NpukitError(f"{what} takes more than {most}", tries=[TRUSTED])
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -100,6 +113,10 @@ class _Job(Generic[Result]):
             warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
             self._process.start()
         theirs.close()
+
+    @property
+    def status(self) -> int | None:
+        return self._process.exitcode
 
     def is_done(self) -> bool:
         return self.outcome.poll()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
+from npukit.host.budget import BUILD
+from npukit.host.parallel import apart
 from npukit.project.images.disassembly import frame_of
 from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image
@@ -38,7 +42,11 @@ class CallSites:
 
 def call_sites(image: Image) -> CallSites:
     """The calls by branch-and-link: one that does not come back has no end to see."""
-    elf = Elf(image.elf)
+    return apart(partial(_call_sites, image.elf), str(image.elf), BUILD, image.elf.stat().st_size)
+
+
+def _call_sites(path: Path) -> CallSites:
+    elf = Elf(path)
     within = [each for name in (FRAME, _OBSERVED) for each in _calls_of(elf, name) if each.name != _OBSERVED]
     calls = [*within, *_only(FRAME, _calls_of(elf, _FRAME_CALLER))]
     begins = [each for name in _RUNS for each in _only(_COUNT, _calls_of(elf, name))]

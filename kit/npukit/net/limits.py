@@ -6,14 +6,12 @@ far beyond what a board of small cores holds; NPUKIT_LIMITS multiplies them all 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import prod
 
 from npukit.errors import NpukitError
-
-VARIABLE = "NPUKIT_LIMITS"
+from npukit.host.budget import TRUSTED, factor
 
 
 @dataclass(frozen=True)
@@ -25,14 +23,14 @@ class Limit:
 
     @property
     def most(self) -> int:
-        return int(self.default * _factor())
+        return int(self.default * factor())
 
     def check(self, count: int, thing: str) -> None:
         """An error that names the limit if `thing` is beyond it."""
         if count > self.most:
             raise NpukitError(
                 f"{thing} has {count:,} {self.what}; npukit reads {self.most:,} at most",
-                tries=[f"if you trust the file, set {VARIABLE}: {VARIABLE}=4 allows four times as much of everything"],
+                tries=[TRUSTED],
             )
 
 
@@ -60,9 +58,6 @@ COLUMNS = Limit("numbers under the places of its window", 1 << 26)
 MACS = Limit("multiply-accumulates", 1 << 36)
 SCRATCH = Limit("bytes of scratch memory", 1 << 28)
 
-IMPORT_MEMORY = Limit("bytes of memory", 1 << 32)
-"""The most memory of an import, calibration included: a second line behind the other limits."""
-
 
 def check_shape(shape: Sequence[int], thing: str) -> None:
     """An error unless a tensor of this shape may be made."""
@@ -70,15 +65,3 @@ def check_shape(shape: Sequence[int], thing: str) -> None:
     if any(size < 0 for size in shape):
         raise NpukitError(f"{thing} has the impossible shape {list(shape)}")
     ELEMENTS.check(prod(shape), f"{thing} of shape {'x'.join(map(str, shape))}")
-
-
-def _factor() -> float:
-    """The factor by which the user multiplies all limits."""
-    given = os.environ.get(VARIABLE, "1")
-    try:
-        factor = float(given)
-    except ValueError:
-        factor = 0.0
-    if not (isfinite(factor) and factor > 0):
-        raise NpukitError(f"{VARIABLE} is {given!r}, not a number above 0", tries=[f"set {VARIABLE}=4, or not at all"])
-    return factor

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.display import layers_table
 from npukit.errors import NpukitError
+from npukit.host.budget import BUILD
+from npukit.host.parallel import apart
 from npukit.net.net import Net
 from npukit.net.store import TEXT, VALUES, load_net
 from npukit.plan.ir.plan import Plan
@@ -87,10 +89,20 @@ class Build:
         return self
 
     def net(self) -> Net:
-        return load_net(self.folder)
+        return self._net
+
+    @cached_property
+    def _net(self) -> Net:
+        size = sum(map(_size, (self.folder / TEXT, self.folder / VALUES)))
+        return apart(partial(load_net, self.folder), str(self.folder / TEXT), BUILD, size)
 
     def plan(self) -> Plan:
-        return check_plan(load_plan(self.folder / PLAN), self.net(), self.board)
+        return self._plan
+
+    @cached_property
+    def _plan(self) -> Plan:
+        path = self.folder / PLAN
+        return apart(partial(_checked_plan, path, self.net(), self.board), str(path), BUILD, _size(path))
 
     def golden(self) -> dict[str, np.ndarray]:
         return load_arrays(self.folder / GOLDEN)
@@ -140,6 +152,14 @@ class Build:
         return {name: model for name, model in found.items() if model}
 
 
+def _checked_plan(path: Path, net: Net, board: Board) -> Plan:
+    return check_plan(load_plan(path), net, board)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
 def _laid_over(parts: Sequence[bytes]) -> bytes:
     """Networks have their own places in DRAM, and zeros in those of others."""
     whole = np.zeros(max(map(len, parts)), np.uint8)
@@ -153,6 +173,11 @@ def load_build(folder: Path, *, modified: bool = False) -> Build:
 
     With `modified` those of its project may have been changed by hand.
     """
+    path = folder / MANIFEST
+    return apart(partial(_loaded, folder, modified=modified), str(path), BUILD, _size(path))
+
+
+def _loaded(folder: Path, *, modified: bool) -> Build:
     manifest = _manifest_in(folder)
     changed = list[str]()
     for name in differing_files(folder, manifest.sha256, {*manifest.needed, *_ALWAYS}, _SOMETIMES):
@@ -215,6 +240,11 @@ def _made_by_hand(folder: Path, manifest: Manifest, changed: Iterable[str]) -> B
 
 def load_networks(folder: Path, *, modified: bool = False) -> dict[str, Build]:
     """The builds of the networks side by side in `folder`, by name; empty if it is the build of one network."""
+    path = folder / MANIFEST
+    return apart(partial(_loaded_networks, folder, modified=modified), str(path), BUILD, _size(path))
+
+
+def _loaded_networks(folder: Path, *, modified: bool) -> dict[str, Build]:
     known = _networks_in(_manifest_text(folder))
     builds = {name: load_build(folder / name, modified=modified) for name in known}
     for name, build in builds.items():

@@ -57,11 +57,9 @@ def plain_size(folder: Path, name: str) -> int | None:
 
 def read_text(path: Path, most_bytes: int = MOST_TEXT) -> str:
     """A text that is parsed as a whole. A `ValueError` if it is none, or too long."""
-    with path.open("rb") as stream:
-        data = stream.read(most_bytes + 1)
-    if len(data) > most_bytes:
+    if path.stat().st_size > most_bytes:
         raise ValueError(f"it has more than {most_bytes:,} bytes")
-    return data.decode()
+    return path.read_bytes().decode()
 
 
 def file_digest(path: Path) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.trials import Measurer
+from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
 from npukit.measure.cases import load_cases
 from npukit.measure.trial import NOT_EXACT, Trial
 from npukit.net.importer.loops import LoopKernel, load_kernels
-from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net
 from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
@@ -228,7 +228,7 @@ def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
     """The kernels of a folder of unknown origin: TVM sees them first where it can do no harm."""
     kernels = load_kernels(build.folder)
     if kernels:
-        apart(partial(_check, kernels, build), str(build.folder), IMPORT_MEMORY.most)
+        apart(partial(_check, kernels, build), str(build.folder), MODEL)
     return kernels
 
 

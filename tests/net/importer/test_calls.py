@@ -13,11 +13,11 @@ import tvm_ffi
 from tvm import relax, tirx
 
 from npukit.errors import NpukitError
+from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.loops import FILE, LoopKernel, Step, load_kernels, save_kernels
 from npukit.net.importer.lowering import function_of
-from npukit.net.limits import IMPORT_MEMORY
 
 R: Any = relax
 GIVEN = ("float32", (4, 8))
@@ -103,7 +103,7 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_is_no_kernel_is_an_error(what: str) -> None:
     with pytest.raises(NpukitError):
-        apart(partial(lowered, HOSTILE[what]), FILE, IMPORT_MEMORY.most)
+        apart(partial(lowered, HOSTILE[what]), FILE, MODEL)
 
 
 def lowered(hostile: LoopKernel) -> None:

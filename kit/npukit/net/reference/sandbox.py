@@ -27,7 +27,7 @@ FLAGS = (
         "-Wl,--no-entry",
         "-Wl,-z,stack-size=65536",
     ),
-    *("-std=c11", "-O1", "-w", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing"),
+    *("-std=c11", "-O1", "-w", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing", "-fno-crash-diagnostics"),
     *("-ffp-contract=off", "-fno-math-errno", "-Wl,--export=__heap_base", "-Wl,-z,stack-size=65536"),
 )
 SECONDS = 300
@@ -37,6 +37,7 @@ MOST_BYTES = 1 << 31
 MOST_STEPS = 1 << 34
 """The most steps of a call, which computes one case. An endless loop ends after seconds."""
 _PAGE, _ALIGNMENT = 1 << 16, 16
+_TRIES = ("build the model again", "npukit doctor")
 
 
 class Sandbox:
@@ -119,10 +120,10 @@ def _compile(arguments: Sequence[str], folder: str) -> None:
     try:
         done = run([find_zig() or "zig", "cc", *FLAGS, *arguments], Path(folder), seconds=SECONDS)
     except OSError as fault:
-        raise NpukitError(f"the reference of float ops cannot be compiled: {fault}", tries=["npukit doctor"]) from fault
+        raise NpukitError(f"the C of the network's ops cannot be compiled: {fault}", tries=_TRIES) from fault
     if done.returncode != 0:
         said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
-        raise NpukitError(f"the reference of float ops cannot be compiled: {said}", tries=["npukit doctor"])
+        raise NpukitError(f"the C of the network's ops cannot be compiled: {said}", tries=_TRIES)
 
 
 def _reason(fault: Exception) -> str:

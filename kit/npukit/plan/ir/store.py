@@ -15,17 +15,12 @@ from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Compute, PePlan, Plan, Send
 from npukit.plan.ir.text import print_plan
 
-MOST_BYTES = 64 << 20
-"""The most bytes of a plan's file."""
-
 
 def save_plan(plan: Plan, path: Path) -> None:
     path.write_text(print_plan(plan), encoding="utf-8", newline="\n")
 
 
 def load_plan(path: Path) -> Plan:
-    if path.stat().st_size > MOST_BYTES:
-        raise NpukitError(f"plan {path} has {path.stat().st_size:,} bytes; npukit reads {MOST_BYTES:,}")
     try:
         return parse_plan(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

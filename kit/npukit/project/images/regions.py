@@ -11,6 +11,8 @@ from functools import cache, lru_cache
 from struct import pack
 
 from npukit.data import data_folder
+from npukit.host.budget import BUILD
+from npukit.host.parallel import apart
 from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image, Overlay
 
@@ -96,6 +98,10 @@ def _word(data: bytes, at: int) -> int:
 
 def regions_of(image: Image) -> Iterator[LoadedRegion]:
     """All regions of the image's PEs."""
+    yield from apart(lambda: [*_regions_in(image)], str(image.elf), BUILD, image.elf.stat().st_size)
+
+
+def _regions_in(image: Image) -> Iterator[LoadedRegion]:
     elf = Elf(image.elf)
     for name, start, end in ((CODE, "__code_start", "__code_end"), (CONSTANTS, "__constants_start", "__constants_end")):
         data = _loaded(elf, elf.symbols[start], elf.symbols[end])

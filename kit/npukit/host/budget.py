@@ -1,0 +1,51 @@
+"""Budgets of work on what strangers made: memory and time of the processor, kept by the kernel."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import ceil, isfinite
+
+from npukit.errors import NpukitError
+
+VARIABLE = "NPUKIT_LIMITS"
+TRUSTED = f"if you trust it, set {VARIABLE}: {VARIABLE}=4 allows four times as much of everything"
+MEMORY_A_BYTE = 64
+"""Bytes of memory for each byte that is read. The plan of 304 PEs takes 50 (digits for `pe-mesh-7296`, throughput)."""
+BYTES_A_SECOND = 100_000
+"""Bytes that are read in a second of the processor. That plan is read at 500,000 bytes a second."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes of memory and seconds of the processor, before the size of what is read adds to them."""
+
+    memory: int
+    seconds: int
+
+    def of(self, size: int) -> Budget:
+        """The budget of something of `size` bytes."""
+        more = Budget(self.memory + MEMORY_A_BYTE * size, self.seconds + size // BYTES_A_SECOND)
+        return Budget(int(more.memory * factor()), ceil(more.seconds * factor()))
+
+
+MODEL = Budget(4 << 30, 3600)
+"""The import of a model, calibration included: a second line behind the limits of `net/limits.py`."""
+BUILD = Budget(512 << 20, 30)
+"""A part of a build folder: manifest, net, plan, code of an image, or the table of contents of an npz file."""
+ARCHIVE = Budget(256 << 20, 60)
+"""A build folder that a client packed; it is written in pieces, and has 2 GB at most."""
+MOST_FILE = 2 << 30
+"""Bytes of a file that such work may write."""
+
+
+def factor() -> float:
+    """The factor by which the user multiplies all limits and budgets."""
+    given = os.environ.get(VARIABLE, "1")
+    try:
+        found = float(given)
+    except ValueError:
+        found = 0.0
+    if not (isfinite(found) and found > 0):
+        raise NpukitError(f"{VARIABLE} is {given!r}, not a number above 0", tries=[f"set {VARIABLE}=4, or not at all"])
+    return found
