@@ -82,7 +82,8 @@ class Core:
 
 @dataclass(frozen=True)
 class Program:
-    """The PEs that run it, and what is known of it: the end of its stack, where its code and its activations lie.
+    """The PEs that run it, and what is known of it: the end of its stack, where its code and its activations lie, and
+    where its functions begin.
 
     0 is unknown.
     """
@@ -91,6 +92,7 @@ class Program:
     stack_bottom: int = 0
     code: Sequence[int] = (0, 0)
     arena: Sequence[int] = (0, 0)
+    functions: Sequence[int] = ()
 
 
 class Flash:
@@ -119,6 +121,7 @@ class EmulatedBoard:
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
         self._kept: list[Any] = []
+        self._strict = False
         self._pe_count = _pe_count(figures)
         sizes = {
             "memory_count": len(memories),
@@ -157,7 +160,9 @@ class EmulatedBoard:
         self._core.mesh_set_workers(self._mesh, workers)
 
     def be_strict(self) -> None:
-        """Reading memory that was never written faults. Before PEs are powered up."""
+        """Reading memory that was never written faults, as do functions that change registers which they are to
+        leave. Before PEs are powered up."""
+        self._strict = True
         self._core.mesh_be_strict(self._mesh)
 
     def inject(self, seed: int, injections: Sequence[Mapping[str, int]]) -> None:
@@ -176,6 +181,9 @@ class EmulatedBoard:
             image = self._core.mesh_add_image(
                 self._mesh, program.stack_bottom, Extent(*program.code), Extent(*program.arena)
             )
+            if self._strict:
+                entries = (ctypes.c_uint32 * len(program.functions))(*program.functions)
+                self._core.mesh_watch_calls(self._mesh, self._pe(program.pes[0]), image, entries, len(entries))
             for pe in program.pes:
                 _check(self._core.mesh_power_up(self._mesh, self._pe(pe), image))
 

@@ -133,6 +133,7 @@ _PROTOTYPES = {
     "mesh_add_accelerator": (c_char_p, (c_void_p, c_uint64, c_void_p, POINTER(Figure), c_uint32)),
     "mesh_set_lacking": (None, (c_void_p, c_uint32)),
     "mesh_add_image": (c_void_p, (c_void_p, c_uint32, Extent, Extent)),
+    "mesh_watch_calls": (None, (c_void_p, c_uint32, c_void_p, POINTER(c_uint32), c_uint32)),
     "mesh_power_up": (c_char_p, (c_void_p, c_uint32, c_void_p)),
     "mesh_reset": (None, (c_void_p, c_uint32)),
     "mesh_add_flash": (c_char_p, (c_void_p, POINTER(Figure), c_uint32, c_void_p, c_uint32)),

@@ -33,9 +33,11 @@ _KINDS = {
     20: "its DMA would read address {address:#010x} of PE {other}, which was not written since power-on",
     21: "an accelerator would read address {address:#010x}, which was not written since power-on",
     22: "an accelerator would write to address {address:#010x} in its own code",
+    24: "the function at {address:#010x}{function} returned with {what} changed, which it is to leave as it was",
 }
 """Texts by `enum fault_kind` in npukit_emulator/core/pe.h."""
 
+_CHANGED = 24
 _LR, _PC = 14, 15
 _CALL_BYTES = 2
 
@@ -51,7 +53,8 @@ class CoreFault(NpukitError):
 def explain(fault: dict[str, Any], names: Sequence[str], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
     """The error that names which PE stopped where, and why. `names` are those of the registers."""
     pe, registers = fault["pe"], fault["registers"]
-    why = _KINDS[fault["kind"]].format(**fault)
+    function = where(elf, fault["address"]) if elf and fault["kind"] == _CHANGED else ""
+    why = _KINDS[fault["kind"]].format(**fault, function=f", {function}," if function else "")
     return CoreFault(
         f"PE {pe} stopped at pc {registers[_PC]:#010x}{_place(registers, elf)}: {why}",
         pe,

@@ -35,12 +35,27 @@ def load_segments(elf: Path) -> list[tuple[int, bytes]]:
 
 
 def stack_and_code(elf: Path) -> dict[str, object]:
-    """The end of the stack, and the places of code and activations, as far as known: `Program` of `npukit_emulator`."""
+    """The end of the stack, the places of code and activations, and where functions begin, as far as known: `Program`
+    of `npukit_emulator`."""
     with _opened(elf) as file:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]
         extent = (min(start for start, _ in ends), max(end for _, end in ends)) if ends else (0, 0)
-        return {"stack_bottom": _symbol(file, STACK_BOTTOM), "code": extent, "arena": _section(file, _ACTIVATIONS)}
+        places = {"code": extent, "arena": _section(file, _ACTIVATIONS), "functions": _functions(file)}
+        return {"stack_bottom": _symbol(file, STACK_BOTTOM), **places}
+
+
+def _functions(file: ELFFile) -> list[int]:
+    """The beginnings of functions that others may call: of the compiler's own, some keep no calling convention."""
+    table = file.get_section_by_name(".symtab")
+    symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
+    of_others = (
+        symbol["st_value"] & ~1
+        for symbol in symbols
+        if (symbol["st_info"]["type"], symbol["st_info"]["bind"]) == ("STT_FUNC", "STB_GLOBAL")
+        and not symbol.name.startswith("__")
+    )
+    return sorted(set(of_others))
 
 
 def _section(file: ELFFile, name: str) -> tuple[int, int]:

@@ -196,6 +196,11 @@ struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct co
     return image;
 }
 
+void mesh_watch_calls(struct mesh *mesh, uint32_t pe, struct image *image, const uint32_t *entries, uint32_t count)
+{
+    calls_watch(&mesh->pes[pe], image, entries, count);
+}
+
 const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image)
 {
     return pe_power_up(&mesh->pes[pe], image);
@@ -305,6 +310,7 @@ static void power_down(struct pe *pe)
     free(pe->word_hooks);
     free(pe->instrumented);
     free(pe->port_uses);
+    free(pe->calls);
     waits_free(pe);
 }
 
@@ -316,6 +322,7 @@ static void free_image(struct image *image)
         block = before;
     }
     free(image->blocks);
+    free(image->calls);
     free(image);
 }
 

@@ -78,6 +78,10 @@ API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size
  * little of it shares a page with variables. Costs speed. */
 API void mesh_be_strict(struct mesh *mesh);
 
+/* Functions of a program, which this PE and others run, by their addresses: registers that they do not leave as the procedure call standard says are
+ * faults. Costs speed. */
+API void mesh_watch_calls(struct mesh *mesh, uint32_t pe, struct image *image, const uint32_t *entries, uint32_t count);
+
 /* Before PEs are powered up: one of them is to stop before its first instruction, at breakpoints, and after steps. */
 API void mesh_debug(struct mesh *mesh, uint32_t pe);
 API void mesh_debug_break(struct mesh *mesh, uint32_t address, int on);

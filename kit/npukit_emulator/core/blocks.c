@@ -101,7 +101,7 @@ static void sum_up_stores(struct block *block)
 static void set_keys(struct block *block)
 {
     const struct joint *joint = &block->joint;
-    const bool often = block->watched || block->has_words || joint->stack_bytes > 0;
+    const bool often = block->watched || block->has_words || block->calls || joint->stack_bytes > 0;
     const bool always = often || joint->need_count > 0;
     block->keys[1] = always ? 0 : block->size;
     block->keys[0] = always || joint->fpu_at != 0 ? 0 : block->size;
@@ -126,6 +126,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     block->watched = has_remarks(block, SENDS_EVENT | BEFORE_ACCESS);
     block->has_words = has_remarks(block, NEEDS_WORDS);
     block->has_conditions = has_remarks(block, CONDITIONAL) || is_under_it(pe);
+    block->calls = calls_at(pe, address);
     sum_up_stores(block);
     set_keys(block);
     image->code_low = address < image->code_low ? address : image->code_low;
@@ -169,6 +170,7 @@ static void part_from_others(struct pe *pe)
     const struct code_range code = {shared->code_from, shared->code_to}, arena = {shared->arena_from, shared->arena_to};
     struct image *own = mesh_add_image(pe->mesh, shared->stack_bottom, code, arena);
     memcpy(own->blocks, shared->blocks, pe->block_places * sizeof *own->blocks);
+    calls_copy(pe->mesh, shared, own);
     own->code_low = shared->code_low;
     own->code_high = shared->code_high;
     own->pe_count = 1;
@@ -280,7 +282,7 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
         stop_core(pe, STOP_AND_GO_ON);
     } else if (block->has_words && hook_words(pe, block, address)) {
         stop_core(pe, STOP_AND_GO_ON);
-    } else if (watch_block(pe, block, address)) {
+    } else if (watch_block(pe, block, address) && (!block->calls || calls_look(pe, address))) {
         enter(pe, block, address);
     }
 }
@@ -321,6 +323,18 @@ const char *blocks_watch(struct pe *pe)
         done = done && unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_instruction, pe, 1, 0) == UC_ERR_OK;
     }
     return done ? NULL : "Unicorn takes no hook";
+}
+
+/* The block at an address takes a closer look from now on. */
+void blocks_look_closer(struct pe *pe, uint32_t address)
+{
+    lock();
+    struct block *block = pe->blocks[(address - pe->code_base) / 2];
+    if (block != &unknown_block) {
+        block->calls = true;
+        set_keys(block);
+    }
+    unlock();
 }
 
 /* The core goes on elsewhere. */

@@ -61,6 +61,7 @@ struct block {
     bool watched;    /* its instructions have to say that they are next */
     bool has_words;  /* some of its instructions NEEDS_WORDS */
     bool has_conditions; /* some are CONDITIONAL */
+    bool calls;      /* a function begins here, or its caller goes on */
     struct progress whole;
     struct joint joint;
     struct progress progress[];
@@ -82,6 +83,7 @@ struct image {
     uint32_t code_low, code_high;    /* where code has run */
     uint32_t stack_bottom;           /* 0: not known */
     uint32_t arena_from, arena_to;   /* activations: shadow.c */
+    uint8_t *calls;                  /* calls.c; 0: calls are not looked at */
     uint32_t code_from, code_to;     /* what must not be written while the program runs; empty if not known */
 };
 

@@ -225,6 +225,7 @@ static bool enter_handler(struct pe *pe, uint32_t code, uint32_t cycles)
 bool exceptions_take(struct pe *pe)
 {
     const uint32_t code = push_frame(pe);
+    calls_forget(pe);
     pe->unordered_before = pe->unordered_before << 1 | blocks_stored(pe);
     return code != 0 && enter_handler(pe, code, ENTRY_CYCLES);
 }

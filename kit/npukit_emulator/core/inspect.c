@@ -75,6 +75,9 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     fault->address = pe->fault_address;
     fault->other = mesh->fault_other;
     memcpy(fault->what, mesh->fault_what, sizeof fault->what);
+    if (pe->fault_kind == FAULT_CHANGED) {
+        memcpy(fault->what, pe->changed, sizeof pe->changed);
+    }
     core_registers(pe, fault->registers);
     fault->registers[15] = pe->fault_pc != 0 ? pe->fault_pc : pe->pc;
 }

@@ -262,6 +262,7 @@ static uint32_t start_arm(struct pe *pe)
 void pe_reset(struct pe *pe)
 {
     system_reset(pe);
+    calls_forget(pe);
     if (pe->riscv) {
         riscv_reset(pe);
     }

@@ -54,6 +54,7 @@ enum fault_kind {
     FAULT_DMA_UNWRITTEN, /* `other` is the PE whose memory it is */
     FAULT_DEVICE_UNWRITTEN,
     FAULT_DEVICE_CODE,
+    FAULT_CHANGED = 24, /* `what` is the register that the function at `address` did not leave as it was */
 };
 
 struct fault {
@@ -101,6 +102,7 @@ struct window {
     uint32_t cycles; /* beyond those of the way */
 };
 
+struct calls; /* calls.c */
 struct dma;   /* dma.c */
 struct cache; /* waits.c */
 
@@ -158,6 +160,8 @@ struct pe {
     uint32_t read_address; /* of the flag or the accelerator's register that was read last, and what was read */
     uint32_t read_value;
     uint32_t fault_kind, fault_address, fault_pc;
+    struct calls *calls; /* calls.c; 0: none yet */
+    char changed[8];     /* the register, of FAULT_CHANGED */
     bool in_access; /* a register access of the core is being carried out */
     uint32_t chance; /* disturb.c: what it draws next; 0: no disturbed schedule */
 
@@ -218,6 +222,7 @@ void blocks_remember_registers(struct pe *pe);
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
 void blocks_jump(struct pe *pe, uint32_t pc);
 bool blocks_stored(const struct pe *pe);
+void blocks_look_closer(struct pe *pe, uint32_t address);
 
 /* waits.c: the waits of memories that do not answer at once. */
 bool waits_watch(struct pe *pe);
@@ -235,6 +240,13 @@ void shadow_leave_it_block(struct pe *pe);
 
 /* disturb.c: schedules by a seed. */
 uint64_t disturb_delay(struct pe *pe);
+
+/* calls.c: what functions leave as it was. */
+bool calls_at(const struct pe *pe, uint32_t address);
+bool calls_look(struct pe *pe, uint32_t address);
+void calls_forget(struct pe *pe);
+void calls_watch(const struct pe *pe, struct image *image, const uint32_t *entries, uint32_t count);
+void calls_copy(const struct mesh *mesh, const struct image *from, struct image *to);
 
 /* watch.c: what looks at single instructions, and at who writes where. */
 bool watch_instruction(struct pe *pe);
