@@ -85,13 +85,28 @@ class Greeting:
     model: str
 
 
+MOST_COUNTED = 1 << 60
+"""More cycles than a core at 300 MHz takes in a century."""
+
+
 @dataclass(frozen=True)
 class Counters:
-    """The core's counters; 0 where the board cannot count."""
+    """The core's counters; 0 where the board cannot count. `Malformed` if no core can have counted so."""
 
     cycles: int
     instructions: int
     asleep: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.asleep <= self.cycles < MOST_COUNTED or not 0 <= self.instructions < MOST_COUNTED:
+            told = f"{self.cycles:,} cycles, {self.asleep:,} of them asleep, and {self.instructions:,} instructions"
+            raise Malformed(f"no core counts {told}")
+
+    def since(self, before: Counters) -> Counters:
+        """The counts of the time between two readings."""
+        return Counters(
+            self.cycles - before.cycles, self.instructions - before.instructions, self.asleep - before.asleep
+        )
 
 
 @dataclass(frozen=True)

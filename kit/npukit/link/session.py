@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -54,6 +54,8 @@ _LARGEST_ELEMENT = 4
 """Bytes of the largest element that the firmware converts."""
 _ADDRESSES = 1 << 32
 _MOST_EVENTS = 1 << 20
+_FEW = 8
+"""PEs that an error names."""
 
 Item = TypeVar("Item")
 
@@ -97,6 +99,7 @@ class Session:
         self._conversation = Conversation(transport, answer_seconds, pe)
         self._run_number = secrets.randbits(32)
         self._device: Device | None = None
+        self._pes: list[int] = []
         self.linked = pe == LINKED_PE
 
     def __enter__(self) -> Session:
@@ -215,7 +218,12 @@ class Session:
 
     def pes(self) -> tuple[PeState, ...]:
         """The state of each PE of the network, the one that has the link first."""
-        return self._collect(ReadPes, self.device.pe_count)
+        told = self._collect(ReadPes, self.device.pe_count)
+        named = [each.pe for each in told]
+        self._pes = self._pes or named
+        if named != self._pes or len(set(named)) < len(named):
+            raise NpukitError(f"the device says that its PEs are {_few(named)}, and said before {_few(self._pes)}")
+        return told
 
     def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
         """A PE's records of its `count` layers in the last observed run, which must have succeeded."""
@@ -313,6 +321,10 @@ def _cause(pe: PeState) -> str:
     if 0 <= wrong < len(REGIONS):
         return f"the {REGIONS[wrong]} of PE {pe.pe} are not what was loaded: its self-test says so"
     return "" if pe.status in (0, GIVEN_UP) else f"PE {pe.pe} stopped with error code {pe.status}"
+
+
+def _few(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:_FEW])) + (" ..." if len(numbers) > _FEW else "")
 
 
 def _tensor(tensors: tuple[TensorInfo, ...], index: int, what: str) -> TensorInfo:

@@ -14,7 +14,7 @@ import numpy as np
 from npukit.board.board import Board
 from npukit.display import counted, table
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.link.messages import Counters, PeState, RunResult
+from npukit.link.messages import Counters, Malformed, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, reference_of, sequences
 from npukit.measure.noise import filled
@@ -214,6 +214,11 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
         check(measured, read_outputs(session, net, together), DEPLOYED)
     slowest = max(runs, key=lambda run: run.result.cycles)
     interval = _interval(session, cases, chosen, slowest.result.cycles, rounds)
+    if target.counts_cycles and min(slowest.result.cycles, interval) < 1:
+        told = f"{slowest.result.cycles} cycles for a frame, {interval} between frames"
+        raise NpukitError(
+            f"bench on {target.name}: the device says {told}", tries=["reset the device, and bench again"]
+        )
     if inputs_stay(net, plan):
         check(chosen, read_outputs(session, net, together), IN_A_ROW)
     else:
@@ -278,9 +283,10 @@ def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run
 def _difference(before: PeState, after: PeState) -> Counters:
     if after.frames != before.frames + 1:
         raise NpukitError(f"PE {after.pe} has run {after.frames - before.frames} frames where one was asked for")
-    return Counters(
-        after.cycles - before.cycles, after.instructions - before.instructions, after.asleep - before.asleep
-    )
+    try:
+        return after.since(before)
+    except Malformed as error:
+        raise NpukitError(f"PE {after.pe} was read before a frame and behind it: {error}") from error
 
 
 def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: int, rounds: int) -> int:

@@ -20,7 +20,7 @@ from npukit.emulator.schedule import Schedule
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.link.companions import CompanionSession
-from npukit.link.messages import DRAM_PE, LINKED_PE
+from npukit.link.messages import DRAM_PE, LINKED_PE, Counters
 from npukit.link.session import ANSWER_SECONDS, Session
 from npukit.link.shared import SharedLink
 from npukit.link.transport import Transport
@@ -58,15 +58,21 @@ class Target:
         """QEMU's timer ticks with the instructions; in Renode who waits for another PE waits for its turn.
 
         QEMU may also be at the other end of a line: the firmware of its boards counts instructions there alone.
+        Counters of a board without any are 0.
         """
         if self.name == "renode":
             return self.session.device.pe_count == 1
-        return self.board.qemu is None or not self.counts_instructions
+        counts = self._counters.cycles > 0
+        return counts and (self.board.qemu is None or not self.counts_instructions)
 
     @cached_property
     def counts_instructions(self) -> bool:
         """True if the board tells instructions: a mesh, and a stock board on QEMU."""
-        return self.session.counters().instructions > 0
+        return self._counters.instructions > 0
+
+    @cached_property
+    def _counters(self) -> Counters:
+        return self.session.counters()
 
     @property
     def unit(self) -> str:

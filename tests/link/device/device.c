@@ -20,7 +20,7 @@ static struct neighbour {
     struct net_event ring[4];
 } neighbour = {
     .control = {.sign = SIGN, .layer_count = 2, .frames = 3, .counters = {700, 600, 500}, .status = 0, .events = CONTROL_AT + 96},
-    .records = {{1, 2, 3, 4}, {5, 6, 7, 8}},
+    .records = {{1, 4, 3, 2}, {5, 8, 7, 6}},
     .events = {.written = 6, .capacity = 4}, /* two are lost: the ring begins with the fifth */
     .ring = {{900, 1, 1}, {950, 1, NET_FRAME_END}, {700, 1, 0}, {800, 1, NET_FRAME_END}},
 };
