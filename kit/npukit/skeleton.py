@@ -44,7 +44,7 @@ def _new(kind: Kind, name: str, folder: Path, taken: set[str]) -> list[Path]:
             tries=["small letters, digits and _, a letter first", f"a name of its own, not {', '.join(sorted(taken))}"],
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise NpukitError(f"{folder} is there already", tries=["another folder with -o", f"remove {folder}"])
+        raise NpukitError(f"{folder} is there already", tries=["another folder with -o"])
     environment = _environment(kind)
     return [_write(environment, path, name, folder) for path in environment.list_templates(["j2"])]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import glob
 import os
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,6 +80,122 @@ def write_file(output: Path, data: str | bytes) -> None:
     """A text, or bytes, whole or not at all."""
     with new_file(output) as path:
         path.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def new_folder(output: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not.
+
+    A folder that is there stays as it is until the new one takes its place, in one step where the system has such a
+    step. What was left of one whose process was killed goes first.
+    """
+    output = output.absolute()  # the current folder has a name, too
+    with told_if_unwritable(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(output)
+        scratch = Path(tempfile.mkdtemp(prefix=_prefix(output), dir=output.parent.resolve()))
+    with _held(scratch):
+        try:
+            with _told_if_unwritable_in(scratch, output):
+                yield scratch
+                scratch.chmod(0o777 & ~_mask())
+                _take_place(scratch, output)
+        finally:
+            _remove(scratch)
+
+
+def _prefix(output: Path) -> str:
+    return f".{output.name}.npukit-"
+
+
+_BEFORE = ".before"
+"""How the name of the earlier folder ends while it makes room for the new one, where that takes two steps."""
+
+
+def _sweep(output: Path) -> None:
+    """Remove scratch folders that no process holds; an earlier folder whose place is empty gets it back."""
+    for left in output.parent.glob(glob.escape(_prefix(output)) + "*"):
+        if left.name.endswith(_BEFORE) and not output.exists():
+            left.rename(output)
+            continue
+        with _held(left) as free:
+            if free:
+                _remove(left)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Holds a folder, as long as this process lives at most. False if another process holds it, or that is unknown."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _locked(handle)
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        import fcntl  # not on every system
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
+    """Reports a failure to write in `scratch` as one of the output, whose scratch folder the user does not know."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL and not str(error.filename or "").startswith(str(scratch)):
+            raise
+        raise cannot_write(output, error) from error
+
+
+def _take_place(scratch: Path, output: Path) -> None:
+    """The scratch folder becomes the output; what was there is left in its place."""
+    if not output.is_symlink() and not output.exists():
+        scratch.rename(output)
+    elif not exchanged(scratch, output):
+        _in_two_steps(scratch, output)
+
+
+def _in_two_steps(scratch: Path, output: Path) -> None:
+    before = scratch.with_name(scratch.name + _BEFORE)
+    output.rename(before)
+    try:
+        scratch.rename(output)
+    except OSError:
+        before.rename(output)
+        raise
+    _remove(before)
+
+
+_HERE, _EXCHANGE, _SWAP = -100, 2, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS."""
+
+
+def exchanged(one: Path, other: Path) -> bool:
+    """Each of two files or folders gets the other's name in one step; False if the system has no such step."""
+    names = os.fsencode(one), os.fsencode(other)
+    try:
+        if sys.platform == "darwin":
+            return ctypes.CDLL(None).renamex_np(*names, _SWAP) == 0
+        return ctypes.CDLL(None).renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE) == 0
+    except (AttributeError, OSError, TypeError):
+        return False
 
 
 def _mask() -> int:

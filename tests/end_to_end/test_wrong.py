@@ -107,6 +107,7 @@ def test_folder_that_holds_something_else(tmp_path: Path) -> None:
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     done = npukit("build", MODEL, "-o", "mine", folder=tmp_path)
     check(done, 1, "mine exists and is not a build folder", tmp_path)
+    assert "remove" not in done.errors
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 

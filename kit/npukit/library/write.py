@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +14,7 @@ from npukit.errors import NpukitError
 from npukit.library.sources import AUTHOR, CORTEX_M, EXAMPLE, PROPERTIES, Library, library
 from npukit.library.spec import SPEC, spec_files
 from npukit.project.build_folder import Build
-from npukit.writing import told_if_unwritable, write_file
+from npukit.writing import new_folder, write_file
 
 ARCHIVE = ".tar"
 
@@ -40,26 +38,24 @@ def export(build: Build, output: Path, portable: bool, labels: Path | None = Non
     """A Model Library Format archive if `output` ends in .tar, else a folder: new, empty, or with `force` an export."""
     if output.exists() and output.suffix != ARCHIVE and not _is_replaceable(output, force):
         ways = ["--force", *_TRIES] if _is_export(output) else _TRIES
-        raise NpukitError(f"{output} is there already", tries=[way.format(output) for way in ways])
+        raise NpukitError(f"{output} is there already", tries=ways)
     made = library(build, portable, _labels(build, labels) if labels else ())
     if output.suffix == ARCHIVE:
         write_file(output, archive(build, made))
     else:
-        with told_if_unwritable(output):
-            _write_folder(output, dict(made.files))
+        _write_folder(output, dict(made.files))
     return Exported(str(output), made.name, made.kind, made.arena_bytes, made.constant_bytes, tuple(sorted(made.files)))
 
 
-_TRIES = ("another folder with -o", "remove {}")
+_TRIES = ("another folder with -o",)
 
 
 def export_spec(build: Build, output: Path, *, force: bool = False) -> tuple[str, ...]:
     """Memory images and their `spec.json`, into a folder that is new, empty, or with `force` such an export."""
     if output.exists() and any(output.iterdir()) and not (force and (output / SPEC).is_file()):
-        raise NpukitError(f"{output} is there already", tries=[way.format(output) for way in _TRIES])
+        raise NpukitError(f"{output} is there already", tries=_TRIES)
     files = spec_files(build)
-    with told_if_unwritable(output):
-        _write_folder(output, files)
+    _write_folder(output, files)
     return tuple(sorted(files))
 
 
@@ -86,19 +82,11 @@ def _labels(build: Build, path: Path) -> list[str]:
     return lines
 
 
-def _write_folder(output: Path, files: dict[str, str]) -> None:
-    output.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent.resolve()))
-    try:
+def _write_folder(output: Path, files: Mapping[str, str]) -> None:
+    with new_folder(output) as folder:
         for name, text in files.items():
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            (scratch / name).write_text(text, encoding="utf-8", newline="\n")
-        scratch.chmod(0o755)
-        if output.exists():
-            shutil.rmtree(output)
-        scratch.rename(output)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 VERSION = 7

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from npukit.project.hal import FOLDER
 from npukit.project.images.elf_file import check_elf
 from npukit.project.images.image import Image
 from npukit.project.manifest import FORMAT, FolderFormat, Manifest, NetworksManifest
-from npukit.writing import FULL, cannot_write, told_if_unwritable
+from npukit.writing import new_folder
 
 MANIFEST = "npukit.json"
 PLAN = "plan.txt"
@@ -309,43 +308,9 @@ def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
 @contextmanager
 def new_build_folder(output: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not."""
-    output = output.absolute()  # the current folder has a name, too
-    _check_replaceable(output)
-    with told_if_unwritable(output):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent.resolve()))
-    try:
-        with _told_if_unwritable_in(scratch, output):
-            yield scratch
-            scratch.chmod(0o755)
-            _replace(output, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextmanager
-def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
-    """Reports a failure to write in `scratch` as one of the output, whose scratch folder the user does not know."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL and not str(error.filename or "").startswith(str(scratch)):
-            raise
-        raise cannot_write(output, error) from error
-
-
-def _replace(output: Path, scratch: Path) -> None:
-    """Replaces the output; what is there stays until what replaces it is."""
-    before = scratch.with_name(f"{scratch.name}.before")
-    if output.exists():
-        output.rename(before)
-    try:
-        scratch.rename(output)
-    except OSError:
-        if before.exists():
-            before.rename(output)
-        raise
-    shutil.rmtree(before, ignore_errors=True)
+    _check_replaceable(output.absolute())
+    with new_folder(output) as folder:
+        yield folder
 
 
 def replace_build(source: Path, output: Path) -> None:
@@ -358,6 +323,4 @@ def _check_replaceable(output: Path) -> None:
     if output.is_dir() and ((output / MANIFEST).is_file() or not any(output.iterdir())):
         return
     if output.exists():
-        raise NpukitError(
-            f"{output} exists and is not a build folder", tries=["another folder with -o", f"remove {output}"]
-        )
+        raise NpukitError(f"{output} exists and is not a build folder", tries=["another folder with -o"])
