@@ -71,7 +71,8 @@ def _figures(left: Build, right: Build, benches: _Benches) -> Iterator[Pair]:
     key, label = ("latency_cycles", "cycles a frame") if one_frame else ("interval_cycles", "cycles between frames")
     if told[0][key] is None:
         key, label = "instructions", "instructions a frame"
-    yield Pair(label, told[0][key], told[1][key])
+    if None not in (told[0][key], told[1][key]):
+        yield Pair(label, told[0][key], told[1][key])
     if key != "instructions":
         yield Pair("nanoseconds of it", *map(_nanoseconds, (left, right), (each[key] for each in told)))
         yield from _energies(left, right, benches)

@@ -101,7 +101,7 @@ def _spent(summary: dict[str, Any], bench: dict[str, Any] | None) -> Mapping[str
         found = FrameTable.from_json(bench["frame"] if bench else summary["frame"])
         return {row.name: row.cycles for row in found.rows}
     column = "instructions" if bench["latency_cycles"] is None else "cycles"
-    return {layer["name"]: layer[column] for layer in bench["layers"]}
+    return {layer["name"]: layer[column] or 0 for layer in bench["layers"]}
 
 
 def _layer(op: dict[str, Any], measured: dict[str, Any], spent: int) -> LayerRow:
