@@ -109,7 +109,7 @@ def _prefix(output: Path) -> str:
 
 
 _BEFORE = ".before"
-"""How the name of the earlier folder ends while it makes room for the new one, where that takes two steps."""
+"""The end of the earlier folder's name while it makes room for the new one, where that takes two steps."""
 
 
 def _sweep(output: Path) -> None:
