@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +37,11 @@ class DoesNotFit(NpukitError):
     """The network, image or plan does not fit the board, or does not match it."""
 
     exit_status = 3
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The way out that names the known name most like a wrong one, if one is like it."""
+    return [f"did you mean {each}?" for each in get_close_matches(name, list(known), 1)]
 
 
 LONGEST = 1000

@@ -60,7 +60,7 @@ from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
-from npukit.plan.tensors.routes import pes_of_chips, pes_to_use
+from npukit.plan.tensors.routes import pes_in_order, pes_of_chips, pes_to_use
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
@@ -389,6 +389,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "fits": True,
         "pes_used": plan.pes_used,
         "pes_allowed": compiled.options.pes,
+        "pes_of_board": len(pes_in_order(compiled.board)),
         "undivided": [op.name for op in compiled.net.ops if _is_undivided(compiled.net, op)],
         "inputs": _ends(compiled.net, compiled.net.inputs),
         "outputs": _ends(compiled.net, compiled.net.outputs),

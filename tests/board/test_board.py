@@ -263,3 +263,14 @@ def test_two_accelerators_of_one_name(tmp_path: Path) -> None:
 def test_like_a_board_of_npukits_own(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('like = "pe-mesh"\nname = "mine"\n')
     assert load_board(str(tmp_path / "mine.toml")).mesh == load_board("pe-mesh").mesh
+
+
+def test_an_unknown_board_or_key_is_told_with_the_nearest_known_one(tmp_path: Path) -> None:
+    with pytest.raises(NpukitError) as board:
+        load_board("nucleo-l4r5z")
+    assert board.value.tries[0] == "did you mean nucleo-l4r5zi?"
+    path = tmp_path / "mine.toml"
+    path.write_text('like = "pe-mesh"\nname = "mine"\nsummary = "mine"\n\n[core]\ncpu = "cortex-m4f"\nclok_hz = 1\n')
+    with pytest.raises(NpukitError, match=r"has an unknown key: core\.clok_hz") as key:
+        load_board(str(path))
+    assert key.value.tries[0] == "did you mean clock_hz?"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from end_to_end.builds import DIGITS
 from npukit.cli.main import app
 from npukit.measure.validate import DEPLOYED, Mismatch, Validation
 
@@ -81,3 +82,13 @@ def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
         "stream": False,
         "schedule": None,
     }
+
+
+def test_more_pes_than_the_board_has_are_told() -> None:
+    done = CliRunner().invoke(app, ["fit", str(DIGITS / "digits_int8.tflite"), "--pes", "99"])
+    assert "--pes 99: pe-mesh has 16 PEs" in done.stdout
+
+
+def test_boards_name_their_core() -> None:
+    done = CliRunner().invoke(app, ["boards", "pico", "--json"])
+    assert [board["core"] for board in json.loads(done.stdout)] == ["cortex-m0plus"]

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from end_to_end.builds import DIGITS
+from npukit import api
 from npukit.board.board import Board, load_board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
@@ -76,7 +78,7 @@ WRONG = {
     "pes = [1]\nparts = [1, 1]": "do not cut its output",
     "tiles = [{ pe = 1, start = [0, 0, 0, 0], stop = [1, 12, 12, 8] }]": "elements of .* are on no PE",
     "tiles = [{ pe = 1, start = [0, 0], stop = [1, 12] }]": "PE 1 has not the 4 axes",
-    "pes = [1]\nturbo = true": "turbo: Extra inputs",
+    "pes = [1]\nturbo = true": "unknown key: .*turbo",
 }
 
 
@@ -131,3 +133,22 @@ def test_a_mapper_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_exact(plan)
     with pytest.raises(NpukitError, match=r"nor a mapper that is installed .greedy."):
         pins.read_pins("greedier", GRAPH, BOARD)
+
+
+def test_a_plan_takes_no_more_pes_than_are_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text("[ops.conv2d_0]\npes = [5, 6]\n")
+    with pytest.raises(NpukitError, match="takes 3 PEs, the root's included, and --pes allows 2"):
+        api.fit(DIGITS / "digits_int8.tflite", options=api.Options(plan=str(path), pes=2))
+    assert api.fit(DIGITS / "digits_int8.tflite", options=api.Options(plan=str(path), pes=3)).pes_used <= 3
+
+
+def test_an_op_or_key_that_a_plan_names_wrong_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text("[ops.conv2d0]\npes = [5]\n")
+    with pytest.raises(NpukitError, match="no op conv2d0") as op:
+        api.fit(DIGITS / "digits_int8.tflite", options=api.Options(plan=str(path)))
+    assert op.value.tries[0] == "did you mean conv2d_0?"
+    path.write_text("[ops.conv2d_0]\npe = [5]\n")
+    with pytest.raises(NpukitError, match=r"has an unknown key: ops\.conv2d_0\.pe"):
+        api.fit(DIGITS / "digits_int8.tflite", options=api.Options(plan=str(path)))

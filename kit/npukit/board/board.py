@@ -25,9 +25,11 @@ from npukit.board.cores import CORES, CoreType
 from npukit.board.lines import line_of
 from npukit.board.registers import Address, EmulatedRegisters
 from npukit.data import data_folder
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import DoesNotFit, NpukitError, nearest
 
 CONTRADICTION = "contradiction"
+UNKNOWN_KEY = "extra_forbidden"
+"""The type of a fault that is a key nobody reads."""
 LONGEST_SHOWN = 40
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
@@ -499,8 +501,8 @@ def load_board(name: str) -> Board:
             place = _place(path, fault.get("ctx", {})["where"])
             message = f"board file {place} contradicts itself: {fault['msg']}"
             raise DoesNotFit(message, tries=["docs/boards.md", "npukit boards"]) from error
-        place = _place(path, error.errors()[0]["loc"])
-        raise NpukitError(f"board file {place} is wrong: {_first_fault(error)}") from error
+        place = _place(path, _fault(error)["loc"])
+        raise NpukitError(f"board file {place} {_first_fault(error)}", tries=[*_meant(error)]) from error
 
 
 def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -534,16 +536,31 @@ def known_boards() -> Iterator[Board]:
 
 
 def _unknown(name: str) -> NpukitError:
-    known = ", ".join(board_names())
-    return NpukitError(
-        f"board {name} is not known",
-        tries=[f"one of: {known}", "npukit boards", "the path of your own board file, ending in .toml"],
-    )
+    known = board_names()
+    tries = [*nearest(name, known), f"one of: {', '.join(known)}", "npukit boards"]
+    tries += ["the path of your own board file, ending in .toml"]
+    return NpukitError(f"board {name} is not known", tries=tries)
+
+
+def _fault(error: ValidationError) -> Any:
+    """The fault that is told: an unknown key before the one that lacks for it."""
+    faults = error.errors()
+    return next((fault for fault in faults if fault["type"] == UNKNOWN_KEY), faults[0])
 
 
 def _first_fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
+    fault = _fault(error)
     where = ".".join(str(part) for part in fault["loc"]) or "the file"
+    if fault["type"] == UNKNOWN_KEY:
+        return f"has an unknown key: {where}"
     given = fault["input"]
     found = f", not {given}" if isinstance(given, int | float | str) and len(str(given)) <= LONGEST_SHOWN else ""
-    return f"{where}: {fault['msg']}{found}"
+    return f"is wrong: {where}: {fault['msg']}{found}"
+
+
+def _meant(error: ValidationError) -> Iterator[str]:
+    """The key of a board file that is most like an unknown one."""
+    fault = _fault(error)
+    if fault["type"] == UNKNOWN_KEY:
+        yield from nearest(str(fault["loc"][-1]), {key for part in _Part.__subclasses__() for key in part.model_fields})
+        yield "docs/boards.md"

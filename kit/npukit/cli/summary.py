@@ -25,6 +25,7 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     terminal.print(_footprint(summary))
     terminal.print(f"takes {_ends(summary['inputs'])}; gives {_ends(summary['outputs'])}")
     _show_undivided(terminal, summary)
+    _show_allowed(terminal, summary)
     if "load" in summary:
         terminal.print(_load(summary))
     if "fullest" in summary:
@@ -66,6 +67,13 @@ def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
     if undivided and several:
         layers = f"{len(undivided)} of {len(summary['ops'])} layers"
         terminal.print(f"{layers} are C that is no loop over rows: each runs on one PE, however many there are")
+
+
+def _show_allowed(terminal: Terminal, summary: dict[str, Any]) -> None:
+    """Prints that more PEs are allowed than the board has."""
+    allowed, there = summary["pes_allowed"] or 0, summary["pes_of_board"]
+    if allowed > there:
+        terminal.print(f"--pes {allowed}: {summary['board']} has {there} PE{'s' * (there > 1)}")
 
 
 def _load(summary: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import relax
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, nearest
 from npukit.net.c_code.template import Words, text_of
 from npukit.net.importer.given import call_of
 
@@ -37,7 +37,7 @@ def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> lis
     unknown = next((name for name in names if name not in there), None)
     if unknown is not None:
         known = "its ops are: " + ", ".join(sorted(there)) if there else "custom ops are those of TFLite and ONNX files"
-        raise NpukitError(f"{model} has no op {unknown!r}", tries=[known])
+        raise NpukitError(f"{model} has no op {unknown!r}", tries=[*nearest(unknown, there), known])
     return names
 
 

@@ -182,7 +182,14 @@ def plan_as_pinned(problem: Problem, source: str, objective: str) -> Planned:
             f"plan {source} says where a frame's ops run, which --objective {objective} would change",
             tries=["--objective latency"],
         )
-    return plan_around(problem, read_pins(source, problem.graph, problem.board))
+    pins = read_pins(source, problem.graph, problem.board)
+    taken = {problem.board.root_pe, *(tile.pe for tiles in pins.values() for tile in tiles)}
+    if problem.max_pes and len(taken) > problem.max_pes:
+        raise NpukitError(
+            f"plan {source} takes {len(taken)} PEs, the root's included, and --pes allows {problem.max_pes}",
+            tries=[f"--pes {len(taken)}", "build without --pes"],
+        )
+    return plan_around(problem, pins)
 
 
 def plan_around(problem: Problem, pins: Assignment) -> Planned:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -93,9 +93,16 @@ def plan_with_pins(problem: Problem, pins: Assignment) -> Plan:
     """The plan with some ops where the user wants them, the others on the PEs of those, or on as many as are asked."""
     order = pes_to_use(problem.board, problem.board.pe_count, problem.engines_in_use)
     named = {tile.pe for tiles in pins.values() for tile in tiles}
-    free = order[: problem.max_pes] if problem.max_pes else [pe for pe in order if pe in named] or order[:1]
+    free = _with_others(order, named, problem.max_pes) if problem.max_pes else [pe for pe in order if pe in named]
+    free = free or order[:1]
     around = problem.on(free)
     refuse_what_none_carries(around)
     plan = completed_plan(around, pins)
     refuse_what_does_not_fit(around, plan)
     return plan
+
+
+def _with_others(order: Sequence[int], named: Collection[int], most: int) -> list[int]:
+    """The named PEs and the first of the others, as many as are allowed, in their order."""
+    others = [pe for pe in order if pe not in named][: max(most - len(named), 0)]
+    return [pe for pe in order if pe in named or pe in others]

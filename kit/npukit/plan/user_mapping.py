@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from npukit.accel.interface import Accelerator
-from npukit.board.board import Board
-from npukit.errors import NpukitError
+from npukit.board.board import UNKNOWN_KEY, Board
+from npukit.errors import NpukitError, nearest
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.receptive import cuttable_axes, may_be_one
@@ -133,6 +133,8 @@ def _read(path: Path) -> PinFile:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"])) or "the file"
+        if fault["type"] == UNKNOWN_KEY:
+            raise NpukitError(f"plan {path} has an unknown key: {where}", tries=["docs/mapping.md"]) from error
         raise NpukitError(f"plan {path} is wrong: {where}: {fault['msg']}", tries=["docs/mapping.md"]) from error
     except ValueError as error:
         raise NpukitError(f"plan {path} is not {path.suffix[1:].upper()}: {error}") from error
@@ -168,8 +170,9 @@ def _told_of(mapper: str) -> Iterator[None]:
 def _op(graph: Graph, name: str, source: str) -> Op:
     found = next((op for op in graph.ops if op.name == name), None)
     if found is None:
-        known = ", ".join(op.name for op in graph.ops)
-        raise NpukitError(f"plan {source}: the network has no op {name} that computes", tries=[f"one of: {known}"])
+        known = [op.name for op in graph.ops]
+        tries = [*nearest(name, known), f"one of: {', '.join(known)}"]
+        raise NpukitError(f"plan {source}: the network has no op {name} that computes", tries=tries)
     return found
 
 

@@ -15,7 +15,7 @@ from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
 from npukit.application.ends import AS_NET, Ends
 from npukit.application.inputs import by_name, real_numbers, sensor_shape
 from npukit.dump import dumped
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, nearest
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
 from npukit.frontend.states import StatePair, output_names, states_of
@@ -224,7 +224,8 @@ def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model
     known |= {each.name: each for each in parameters(points.module) if each in points.quantised}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise NpukitError(f"{model} has no layer {unknown[0]!r}", tries=["its layers are: " + ", ".join(known)])
+        tries = [*nearest(unknown[0], known), "its layers are: " + ", ".join(known)]
+        raise NpukitError(f"{model} has no layer {unknown[0]!r}", tries=tries)
     return [known[name] for name in names]
 
 
