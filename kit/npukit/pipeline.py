@@ -18,6 +18,7 @@ import numpy as np
 from npukit import __version__
 from npukit.accel.choices import Chosen
 from npukit.accel.core_kernels import USUAL, CostPreference
+from npukit.accel.cpu import Cpu
 from npukit.accel.engines import own_passes, plugins_of, relax_patterns, with_core
 from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
@@ -37,7 +38,7 @@ from npukit.measure.golden import golden
 from npukit.measure.noise import filled
 from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
-from npukit.net.net import Net, Op, State
+from npukit.net.net import CORE, Net, Op, State
 from npukit.net.ops import TvmCode
 from npukit.net.passes.dead_channels import removed_channels
 from npukit.net.receptive import cuttable_axes
@@ -389,6 +390,8 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "fits": True,
         "pes_used": plan.pes_used,
         "pes_allowed": compiled.options.pes,
+        "input_bytes": sum(compiled.net.tensor(name).bytes for name in compiled.net.inputs),
+        "kernel_constants": _kernel_constants(compiled, plan),
         "pes_of_board": len(pes_in_order(compiled.board)),
         "undivided": [op.name for op in compiled.net.ops if _is_undivided(compiled.net, op)],
         "inputs": _ends(compiled.net, compiled.net.inputs),
@@ -580,6 +583,16 @@ def _meaning(tensor: Tensor) -> dict[str, Any]:
 def _region(region: RegionUse) -> dict[str, Any]:
     """One of a PE's memories, as the PE has it that uses most of it."""
     return {"name": region.name, "used": region.used, "size": region.size}
+
+
+def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
+    """Bytes of the constants of kernels in assembly, and of the same in the model, where one PE has all of them."""
+    core = compiled.planned.engines.get(CORE)
+    if plan.pes_used > 1 or not isinstance(core, Cpu):
+        return None
+    net, kernels = compiled.net, core.kernels
+    read = {name for op in net.ops if op.name in kernels.ops for name in op.inputs if name in net.constants}
+    return {"kernels": kernels.constant_bytes, "model": sum(net.tensor(name).bytes for name in read)}
 
 
 def _is_undivided(net: Net, op: Op) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS
 from npukit.cli.main import app
+from npukit.cli.summary import _load, _show_constants
+from npukit.cli.terminal import Terminal
 from npukit.measure.validate import DEPLOYED, Mismatch, Validation
 
 EQUAL = Validation("emulator", 2, True, (), 18, 200)
@@ -92,3 +95,20 @@ def test_more_pes_than_the_board_has_are_told() -> None:
 def test_boards_name_their_core() -> None:
     done = CliRunner().invoke(app, ["boards", "pico", "--json"])
     assert [board["core"] for board in json.loads(done.stdout)] == ["cortex-m0plus"]
+
+
+def test_constants_of_kernels_are_told_where_they_are_larger_than_the_models() -> None:
+    lines = list[str]()
+    terminal = cast(Terminal, SimpleNamespace(print=lines.append))
+    for told in (None, {"kernels": 110, "model": 100}, {"kernels": 2000, "model": 1000}):
+        _show_constants(terminal, told)
+    assert [line.partition(";")[0] for line in lines] == [
+        "kernels chosen for speed have 2,000 bytes of constants for 1,000 in the model"
+    ]
+
+
+def test_inputs_that_no_line_of_1_gbit_carries_are_told() -> None:
+    load = {"computing": 1, "busiest_link": None, "streamed_bytes": 0}
+    told = {"load": load, "predicted": {"interval_cycles": 184}, "input_bytes": 3072, "clock_hz": 300_000_000}
+    assert "inputs come at 40.1 Gbit/s, of which 1 Gbit/s carries one in 40" in _load(told)
+    assert "Gbit" not in _load({**told, "predicted": {"interval_cycles": 184_000}})

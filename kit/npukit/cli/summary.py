@@ -11,6 +11,12 @@ from npukit.display import IN_MODEL, in_model, milliseconds, of_kilobytes
 if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
+LINE = 1e9
+"""Bits a second of a line beside which the rate of a network's inputs is told, where that is higher."""
+
+MORE_CONSTANTS = 1.25
+"""Times the constants of the model that kernels may have before it is told."""
+
 WORST = 3
 """The number of layers that are named, those with the largest errors."""
 
@@ -30,6 +36,7 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(_load(summary))
     if "fullest" in summary:
         terminal.print(_fullest(summary["fullest"]))
+    _show_constants(terminal, summary["kernel_constants"])
     show_costs(terminal, summary)
     _show_trials(terminal, summary.get("energy_trials", ()))
     _show_states(terminal, summary)
@@ -69,6 +76,13 @@ def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(f"{layers} are C that is no loop over rows: each runs on one PE, however many there are")
 
 
+def _show_constants(terminal: Terminal, told: dict[str, int] | None) -> None:
+    """Prints that kernels have more bytes of constants than the model."""
+    if told and told["kernels"] > MORE_CONSTANTS * told["model"]:
+        sizes = f"{told['kernels']:,} bytes of constants for {told['model']:,} in the model"
+        terminal.print(f"kernels chosen for speed have {sizes}; --objective memory chooses those with fewest")
+
+
 def _show_allowed(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Prints that more PEs are allowed than the board has."""
     allowed, there = summary["pes_allowed"] or 0, summary["pes_of_board"]
@@ -80,6 +94,9 @@ def _load(summary: dict[str, Any]) -> str:
     """The load of PEs, links and DRAM under the plan."""
     load, interval = summary["load"], summary["predicted"]["interval_cycles"]
     parts = [f"{interval:,} cycles between frames", f"PEs compute {load['computing']:.0%} of the time"]
+    lines = 8 * summary["input_bytes"] * summary["clock_hz"] / (interval or 1) / LINE
+    if lines > 1:
+        parts.append(f"inputs come at {lines:.1f} Gbit/s, of which 1 Gbit/s carries one in {lines:.0f}")
     if load["busiest_link"]:
         here, there = load["busiest_link"]
         parts.append(f"the busiest link, from PE {here} to {there}, is taken {load['busiest_link_share']:.0%}")

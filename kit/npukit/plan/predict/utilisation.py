@@ -141,6 +141,8 @@ class Kinds:
     """
 
     code: int
+    variables: int
+    """Constants copied near at start-up; once linked also the firmware's own variables."""
     constants: int
     """Weights and the like; those that stay in the PE."""
     commands: int
@@ -165,7 +167,8 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     received, weight_tiles, scratch = _apart(plan, pe)
     pages = pe.by_name[PAGES].bytes if PAGES in pe.by_name else 0
     return Kinds(
-        code=use.code,
+        code=use.code - use.variables,
+        variables=use.variables,
         constants=use.constants - orders.bytes,
         commands=orders.commands,
         descriptors=orders.descriptors,
