@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -107,6 +109,54 @@ def test_another_build_is_found_out(frames: dict[str, Frame], tmp_path: Path) ->
         link.golden["build_id"] = "ff" * 16
         with pytest.raises(AssertionError, match="build"):
             link.firmware_should_answer()
+
+
+class Silent:
+    """A socket to a board that says nothing."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def sendall(self, data: bytes) -> None:
+        self.sent += 1
+
+    def recv(self, most: int) -> bytes:
+        raise TimeoutError
+
+
+def test_limits_are_in_the_board_s_own_time(library: ModuleType) -> None:
+    """A board that runs a hundredth of a second a look has ten seconds for each attempt all the same."""
+    looks = count()
+    link = library.FirmwareLink(lambda: next(looks) / 100)
+    link.socket = Silent()
+    with pytest.raises(library.Broken, match="no answer to request 5"):
+        link.ask(5)
+    assert link.socket.sent == library.ATTEMPTS
+    assert next(looks) >= 100 * library.ATTEMPTS * library.SECONDS
+
+
+def test_a_board_whose_time_stands_still_is_no_wait_for_ever(library: ModuleType) -> None:
+    link = library.FirmwareLink(lambda: 1.0)
+    link.socket = Silent()
+    with pytest.raises(AssertionError, match="Renode's time"):
+        link.ask(5)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("Current virtual time: 00:01:02.500000\nCurrent real time: 00:09:00.1", 62.5),
+        ("Current real time: 00:09:00.1\nCurrent virtual time: 01:00:00", 3600.0),
+    ],
+)
+def test_the_board_s_time_is_what_renode_tells(
+    told: str, seconds: float, library: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = SimpleNamespace(run_keyword=lambda *words: told if words == ("Execute Command", "currentTime") else "")
+    monkeypatch.setitem(sys.modules, "robot", ModuleType("robot"))
+    monkeypatch.setitem(sys.modules, "robot.libraries", ModuleType("robot.libraries"))
+    monkeypatch.setitem(sys.modules, "robot.libraries.BuiltIn", SimpleNamespace(BuiltIn=lambda: asked))
+    assert library.board_seconds() == seconds
 
 
 def test_frames_are_npukit_s(library: ModuleType) -> None:
