@@ -76,7 +76,7 @@ def changed(build: Path, folder: Path, name: str, change: Callable[[bytes], byte
 
 def test_an_archive_with_a_long_gnu_header(tmp_path: Path) -> None:
     head = tarfile.TarInfo("././@LongLink")
-    head.type, head.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
+    head.type, head.size = tarfile.GNUTYPE_LONGNAME, 1 << 29
     archive = tmp_path / "archive.tgz"
     with gzip.open(archive, "wb", compresslevel=1) as stream:
         stream.write(head.tobuf(tarfile.GNU_FORMAT))

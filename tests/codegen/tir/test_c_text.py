@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from npukit.codegen.tir.c_expressions import tidy_expression
 from npukit.codegen.tir.c_text import function_bodies
+from npukit.errors import NpukitError
 
 EXAMPLES = {
     "((a + b))": "a + b",
@@ -130,3 +131,9 @@ def test_arrays_of_one_become_variables() -> None:
         "    }",
         "    x[0] = (int8_t)sum;",
     ]
+
+
+@pytest.mark.parametrize("text", ["!" * 10_000 + "a", "a[" * 10_000 + "0" + "]" * 10_000])
+def test_an_expression_that_is_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(NpukitError, match="nests its expressions too deeply"):
+        tidy_expression(text)

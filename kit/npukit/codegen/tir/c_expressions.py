@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from npukit.errors import NpukitError
 from npukit.net.c_code.parse import BINDS, Expression, expression
 
 _CHOICE, _UNARY, _POSTFIX = -1, 20, 21
@@ -33,7 +34,10 @@ class _Text:
 
 def tidy_expression(source: str, symbols: Symbols = lambda name, offset: None) -> str:
     """The same expression with only the parentheses that the compiler or the reader needs."""
-    return _Printer(symbols).text(expression(source))
+    try:
+        return _Printer(symbols).text(expression(source))
+    except RecursionError as fault:
+        raise NpukitError("the C of an op nests its expressions too deeply", tries=["build the model again"]) from fault
 
 
 @dataclass(frozen=True)
