@@ -48,6 +48,7 @@ BROKEN = {
     "weights must be int8 with zero point 0": scaled(SINE, "sine_weights", 0.1, zero=3),
     "2 scales where 1 belong": scaled(SINE, "x", 0.1, 0.1),
     "needs one scale": scaled(SINE, "x", 0.1, axis=0),
+    "its scales are along axis 2 of 2": scaled(SINE, "x", 0.1, axis=2),
     "shape .* is impossible": with_tensor(SINE, replace(SINE.tensor("x"), shape=(1, -1))),
     "its name is empty": with_tensor(SINE, Tensor("", (1,), "int8")),
     "nothing writes 'lost'": replace(SINE, outputs=("lost",)),

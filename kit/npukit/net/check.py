@@ -101,6 +101,8 @@ def _check_quantization(tensor: Tensor, quantization: Quantization) -> None:
         raise NpukitError("one of its scales is zero, negative or not a number")
     if not all(limits.min <= zero <= limits.max for zero in quantization.zero_points):
         raise NpukitError(f"one of its zero points does not fit {tensor.dtype}")
+    if quantization.axis is not None and not 0 <= quantization.axis < len(tensor.shape):
+        raise NpukitError(f"its scales are along axis {quantization.axis} of {len(tensor.shape)}")
     expected = 1 if quantization.axis is None else tensor.shape[quantization.axis]
     if {len(quantization.scales), len(quantization.zero_points)} != {expected}:
         raise NpukitError(f"it has {len(quantization.scales)} scales where {expected} belong")

@@ -19,8 +19,8 @@ from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.again import runs
 from npukit.plan.ir.parse import parse_plan
-from npukit.plan.ir.plan import Plan
-from npukit.plan.ir.store import load_plan
+from npukit.plan.ir.plan import Plan, Send
+from npukit.plan.ir.store import check_plan, load_plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.graph import Graph
@@ -159,6 +159,24 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, what: str) -> None:
     (tmp_path / "plan.txt").write_text(text.replace(before, after, 1))
     with pytest.raises(NpukitError, match=rf"plan .*plan.txt is wrong: .*{told}"):
         load_plan(tmp_path / "plan.txt")
+
+
+def test_a_message_is_sent_once() -> None:
+    plan = check_plan(batch(3), rows_net(), BOARD)
+    sender = next(pe for pe in plan.pes if any(isinstance(step, Send) for step in pe.steps))
+    send = next(step for step in sender.steps if isinstance(step, Send))
+    twice = replace(sender, steps=(*sender.steps, send))
+    wrong = replace(plan, pes=tuple(twice if pe is sender else pe for pe in plan.pes))
+    with pytest.raises(NpukitError, match=rf"message {send.message} is sent 2 times"):
+        check_plan(wrong, rows_net(), BOARD)
+
+
+def test_a_landing_on_pes_without_a_flag_is_told_with_its_line() -> None:
+    text = print_plan(batch(3))
+    wrong = re.sub(r"( to \d+) flag \d+", r"\1", text, count=1)
+    assert wrong != text
+    with pytest.raises(NpukitError, match="is not understood"):
+        parse_plan(wrong)
 
 
 def test_steps_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

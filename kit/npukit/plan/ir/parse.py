@@ -87,7 +87,7 @@ def parse_plan(text: str) -> Plan:
     for number, line in enumerate(text.splitlines(), 1):
         try:
             parser.line(line)
-        except (ValueError, LookupError) as fault:
+        except (ValueError, LookupError, TypeError, OverflowError) as fault:
             raise NpukitError(f"line {number} is not understood: {line.strip()[:80]!r}") from fault
     return parser.plan()
 

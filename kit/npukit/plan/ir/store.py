@@ -3,6 +3,7 @@ a network and a board."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def _faults(plan: Plan, net: Net, board: Board) -> Iterator[str]:
     shapes = {op.name: [net.tensor(name).shape for name in op.outputs] for op in net.ops}
     for pe in plan.pes:
         yield from _faults_of(pe, plan, shapes)
+    sent = Counter(step.message for pe in plan.pes for step in pe.steps if isinstance(step, Send))
+    yield from (f"message {message} is sent {times} times" for message, times in sent.items() if times > 1)
     known = {DRAM, *numbers}
     for number, message in enumerate(plan.messages):
         if message.source_pe not in known or not known.issuperset(landing.pe for landing in message.landings):
