@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from npukit.board.cores import CORTEX_M4F, CoreType
+from npukit.project.toolchain import Toolchain, find_toolchain
+from npukit.project.zig import find_zig
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -24,6 +31,43 @@ def models() -> Path:
     if not folder.is_dir():
         pytest.skip("the third-party models (../shared/models) are not here")
     return folder
+
+
+GCC = CORTEX_M4F.architecture.gcc
+ZIG = [str(find_zig()), "cc"]
+"""Zig's C compiler, which npukit brings: whatever needs a compiler and asks for none has this one everywhere."""
+HOST_COMPILER = [found] if (found := shutil.which("cc")) else ZIG
+"""The C compiler for programs that run on this machine."""
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Mark a test that runs programs: it skips with the name of each that is not on the PATH."""
+    return pytest.mark.skipif(bool(_missing(programs)), reason=_missing(programs))
+
+
+def need(*programs: str) -> None:
+    """Skip, with the name of each program that is not on the PATH."""
+    if missing := _missing(programs):
+        pytest.skip(missing)
+
+
+def _missing(programs: Sequence[str]) -> str:
+    return ", ".join(f"{program} is not here" for program in programs if shutil.which(program) is None)
+
+
+def toolchain(name: str | None = None, core: CoreType = CORTEX_M4F) -> Toolchain:
+    """The cross compiler of that name, or skip; without a name npukit's own choice: GCC where it is, else zig."""
+    if name == "gcc":
+        need(core.architecture.gcc)
+    return find_toolchain(name, core)
+
+
+def make_by_hand(project: Path, compiler: str | None = None) -> None:
+    """Make the images of a project by its own Makefile; without a name by the compiler that npukit took."""
+    words = [f"TOOLCHAIN={toolchain(compiler).name}", f"ZIG={ZIG[0]}"]
+    subprocess.run(
+        ["make", "-j2", *words], cwd=project, check=True, capture_output=True, env={**os.environ, "LC_ALL": "C"}
+    )
 
 
 @contextmanager

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 import zipfile
 from collections.abc import Iterator
 from itertools import chain
@@ -16,10 +18,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 from packaging.requirements import Requirement
 
+from end_to_end.builds import DIGITS, shared_build
 from helpers import CHECKOUT
 from npukit import __version__
 from npukit.board.board import known_boards
 
+MODEL = DIGITS / "digits_int8.tflite"
 SOURCES = {"kit/npukit": "npukit"} | {name: f"npukit/data/{name}" for name in ("templates", "firmware", "boards")}
 
 
@@ -33,9 +37,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("installed")
-    pip("install", "--no-deps", "--target", str(folder), str(wheel))
+    """An environment with the wheel alone."""
+    return environment(tmp_path_factory.mktemp("installed"), wheel)
+
+
+def environment(folder: Path, *packages: Path) -> Path:
+    """A clean environment with these packages. Dependencies are those of this one, its editable packages are not."""
+    venv.create(folder, symlinks=os.name == "posix")
+    (packages_of(folder) / "dependencies.pth").write_text(
+        "\n".join(path for path in sys.path if "site-packages" in path)
+    )
+    pip("--python", str(folder / "bin/python"), "install", "--no-deps", "--no-build-isolation", *map(str, packages))
     return folder
+
+
+def packages_of(environment: Path) -> Path:
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(environment)}))
 
 
 def pip(*arguments: str) -> None:
@@ -43,12 +60,16 @@ def pip(*arguments: str) -> None:
 
 
 def npukit(installed: Path, elsewhere: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
-    command = [str(installed / "bin" / "npukit"), *arguments]
-    done = subprocess.run(
-        command, cwd=elsewhere, env=environment, capture_output=True, text=True, check=True, timeout=60
-    )
+    done = run(installed, elsewhere, *arguments)
+    assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def run(installed: Path, elsewhere: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command `npukit` of an environment, in another folder."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [str(installed / "bin/npukit"), *arguments]
+    return subprocess.run(command, cwd=elsewhere, env=own, capture_output=True, text=True, check=False, timeout=300)
 
 
 def files_of_the_checkout() -> Iterator[str]:
@@ -87,9 +108,23 @@ def test_the_command_works_outside_the_checkout(installed: Path, tmp_path: Path)
 
 
 def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
-    (installed / "npukit/data/boards/mps2-an386.toml").unlink()
+    (packages_of(installed) / "npukit/data/boards/mps2-an386.toml").unlink()
     told = json.loads(npukit(installed, tmp_path, "boards", "--json"))
     assert "mps2-an386" not in [board["name"] for board in told]
+
+
+def test_without_the_emulator_s_package_the_error_names_it(installed: Path, tmp_path: Path) -> None:
+    shared_build(MODEL, tmp_path / "out", pes=1)
+    done = run(installed, tmp_path, "validate", "out")
+    assert done.returncode == 1
+    assert "error: the built-in emulator is a package of its own, and not installed" in done.stderr
+    assert "pip install ./kit/npukit_emulator" in done.stderr
+
+
+def test_what_pip_installs_of_the_sources_builds_and_emulates_in_any_folder(tmp_path: Path) -> None:
+    installed = environment(tmp_path / "environment", CHECKOUT, CHECKOUT / "kit/npukit_emulator")
+    npukit(installed, tmp_path, "build", str(MODEL), "-o", "out", "--pes", "1")
+    assert "equal bit for bit" in npukit(installed, tmp_path, "validate", "out")
 
 
 def test_every_dependency_stands_in_the_list_of_licences() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
+from npukit.emulator.here import INSTALL
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, run
 
@@ -98,8 +99,8 @@ def _package(name: str, needed_for: str, pin: str | None) -> Tool:
 
 def _extra(name: str) -> Tool:
     extra, needed_for = EXTRAS[name]
-    version = _installed(name)
-    return Tool(name, bool(version), version, needed_for, f"pip install 'npukit[{extra}]'", required=False)
+    version, how = _installed(name), INSTALL if extra == "emulator" else f"pip install 'npukit[{extra}]'"
+    return Tool(name, bool(version), version, needed_for, how, required=False)
 
 
 def _installed(package: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers import toolchain
 from npukit.accel.cpu import Cpu
 from npukit.board.board import Board, load_board
 from npukit.codegen.generate import generate
@@ -23,7 +24,6 @@ from npukit.progress import Silent
 from npukit.project.compile import BuiltImage, build_images
 from npukit.project.images.image import Image
 from npukit.project.render import About, render_project
-from npukit.project.toolchain import find_toolchain
 from plan.networks import Builder
 
 BUILD_ID = "31" * 16
@@ -70,16 +70,18 @@ class Ran:
     validation: Validation
 
 
-def run_on_emulator(net: Net, folder: Path, compiler: str, objective: str = "latency", board: str = "pe-mesh") -> Ran:
+def run_on_emulator(
+    net: Net, folder: Path, compiler: str | None = None, objective: str = "latency", board: str = "pe-mesh"
+) -> Ran:
     """On one PE of the mesh on the built-in emulator, or on another board under QEMU."""
     return _run(net, folder, compiler, objective, load_board(board))
 
 
-def _run(net: Net, folder: Path, compiler: str, objective: str, board: Board) -> Ran:
+def _run(net: Net, folder: Path, compiler: str | None, objective: str, board: Board) -> Ran:
     planned = plan_with_kernels(Problem(Graph(net), board, {"cpu": Cpu()}, max_pes=1), objective)
     sources = generate(net, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
-    (image,) = build_images(project, find_toolchain(compiler), folder / "images")
+    (image,) = build_images(project, toolchain(compiler), folder / "images")
     machine = QemuMachine(board, image.elf) if board.qemu else Emulator(board, [Image(image.elf, image.pes)])
     with machine, Session(machine, bytes.fromhex(BUILD_ID)) as session:
         target = Target("qemu" if board.qemu else "emulator", session, board)

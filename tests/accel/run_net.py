@@ -55,7 +55,7 @@ def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in
     planned = plan_with_kernels(Problem(Graph(placed), board, engines, max_pes=1), "latency")
     sources = generate(placed, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
-    (image,) = build_images(project, find_toolchain("gcc"), folder / "images")
+    (image,) = build_images(project, find_toolchain(), folder / "images")
     models = {name: plugin.model for name, plugin in plugins.items() if plugin.model}
     dram = dram_image(planned.plan, (piece for each in sources for piece in each.streamed))
     emulator = Emulator(board, [Image(image.elf, image.pes)], models, dram)

@@ -126,7 +126,7 @@ def plugin(folder: Path, text: str) -> str:
     return with_accelerator(folder, "pe-mesh", *lines)
 
 
-def build_with(folder: Path, text: str, toolchain: str = "gcc") -> None:
+def build_with(folder: Path, text: str, toolchain: str | None = None) -> None:
     build(DIGITS / "digits_int8.tflite", folder / "out", plugin(folder, text), pes=1, toolchain=toolchain)
 
 

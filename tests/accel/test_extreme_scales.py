@@ -79,7 +79,7 @@ def test_some_are_refused_by_their_name_and_most_are_not() -> None:
 def test_the_core_is_exact(seed: int, tmp_path: Path) -> None:
     net, _ = net_of(SCALED, seed, 2)
     net = net.with_ops(tuple(op.placed("cpu") for op in net.ops))
-    ran = run_on_emulator(net, tmp_path, "gcc")
+    ran = run_on_emulator(net, tmp_path)
     assert ran.validation.passed, ran.validation.mismatches
 
 
@@ -116,7 +116,7 @@ def plain_layers() -> Net:
 
 @pytest.mark.parametrize("seed", first_of([5, 6, 7]))
 def test_kernels_in_assembly_are_exact(seed: int, tmp_path: Path) -> None:
-    ran = run_on_emulator(with_extreme_scales(plain_layers(), seed), tmp_path, "gcc")
+    ran = run_on_emulator(with_extreme_scales(plain_layers(), seed), tmp_path)
     assert ran.validation.passed, ran.validation.mismatches
     notes = ran.planned.kernels.values()
     assert sum(not note.startswith("plain C: ") for note in notes) > len(notes) / 2

@@ -14,7 +14,7 @@ import pytest
 from accel.boards import with_accelerator
 from accel.run_net import run_net
 from end_to_end.builds import DIGITS, build
-from helpers import CHECKOUT
+from helpers import CHECKOUT, needs
 from npukit import api
 from npukit.accel.subgraphs.compiler import CompiledBlob, NetworkCompiler, RefusedSubgraph
 from npukit.accel.subgraphs.json_file import subgraph_text
@@ -39,7 +39,7 @@ def test_digits_but_for_the_softmax_are_one_op(tmp_path: Path) -> None:
     assert measured.latency_cycles == pytest.approx(measured.predicted_latency_cycles, rel=0.05)
 
 
-@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="qemu-system-arm is not here")
+@needs("qemu-system-arm")
 def test_the_blob_on_the_core_computes_the_same(tmp_path: Path) -> None:
     slot = Path(BOARD).read_text().partition("[[accelerator]]")[2].splitlines()
     lines = [line for line in slot if line and not line.startswith(("base", "plugin"))]

@@ -131,7 +131,7 @@ def test_a_constant_is_added_wherever_it_stands(
     net = check_net(add_constant(shape, first=first))
     net = net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
-    assert run(net, planned, tmp_path, "gcc").layers
+    assert run(net, planned, tmp_path).layers
 
 
 @pytest.mark.parametrize("pes", [1, 4])
@@ -145,7 +145,7 @@ def test_what_is_added_to_several_rows_or_pixels_is_read_again(pes: int, tmp_pat
     net = net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
     assert not any(ARRAY.refusal(net, op) for op in net.ops)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
-    assert run(net, planned, tmp_path, "gcc").layers
+    assert run(net, planned, tmp_path).layers
 
 
 def test_what_is_broadcast_along_channels_stays_on_the_core() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from helpers import CHECKOUT
+from helpers import CHECKOUT, toolchain
 from npukit.cli.main import app
-from npukit.project.toolchain import COMMON_FLAGS, find_toolchain
+from npukit.project.toolchain import COMMON_FLAGS
 
 NAME = "tiny_npu2"
 
@@ -39,7 +39,7 @@ def test_no_placeholder_is_left(skeleton: Path) -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 def test_its_c_is_free_of_warnings(skeleton: Path, compiler: str, tmp_path: Path) -> None:
     (tmp_path / "board.h").write_text(f"#define BOARD_{NAME.upper()}_BASE 0xE5000000U\n")
-    command = find_toolchain(compiler).command
+    command = toolchain(compiler).command
     target = ["-mcpu=cortex-m4", "-mthumb"] if compiler == "gcc" else ["-target", "thumb-freestanding-eabi"]
     (tmp_path / "string.h").write_text("int strcmp(const char *, const char *);\n")
     parts = ("firmware/include", "firmware/cortex_m", "kit/npukit_emulator/core")

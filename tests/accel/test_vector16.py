@@ -13,7 +13,7 @@ import pytest
 from accel.boards import with_accelerator
 from end_to_end.builds import DIGITS, build
 from frontend.onnx_models import Graph, saved
-from helpers import CHECKOUT
+from helpers import CHECKOUT, needs
 from npukit import api
 from npukit.project.build_folder import Build
 
@@ -51,7 +51,7 @@ def test_every_kind_equals_the_reference(elementwise: Path, pes: int, tmp_path: 
     assert found.passed, found.mismatches
 
 
-@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="qemu-system-arm is not here")
+@needs("qemu-system-arm")
 def test_the_interpreter_on_the_core_computes_the_same(elementwise: Path, tmp_path: Path) -> None:
     plugin = f'plugin = "{(EXAMPLE / "vector16").as_posix()}"'
     figures = ("[accelerator.figures]", "program_words = 64", "setup_cycles = 8")

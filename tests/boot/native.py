@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers import HOST_COMPILER
 from link.device_process import DEVICE as PIPES
 from link.device_process import compile_here
 from npukit.board.board import Board, Flash, load_board
@@ -53,8 +52,7 @@ def tiny_mesh(board: Board, content: bytes, build: int = 1) -> bytes:
 def compile_device(board: Board, folder: Path) -> Path:
     """The loader and its test flash as a library of this machine."""
     library = folder / "device.so"
-    compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
-    command = [*map(str, compiler), *_WARNINGS, *_loader(board, folder), "-o", str(library)]
+    command = [*HOST_COMPILER, *_WARNINGS, *_loader(board, folder), "-o", str(library)]
     subprocess.run(command, check=True, timeout=300)
     return library
 

@@ -10,6 +10,7 @@ import pytest
 
 from boot.boards import build_there_and_back, computes, update_of
 from boot.native import compile_loader, small_board, tiny_mesh
+from helpers import toolchain
 from link.device_process import Pipes
 from link.test_faults import Damage, Faulty, cut_end, drop, flip, lose_a_byte, repeat
 from npukit.board.board import load_board
@@ -20,7 +21,6 @@ from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import LoaderSession, SlotState
 from npukit.link.session import Session
 from npukit.link.update import flash
-from project.identity import toolchain
 
 BOARD = load_board("pe-mesh")
 DAMAGES = [drop, repeat, cut_end, lose_a_byte, flip(0.3, 2), flip(0.8, 6)]

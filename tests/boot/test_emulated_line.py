@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import shared_build
-from helpers import CHECKOUT, models
+from helpers import CHECKOUT, models, needs
 from npukit import api
 from npukit.board.board import Uart
 from npukit.cli.main import app
@@ -126,7 +125,7 @@ def test_a_board_that_fails_is_told() -> None:
         line.wait()
 
 
-@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not here")
+@needs("qemu-system-arm")
 @pytest.mark.exhaustive
 def test_a_board_of_qemu_s_is_one_too(tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", "mps2-an386")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from helpers import CHECKOUT
+from helpers import CHECKOUT, toolchain
 from npukit.board.board import load_board
 from npukit.boot.loader import loader_area
 from npukit.boot.provision import takes_of
@@ -13,7 +13,6 @@ from npukit.emulator.flashed import FlashedBoard
 from npukit.link import flash
 from npukit.link.frames import encode_frame
 from npukit.link.messages import Request, pack_request
-from project.identity import toolchain
 
 SESSION = 0x1234
 REQUESTS: list[Request] = [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers import need
 from npukit.boot.keys import PASSPHRASE_VARIABLE, load_key, new_key, public_bytes
 from npukit.cli.main import app
 from npukit.errors import NpukitError
@@ -44,6 +45,7 @@ def test_an_encrypted_key_is_opened_with_its_passphrase_alone(tmp_path: Path, mo
 
 
 def test_openssl_opens_an_encrypted_key(tmp_path: Path) -> None:
+    need("openssl")
     key = new_key(tmp_path / "key.pem", "open sesame")
     command = [
         "openssl",

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from boot.native import tiny_mesh
-from helpers import first_of
+from helpers import first_of, toolchain
 from npukit.board.board import load_board
 from npukit.boot import loader
 from npukit.boot.keys import public_bytes
@@ -19,7 +19,6 @@ from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import LoaderSession
 from npukit.project.images.stack import StackReport, stack_bound
 from npukit.project.layout import memory_layout
-from project.identity import toolchain
 
 BOARD = load_board("pe-mesh")
 

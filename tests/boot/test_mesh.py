@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from boot.boards import build_there_and_back, computes, update_of
+from helpers import toolchain
 from npukit.board.board import load_board
 from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
@@ -20,7 +21,7 @@ from npukit.emulator.flashed import FlashedBoard
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.project.images.image import Image
-from project.identity import Built, toolchain
+from project.identity import Built
 
 BOARD = load_board("pe-mesh-152")
 CLOCK = BOARD.core.clock_hz

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from boot.boards import BUILD_ID, build_there_and_back, computes, update_of
+from helpers import toolchain
 from npukit.board.board import Board, load_board
 from npukit.boot.keys import public_bytes
 from npukit.boot.loader import loader_area
@@ -20,7 +21,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.flash import LoaderSession
 from npukit.link.session import Session
 from npukit.link.update import Update, dry_run, flash
-from project.identity import Built, toolchain
+from project.identity import Built
 
 BOARD = load_board("pe-mesh")
 OLD, NEW = Version(1), Version(1, 1)

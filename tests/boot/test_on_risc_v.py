@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from boot.boards import build_there_and_back, computes, update_of
+from helpers import toolchain
 from npukit.board.board import load_board
 from npukit.boot.keys import public_bytes
 from npukit.boot.loader import loader_area
@@ -16,7 +17,6 @@ from npukit.boot.signed_image import Version
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.session import Session
 from npukit.link.update import flash
-from project.identity import toolchain
 
 
 @pytest.mark.exhaustive

@@ -5,22 +5,21 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from helpers import CHECKOUT
+from helpers import CHECKOUT, ZIG
 from npukit.codegen.sources import Sources
 
 FIRMWARE = CHECKOUT / "firmware"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-FLAGS = ["-std=c11", "-O1", "-fno-strict-aliasing", *WARNINGS]
+FLAGS = ["-std=c11", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", *WARNINGS]
 # Undefined behaviour traps.
 COMPILERS = {
     "cc": ["cc", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
-    "zig": [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined", "-fsanitize-trap=undefined"],
+    "zig": [*ZIG, "-fsanitize=undefined", "-fsanitize-trap=undefined"],
 }
 COMPILER = COMPILERS["cc" if shutil.which("cc") else "zig"]
 

@@ -10,17 +10,17 @@ import pytest
 
 from codegen.host import FIRMWARE, write_files
 from codegen.random_ops import MAKERS, Bundle
+from helpers import toolchain
 from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
 from npukit.board.cores import CORES
 from npukit.codegen.generate import generate
 from npukit.codegen.sources import Sources
-from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
 from npukit.plan.planner import plan_network
-from npukit.project.toolchain import Toolchain, find_toolchain
+from npukit.project.toolchain import Toolchain
 
 
 def _every_kind() -> Net:
@@ -45,18 +45,10 @@ def _sources(net: Net, board_name: str, pes: int) -> list[Sources]:
     return generate(placed, plan_network(placed, board, engines, max_pes=pes), board, engines, bytes(16))
 
 
-def _toolchain(name: str) -> Toolchain:
-    try:
-        return find_toolchain(name)
-    except NpukitError as error:
-        pytest.skip(error.message)
-
-
-@pytest.mark.parametrize("toolchain_name", ["gcc", "zig"])
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize(("board", "pes"), [("mps2-an386", 1), ("pe-mesh", 4)])
-def test_no_warnings_and_the_size_that_was_said(toolchain_name: str, board: str, pes: int, tmp_path: Path) -> None:
+def test_no_warnings_and_the_size_that_was_said(compiler: str, board: str, pes: int, tmp_path: Path) -> None:
     """The size is a static assertion in the C."""
-    toolchain = _toolchain(toolchain_name)
     net = _every_kind() if pes == 1 else _wide_layer()
     programs = _sources(net, board, pes)
     assert sorted(pe for sources in programs for pe in sources.pes) == list(range(pes))
@@ -66,13 +58,13 @@ def test_no_warnings_and_the_size_that_was_said(toolchain_name: str, board: str,
         write_files(sources.files, folder)
         assert not sources.constant_bytes or f"== {sources.constant_bytes}," in sources.files["memory.h"]
         for path in sorted(folder.glob("*.c")):
-            _compile(toolchain, path)
+            _compile(toolchain(compiler), path)
 
 
-def _compile(toolchain: Toolchain, path: Path) -> None:
+def _compile(with_toolchain: Toolchain, path: Path) -> None:
     folders = [path.parent, *(FIRMWARE / name for name in ("include", "libc", "mac_array", "noc", "rpc"))]
     includes = [PurePosixPath(folder.as_posix()) for folder in folders]
     source, output = PurePosixPath(path.name), path.with_suffix(".o")
-    command = toolchain.compile_command(CORES["cortex-m4f"], source, "speed", includes, path.parent, output)
+    command = with_toolchain.compile_command(CORES["cortex-m4f"], source, "speed", includes, path.parent, output)
     done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stderr) == (0, "")

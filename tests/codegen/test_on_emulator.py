@@ -6,7 +6,6 @@ every layer.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,12 @@ from helpers import first_of
 from npukit.net.check import check_net
 
 
-@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not here")
 @pytest.mark.parametrize("seed", first_of(range(3)))
 def test_every_kind_equals_the_reference(seed: int, tmp_path: Path) -> None:
     bundle = Bundle(np.random.default_rng(seed))
     for make in MAKERS.values():
         make(bundle)
     net = check_net(bundle.net())
-    ran = run_on_emulator(net, tmp_path, "gcc")
+    ran = run_on_emulator(net, tmp_path)
     assert ran.validation.passed, ran.validation.mismatches
     assert ran.validation.layers_checked == ran.validation.cases * len(net.ops)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from helpers import ZIG
 from npukit.board.board import load_board
 from npukit.board.cores import CORES
 from npukit.emulator.builtin import Emulator
@@ -63,7 +63,7 @@ def _compile(source: str, elf: Path, flags: list[str]) -> None:
     with tempfile.TemporaryDirectory(dir=elf.parent) as folder:
         main, made = Path(folder) / "main.c", Path(folder) / "made.elf"
         main.write_text(source)
-        zig = [sys.executable, "-m", "ziglang", "cc", *flags, f"-I{_HERE}"]
+        zig = [*ZIG, *flags, f"-I{_HERE}"]
         link = [
             str(main),
             str(_HERE / "start.c"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from time import monotonic, sleep
 
-import pytest
+from helpers import need
 
 _SECONDS = 60
 
@@ -17,8 +16,7 @@ def memory_on_qemu(elf: Path, span: tuple[int, int], done: tuple[int, int], fold
 
     Skips the test where there is no QEMU.
     """
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not installed")
+    need("qemu-system-arm")
     memory, (start, end) = folder / "memory.bin", span
     command = ["qemu-system-arm", "-machine", "mps2-an386", "-kernel", str(elf), "-nodefaults", "-display", "none"]
     with subprocess.Popen(

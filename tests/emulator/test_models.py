@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from emulator.programs import RESULTS, program, run_to_sleep, words
-from helpers import CHECKOUT
+from helpers import CHECKOUT, HOST_COMPILER
 from npukit.board.board import Board, load_board
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
@@ -48,9 +46,7 @@ def board_with_doubler(folder: Path, figure: str = "slowness = 123") -> Board:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("doubler") / "doubler.so"
-    system = shutil.which("cc")
-    compiler = [system] if system else [sys.executable, "-m", "ziglang", "cc"]
-    subprocess.run([*compiler, "-shared", "-fPIC", f"-I{DEVICE_H}", str(DOUBLER), "-o", str(made)], check=True)
+    subprocess.run([*HOST_COMPILER, "-shared", "-fPIC", f"-I{DEVICE_H}", str(DOUBLER), "-o", str(made)], check=True)
     return made
 
 

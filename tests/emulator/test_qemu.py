@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from helpers import ZIG, need
 from npukit.board.board import load_board
 from npukit.emulator.qemu import QemuMachine
 from npukit.errors import NpukitError
@@ -38,18 +37,17 @@ __attribute__((section(".vectors"), used)) static const void *const vectors[] = 
 };
 """
 LINK = "SECTIONS { . = 0; .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) } .ARM.exidx : { *(.ARM.exidx*) } }"
-ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
+ZIG_M4 = (*ZIG, "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
 
 
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not installed")
+    need("qemu-system-arm")
     folder = tmp_path_factory.mktemp("echo")
     (folder / "echo.c").write_text(ECHO)
     (folder / "link.ld").write_text(LINK)
     flags = ("-O1", "-nostdlib", f"-Wl,-T,{folder / 'link.ld'}", "-Wl,-e,reset_handler")
-    subprocess.run([*ZIG, *flags, str(folder / "echo.c"), "-o", str(folder / "echo.elf")], check=True)
+    subprocess.run([*ZIG_M4, *flags, str(folder / "echo.c"), "-o", str(folder / "echo.elf")], check=True)
     return folder / "echo.elf"
 
 

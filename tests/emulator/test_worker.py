@@ -12,6 +12,7 @@ from time import monotonic, sleep
 import pytest
 
 from emulator.programs import program, running
+from npukit.emulator.here import INSTALL
 from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
 from oracles.dma_model import DRAM
@@ -98,7 +99,7 @@ def test_a_death_is_told_by_what_it_was() -> None:
     assert crash.message == "the emulator crashed by SIGSEGV"
     assert "killed by SIGKILL" in killed.message
     assert "memory" in killed.facts[0]
-    assert [any("npukit[emulator]" in each for each in error.tries) for error in (crash, killed, missing, raised)] == [
+    assert [any(each == INSTALL for each in error.tries) for error in (crash, killed, missing, raised)] == [
         *(False, False, True, False)
     ]
 
@@ -107,7 +108,7 @@ def test_without_the_emulators_package_it_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(NpukitError, match="a package of its own, and not installed") as caught:
         WorkerProcess()
-    assert caught.value.tries == ("pip install 'npukit[emulator]'",)
+    assert caught.value.tries == (INSTALL,)
 
 
 def test_a_board_that_starts_again_gives_its_memory_back() -> None:

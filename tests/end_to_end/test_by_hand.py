@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import first_of
+from helpers import first_of, make_by_hand
 from npukit import api
 from npukit.cli.main import app
 from npukit.errors import DoesNotFit, NpukitError
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("arm-none-eabi-gcc") or not shutil.which("make"), reason="arm-none-eabi-gcc or make is not here"
-)
 WAITS = "status = mac_array_run(&net_constants."
 DOES_NOT_WAIT = "mac_array_submit(&net_constants."
 NET = "project/net/net.c"
@@ -30,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build whose project was made by hand, as it is."""
     folder = tmp_path_factory.mktemp("by hand") / "out"
     shared_build(DIGITS / "digits_int8.tflite", folder, pes=1)
-    make(folder)
+    make_by_hand(folder / "project")
     return folder
 
 
@@ -40,11 +35,6 @@ def changed(made: Path, tmp_path: Path) -> Path:
     folder = shutil.copytree(made, tmp_path / "out")
     change(folder / NET, WAITS, DOES_NOT_WAIT)
     return folder
-
-
-def make(folder: Path) -> None:
-    environment = {**os.environ, "LC_ALL": "C"}
-    subprocess.run(["make", "-j2"], cwd=folder / "project", check=True, capture_output=True, env=environment)
 
 
 def change(file: Path, old: str, new: str) -> None:
@@ -85,12 +75,12 @@ def test_images_older_than_a_change_are_refused(made: Path, tmp_path: Path, file
     with pytest.raises(NpukitError, match="was changed, and no images were made of that") as refused:
         api.load(folder, modified=True)
     assert refused.value.tries == (f"make -C {folder / 'project'}",)
-    make(folder)
+    make_by_hand(folder / "project")
     assert api.load(folder, modified=True).modified == (file,)
 
 
 def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Path) -> None:
-    make(changed)
+    make_by_hand(changed / "project")
     built = api.load(changed, modified=True)
     found = api.validate(built)
     assert not found.passed
@@ -109,7 +99,7 @@ def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Pa
 def test_a_change_that_is_right_is_validated_measured_traced_and_flashed(made: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(made, tmp_path / "out")
     change(folder / NET, "int32_t status = 0;", "int32_t status = 0; for (volatile int32_t i = 0; i < 1000; i++) { }")
-    make(folder)
+    make_by_hand(folder / "project")
     as_built, built = api.load(made), api.load(folder, modified=True)
     report = (folder / "report.html").read_bytes()
     assert api.validate(built).passed

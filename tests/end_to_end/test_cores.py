@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import first_of, models
+from helpers import first_of, models, need
 from npukit import api
 from npukit.board.board import Board, known_boards, load_board
 
@@ -62,9 +62,7 @@ def test_networks_of_mlperf_tiny_on_each_core(core: str, name: str, tmp_path: Pa
 
 def _skip_without(board: Board, compiler: str) -> None:
     architecture = board.core.type.architecture
-    for program in (architecture.qemu, *([architecture.gcc] if compiler == "gcc" else [])):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+    need(architecture.qemu, *([architecture.gcc] if compiler == "gcc" else []))
 
 
 def test_a_mesh_of_cores_without_fpu(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import first_of
+from helpers import first_of, need
 from npukit import api
 from npukit.emulator.renode.machine import find_renode
 from npukit.errors import NpukitError
@@ -27,9 +26,9 @@ def on_the_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def need(emulator: str) -> None:
-    if emulator == "qemu" and shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not installed")
+def need_emulator(emulator: str) -> None:
+    if emulator == "qemu":
+        need("qemu-system-arm")
     if emulator == "renode":
         try:
             find_renode()
@@ -39,7 +38,7 @@ def need(emulator: str) -> None:
 
 @pytest.mark.parametrize("board", first_of(list(BOARDS), 2))
 def test_the_same_layers_and_outputs_and_as_many_instructions(board: str, on_the_core: Path, tmp_path: Path) -> None:
-    need(BOARDS[board])
+    need_emulator(BOARDS[board])
     shared_build(MODEL, tmp_path / "build", board)
     assert api.validate(tmp_path / "build", on=BOARDS[board]).passed
     ours, theirs = api.bench(on_the_core, on="emulator"), api.bench(tmp_path / "build", on=BOARDS[board])

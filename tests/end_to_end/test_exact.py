@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import first_of, models
+from helpers import first_of, models, need
 from npukit import api
 
 PLACES = {
@@ -49,8 +48,8 @@ def with_cases(places: Sequence[tuple[str, str]], quick: int) -> list[Any]:
 
 def check(name: str, place: str, cases: str, folder: Path) -> None:
     board, options = PLACES[place]
-    if place == "QEMU" and not shutil.which("qemu-system-arm"):
-        pytest.skip("qemu-system-arm is not here")
+    if place == "QEMU":
+        need("qemu-system-arm")
     shared_build(models() / f"{name}.tflite", folder, board, **options)
     found = api.validate(
         folder, inputs=models() / f"{name}.npz", expect="out0_tflm", cases=2 if cases == QUICK else None
@@ -81,8 +80,8 @@ def test_digits_from_onnx_equal_the_reference(place: str, tmp_path: Path) -> Non
 
 def _check_digits(name: str, place: str, tmp_path: Path) -> None:
     board, options = PLACES[place]
-    if place == "QEMU" and not shutil.which("qemu-system-arm"):
-        pytest.skip("qemu-system-arm is not here")
+    if place == "QEMU":
+        need("qemu-system-arm")
     shared_build(DIGITS / name, tmp_path / "out", board, **options)
     found = api.validate(tmp_path / "out")
     assert found.passed, found.mismatches
@@ -109,8 +108,7 @@ def test_keywords_are_heard_as_well_as_the_reference_hears_them(tmp_path: Path) 
 
 def test_instructions_agree_with_qemu(tmp_path: Path) -> None:
     """The same C on two emulators: they differ in the boards' own few instructions of counting."""
-    if not shutil.which("qemu-system-arm"):
-        pytest.skip("qemu-system-arm is not here")
+    need("qemu-system-arm")
     model = models() / "kws_ref_model.tflite"
     shared_build(model, tmp_path / "ours", engine="cpu", pes=1)
     shared_build(model, tmp_path / "theirs", "mps2-an386")

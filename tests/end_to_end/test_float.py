@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from end_to_end.builds import DIGITS, build
-from helpers import first_of
+from helpers import first_of, need
 from npukit import api
 from oracles.onnx_runtime import Session
 
@@ -59,8 +58,8 @@ def proved(folder: Path) -> None:
 
 @pytest.mark.parametrize("board", first_of(["pe-mesh", "mps2-an386"]))
 def test_a_float_network(board: str, tmp_path: Path) -> None:
-    if board == "mps2-an386" and not shutil.which("qemu-system-arm"):
-        pytest.skip("qemu-system-arm is not here")
+    if board == "mps2-an386":
+        need("qemu-system-arm")
     build(DIGITS / "digits_float.onnx", tmp_path / "out", board, in_float=True, pes=4)
     proved(tmp_path / "out")
     digits = np.load(DIGITS / "digits.npz")["float0"][:5].astype(np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
+from helpers import need
 from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
@@ -59,8 +59,7 @@ def on_mesh(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="module")
 def on_stock_board(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not here")
+    need("qemu-system-arm")
     return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("stock") / "out", "mps2-an386")
 
 

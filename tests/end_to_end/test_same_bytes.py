@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import filecmp
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from end_to_end.builds import DIGITS, build, shared_build
-from helpers import first_of
+from helpers import first_of, make_by_hand
 from npukit.project.build_folder import load_build
 from object_cache import compiled_anew
 
@@ -33,13 +31,9 @@ def test_two_builds_in_two_folders(tmp_path: Path, pes: int) -> None:
 
 @pytest.mark.parametrize("pes", first_of([4, 1]))
 def test_the_project_builds_by_hand_to_the_same_bytes(tmp_path: Path, pes: int) -> None:
-    if not shutil.which("arm-none-eabi-gcc") or not shutil.which("make"):
-        pytest.skip("arm-none-eabi-gcc or make is not here")
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=pes)
     shutil.copytree(built.folder / "project", tmp_path / "by hand")
-    subprocess.run(
-        ["make", "-j2"], cwd=tmp_path / "by hand", check=True, capture_output=True, env={**os.environ, "LC_ALL": "C"}
-    )
+    make_by_hand(tmp_path / "by hand")
     for ours in (built.folder / "images").iterdir():
         assert ours.read_bytes() == (tmp_path / "by hand/build" / ours.name).read_bytes()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from typer.testing import CliRunner
 from end_to_end.builds import DIGITS, build
 from frontend.tflite_models import ring
 from fuzz.splits import Example, outcome
-from helpers import first_of
+from helpers import first_of, need
 from npukit import api
 from npukit.cli.main import app
 from npukit.errors import DoesNotFit, NpukitError
@@ -44,8 +43,8 @@ def expected() -> np.ndarray:
 
 @pytest.mark.parametrize(("board", "on"), [("pe-mesh", "emulator"), ("mps2-an386", "qemu")])
 def test_every_verb_runs_sequences(board: str, on: str, model: Path, tmp_path: Path) -> None:
-    if on == "qemu" and shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not here")
+    if on == "qemu":
+        need("qemu-system-arm")
     built = build(model, tmp_path / "out", board)
     np.savez(tmp_path / "streams.npz", in0=FRAMES, out0=expected())
     np.savez(tmp_path / "stream.npz", in0=FRAMES[0], out0=expected()[0])

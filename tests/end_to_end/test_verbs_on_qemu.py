@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import first_of
+from helpers import first_of, need
 from npukit import api
 from npukit.cli.main import app
 from npukit.measure.target import open_target
@@ -24,8 +23,7 @@ CASES = 3
 
 @pytest.mark.parametrize("board", first_of(list(BOARDS)))
 def test_all_verbs(board: str, tmp_path: Path) -> None:
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not installed")
+    need("qemu-system-arm")
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, trace=True)
     with np.load(DIGITS / "digits.npz") as file:
         np.savez(tmp_path / "in.npz", in0=file["in0"][:CASES])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from helpers import HOST_COMPILER
 from npukit.data import data_folder
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-_OWN = shutil.which("cc")
-COMPILER = [_OWN] if _OWN else [sys.executable, "-m", "ziglang", "cc"]
 
 
 def host_library(folder: Path, *sources: str | Path, includes: Sequence[str | Path] = ()) -> ctypes.CDLL:
@@ -22,6 +19,6 @@ def host_library(folder: Path, *sources: str | Path, includes: Sequence[str | Pa
     library = folder / "firmware.so"
     folders = [f"-I{firmware / include}" for include in includes]
     options = [*folders, "-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", "-fno-math-errno", *WARNINGS]
-    command = [*COMPILER, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
+    command = [*HOST_COMPILER, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
     subprocess.run([str(word) for word in command], check=True, timeout=120)
     return ctypes.CDLL(str(library))

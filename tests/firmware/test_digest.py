@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import random
-import shutil
 import subprocess
-import sys
 
 import pytest
 
+from helpers import HOST_COMPILER
 from npukit.data import data_folder
 from npukit.project.images.regions import FACTOR, digest, word_of
 
@@ -21,9 +20,8 @@ WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     path, rpc = tmp_path_factory.mktemp("digest") / "digest.so", data_folder("firmware") / "rpc"
-    compiler = [str(shutil.which("cc"))] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
     subprocess.run(
-        [*compiler, "-std=c11", "-O1", "-fPIC", "-shared", f"-I{rpc}", rpc / "digest.c", "-o", path], check=True
+        [*HOST_COMPILER, "-std=c11", "-O1", "-fPIC", "-shared", f"-I{rpc}", rpc / "digest.c", "-o", path], check=True
     )
     loaded = ctypes.CDLL(str(path))
     loaded.digest_update.restype = ctypes.c_uint64

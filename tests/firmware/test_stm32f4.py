@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware.host import COMPILER
-from helpers import CHECKOUT
+from helpers import CHECKOUT, HOST_COMPILER
 from npukit.board.board import load_board
 from npukit.project.render import render_board_header
 
@@ -46,7 +45,15 @@ def registers(folder: Path, board: str, *words: str) -> list[str]:
     (folder / "registers.c").write_text(REGISTERS)
     firmware = CHECKOUT / "firmware"
     include = [f"-I{path}" for path in (folder, firmware, firmware / "include", firmware / "hal")]
-    command = [*COMPILER, "-std=gnu11", "-w", *include, str(folder / "registers.c"), "-o", str(folder / "registers")]
+    command = [
+        *HOST_COMPILER,
+        "-std=gnu11",
+        "-w",
+        *include,
+        str(folder / "registers.c"),
+        "-o",
+        str(folder / "registers"),
+    ]
     subprocess.run(command, check=True)
     done = subprocess.run([folder / "registers", *words], check=True, capture_output=True, text=True)
     return done.stdout.split()

@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import CHECKOUT
+from helpers import CHECKOUT, needs
 from npukit import api
 from npukit.accel.engines import plugins_of
 from npukit.board.cores import CORTEX_M4F
@@ -194,7 +194,7 @@ void NPU_IRQHandler(void)
 """What IRQ_CONNECT comes to."""
 
 
-@pytest.mark.skipif(not shutil.which("cmake"), reason="there is no cmake")
+@needs("cmake")
 def test_as_a_zephyr_module_the_network_blocks_on_a_semaphore(made: Made, tmp_path: Path) -> None:
     """Zephyr's CMake functions are played, by CMake's own; the folder is the module as it was exported."""
     built = exported(made, tmp_path)

@@ -16,7 +16,7 @@ import pytest
 
 from end_to_end.builds import build, shared_build
 from frontend.tflite_models import ring
-from helpers import CHECKOUT
+from helpers import CHECKOUT, GCC, HOST_COMPILER, needs
 from npukit import api
 from npukit.accel.core_kernels import CostPreference
 from npukit.board.cores import CORES
@@ -29,11 +29,6 @@ from npukit.project.toolchain import find_toolchain, target_flags
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 STRICT = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
 STRICT += ["-fno-strict-aliasing", "-ffp-contract=off", "-I."]
-
-
-def host_compiler() -> list[str]:
-    found = shutil.which("cc")
-    return [found] if found else [sys.executable, "-m", "ziglang", "cc"]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +44,7 @@ def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def test_the_example_says_on_the_host_what_the_network_says(accelerated: Build, tmp_path: Path) -> None:
     exported = api.export(accelerated.folder, tmp_path / "lib", portable=True)
     sources = [name for name in exported.files if name.endswith(".c")]
-    subprocess.run([*host_compiler(), *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
+    subprocess.run([*HOST_COMPILER, *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
     assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 0
 
 
@@ -61,7 +56,7 @@ def test_the_example_notices_a_wrong_weight(accelerated: Build, tmp_path: Path) 
     first = values.split(",", 1)[0].strip()
     file.write_text(f"{before}wanted_{declaration}{{\n{values.replace(first, str(int(first) ^ 1), 1)}")
     sources = [name for name in exported.files if name.endswith(".c")]
-    subprocess.run([*host_compiler(), *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
+    subprocess.run([*HOST_COMPILER, *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
     assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 2
 
 
@@ -71,7 +66,7 @@ def test_a_library_remembers_until_it_is_reset(board: str, tmp_path: Path) -> No
     (tmp_path / "ring.tflite").write_bytes(ring(begins=5).bytes(["all"]))
     built = build(tmp_path / "ring.tflite", tmp_path / "out", board, engine="cpu", pes=1)
     exported = api.export(built.folder, tmp_path / "lib", portable=True)
-    command = [*host_compiler(), *STRICT, *(name for name in exported.files if name.endswith(".c")), "-lm"]
+    command = [*HOST_COMPILER, *STRICT, *(name for name in exported.files if name.endswith(".c")), "-lm"]
     subprocess.run([*command, "-o", "example"], cwd=tmp_path / "lib", check=True)
     assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 0
     file = tmp_path / "lib" / EXAMPLE
@@ -101,7 +96,7 @@ def test_it_compiles_for_cortex_m(on_core: Build, tmp_path: Path, portable: bool
         )
 
 
-@pytest.mark.skipif(not shutil.which("cmake"), reason="there is no cmake")
+@needs("cmake")
 def test_cmake_makes_the_library_and_its_example_passes(on_core: Build, tmp_path: Path) -> None:
     api.export(on_core.folder, tmp_path / "lib", portable=True)
     for words in (["-S", "lib", "-B", "made"], ["--build", "made"]):
@@ -122,7 +117,7 @@ add_subdirectory(lib)
 """
 
 
-@pytest.mark.skipif(not shutil.which("cmake"), reason="there is no cmake")
+@needs("cmake")
 def test_in_zephyr_it_is_a_module_with_the_sources(on_core: Build, tmp_path: Path) -> None:
     """Zephyr's own functions are played; they say what they were called with."""
     api.export(on_core.folder, tmp_path / "lib")
@@ -196,7 +191,7 @@ def compiled(folder: Path, program: str, *flags: str) -> Path:
     """A program of somebody's own with the library in `folder`."""
     (folder / "own.c").write_text(program)
     sources = [name.name for name in folder.glob("*.c")]
-    subprocess.run([*host_compiler(), *STRICT, *flags, *sources, "-lm", "-o", "own"], cwd=folder, check=True)
+    subprocess.run([*HOST_COMPILER, *STRICT, *flags, *sources, "-lm", "-o", "own"], cwd=folder, check=True)
     return folder / "own"
 
 
@@ -277,19 +272,18 @@ def test_shapes_scales_and_labels_are_constants(accelerated: Build, tmp_path: Pa
 
 def _has_newlib() -> bool:
     """True if there is a gcc with the C library's headers, which come in a package of their own."""
-    gcc = shutil.which("arm-none-eabi-gcc")
-    command = [gcc or "", "-E", "-x", "c", "-include", "string.h", "/dev/null"]
-    return bool(gcc) and subprocess.run(command, check=False, capture_output=True).returncode == 0
+    command = [GCC, "-E", "-x", "c", "-include", "string.h", "/dev/null"]
+    return bool(shutil.which(GCC)) and subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
-needs_gcc = pytest.mark.skipif(not _has_newlib(), reason="arm-none-eabi-gcc with newlib is not here")
+needs_gcc = pytest.mark.skipif(not _has_newlib(), reason=f"{GCC} with newlib is not here")
 
 
 @needs_gcc
 @pytest.mark.parametrize("source", ["routines.S", "digits_int8.c"])
 def test_a_core_without_dsp_is_refused_by_its_name(on_core: Build, tmp_path: Path, source: str) -> None:
     api.export(on_core.folder, tmp_path / "lib")
-    command = ["arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-c", source, "-o", "x.o"]
+    command = [GCC, "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-c", source, "-o", "x.o"]
     done = subprocess.run(command, cwd=tmp_path / "lib", check=False, capture_output=True, text=True)
     assert done.returncode != 0
     assert "need the DSP instructions of Armv7E-M: npukit export --portable" in done.stderr
@@ -338,11 +332,11 @@ def test_a_firmware_is_built_of_what_the_pack_lists_alone(on_core: Build, tmp_pa
     shutil.copy(library / "selftest/main.c", project / "main.c")
     core = ["-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-std=c11", "-Wall", "-Werror"]
     linked = ["--specs=nosys.specs", "-Wl,--no-warnings", "-lm", "-o", "firmware.elf"]
-    subprocess.run(["arm-none-eabi-gcc", *core, *folders, "main.c", *sources, *linked], cwd=project, check=True)
+    subprocess.run([GCC, *core, *folders, "main.c", *sources, *linked], cwd=project, check=True)
     assert (project / "firmware.elf").stat().st_size > 10_000
 
 
-@pytest.mark.skipif(not shutil.which("pio"), reason="PlatformIO (pio) is not here")
+@needs("pio")
 def test_platformio_packs_the_library(on_core: Build, tmp_path: Path) -> None:
     """Its packer reads the description as its registry does; its build systems come from there alone."""
     api.export(on_core.folder, tmp_path / "lib")

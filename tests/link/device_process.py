@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from time import monotonic
 from typing import IO, cast
 
+from helpers import GCC, HOST_COMPILER, ZIG
 from npukit.data import data_folder
 
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-ZIG = [sys.executable, "-m", "ziglang", "cc"]
 ZIG_M4 = [
     *ZIG,
     "-target",
@@ -23,7 +21,7 @@ ZIG_M4 = [
     "-fno-unroll-loops",
     "-fno-vectorize",
 ]
-GCC_M4 = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-ffreestanding"]
+GCC_M4 = [GCC, "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-ffreestanding"]
 DEVICE = Path(__file__).parent / "device"
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -45,8 +43,7 @@ def build_device(folder: Path) -> Path:
 
 def compile_here(command: list[str], program: Path) -> Path:
     """A program of this machine; with sanitizers where the compiler has them."""
-    compiler = [shutil.which("cc") or ZIG[0], *(() if shutil.which("cc") else ZIG[1:])]
-    command = [*compiler, "-O1", "-D_DEFAULT_SOURCE", *command, "-o", str(program)]
+    command = [*HOST_COMPILER, "-O1", "-D_DEFAULT_SOURCE", *command, "-o", str(program)]
     if subprocess.run([*command, *SANITIZERS], capture_output=True).returncode != 0:
         subprocess.run(command, check=True)
     return program

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from helpers import need
 from link.device_process import GCC_M4, WARNINGS, ZIG_M4, includes, server_sources
 from npukit.data import data_folder
 
@@ -32,8 +32,7 @@ def allocated_bytes(path: Path, kind: str) -> int:
 
 @pytest.mark.parametrize("compiler", [ZIG_M4, GCC_M4], ids=["zig", "gcc"])
 def test_it_is_free_of_warnings_and_small(compiler: list[str], tmp_path: Path) -> None:
-    if shutil.which(compiler[0]) is None:
-        pytest.skip(f"{compiler[0]} is not here")
+    need(compiler[0])
     objects = compile_server(compiler, tmp_path)
     # With rpc_log(), and all that is for builds that trace, which the linker leaves out unless it is called.
     assert 0 < sum(allocated_bytes(path, "SHT_PROGBITS") for path in objects) < 10240

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import threading
@@ -15,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, build
+from helpers import need
 from npukit.board.board import load_board
 from npukit.cli.main import app
 from npukit.data import data_folder
@@ -51,8 +51,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def port(stock: Build) -> Iterator[str]:
     """The board's UART, once the board runs what was written."""
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("QEMU is not here")
+    need("qemu-system-arm")
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=run_board, args=(server, stock), daemon=True).start()
         yield f"socket://127.0.0.1:{server.getsockname()[1]}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import subprocess
 import zlib
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from helpers import need
 from link.device_process import DEVICE, GCC_M4, WARNINGS, includes, server_sources
 from npukit.board.board import Board, load_board
 from npukit.data import data_folder
@@ -32,9 +32,7 @@ def board() -> Board:
 
 @pytest.fixture(scope="module")
 def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    for tool in (GCC_M4[0], "qemu-system-arm"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not here")
+    need("qemu-system-arm")
     folder = tmp_path_factory.mktemp("mps2")
     (folder / "board.h").write_text(board_header(board))
     firmware = data_folder("firmware")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import shared_build
-from helpers import CHECKOUT
+from helpers import CHECKOUT, need
 from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind
@@ -127,8 +126,7 @@ def test_the_same_outputs(built: Build) -> None:
 
 
 def test_a_board_that_qemu_runs(tmp_path: Path) -> None:
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not here")
+    need("qemu-system-arm")
     shared_build(DIGITS, tmp_path / "out", "mps2-an386", trace=True)
     traced = api.trace(tmp_path / "out", tmp_path / "t.json", frames=2)
     assert (traced.frames, traced.overwritten) == (2, 0)

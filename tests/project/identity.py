@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
+from helpers import toolchain
 from npukit.board.board import Board, load_board
-from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project.compile import BuiltImage, build_images
 from npukit.project.files import Project
 from npukit.project.render import About, render_project
-from npukit.project.toolchain import Toolchain, find_toolchain
 
 NET = Path(__file__).parents[1] / "firmware" / "identity_net" / "net.c"
 CONSTANT_BYTES, ACTIVATION_BYTES = 16, 64 + 16 + 128
@@ -26,14 +22,6 @@ BUILD_ID = "000102030405060708090a0b0c0d0e0f"
 class Built:
     project: Project
     images: list[BuiltImage]
-
-
-def toolchain(name: str, core: CoreType = CORTEX_M4F) -> Toolchain:
-    """The toolchain, or skip: GCC is not everywhere, zig comes with the package."""
-    gcc = core.architecture.gcc
-    if name == "gcc" and shutil.which(gcc) is None:
-        pytest.skip(f"{gcc} is not installed")
-    return find_toolchain(name, core)
 
 
 def identity_sources(

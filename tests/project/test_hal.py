@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS
+from helpers import needs
 from npukit import api
 from npukit.board.board import Board, load_board
 from npukit.errors import NpukitError
@@ -34,7 +35,7 @@ def changed(folder: Path, old: str, new: str) -> Board:
     return load_board(str(folder / f"{NAME}.toml"))
 
 
-@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed")
+@needs("qemu-system-arm")
 def test_a_board_as_the_docs_add_one_runs(folder: Path, tmp_path: Path) -> None:
     build = api.build(MODEL, board=str(folder / f"{NAME}.toml"), output=tmp_path / "out")
     shutil.rmtree(folder)

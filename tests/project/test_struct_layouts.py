@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from helpers import toolchain
 from npukit.board.board import load_board
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 from npukit.project.layout import memory_layout
 from npukit.project.own_data import MANY_PES, Addresses, listing, own_bytes, questions_about
 from npukit.project.struct_layouts import Layouts, Member, answers
-from npukit.project.toolchain import find_toolchain
 
 HEADER = """#include <stddef.h>
 struct thing { unsigned char kind; short count; const void *next; int far; };
@@ -31,7 +31,7 @@ def asked(folder: Path, compiler: str) -> Layouts:
     questions = questions_about([OWN])
     (folder / "layouts.c").write_text(questions.as_c())
     here = PurePosixPath(".")
-    command = find_toolchain(compiler).compile_command(
+    command = toolchain(compiler).compile_command(
         load_board("pe-mesh").core.type, PurePosixPath("layouts.c"), "size", [here], folder, folder / "layouts.o"
     )
     subprocess.run(command, cwd=folder, check=True, timeout=200)
@@ -39,7 +39,7 @@ def asked(folder: Path, compiler: str) -> Layouts:
 
 
 def test_the_data_of_many_pes_follow_each_other(tmp_path: Path) -> None:
-    layouts = asked(tmp_path, "gcc")
+    layouts = asked(tmp_path, "zig")
     layout = memory_layout(load_board("pe-mesh"), 64, 256, 512, OWN.bytes)
     addresses = Addresses(layout, 0x1000, {5: 0x2000})
     many = replace(OWN, pes=tuple(PeData(pe, ((24, bytes([pe])),), ROWS) for pe in range(MANY_PES + 1)))

@@ -10,6 +10,9 @@ from npukit.host.programs import find_program
 if TYPE_CHECKING:
     from npukit.board.board import Board
 
+INSTALL = "pip install ./kit/npukit_emulator, in the folder of npukit's sources"
+"""How to get the built-in emulator: no package index has it."""
+
 
 def is_here(name: str, board: Board) -> bool:
     """True if this machine has an emulator that can be the board."""

@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from npukit.emulator.here import INSTALL
 from npukit.errors import NpukitError
 from npukit.host.programs import start
 
 _WORKER = "npukit_emulator"
-_INSTALL = "pip install 'npukit[emulator]'"
 _HEADER = struct.Struct("<II")
 _START = "import sys; sys.path.append(sys.argv[1]); from npukit_emulator.__main__ import serve; serve()"
 """Behind all that is installed the worker finds the folder of this package, which is a checkout's."""
@@ -35,7 +35,7 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         if importlib.util.find_spec(_WORKER) is None:
-            raise NpukitError("the built-in emulator is a package of its own, and not installed", tries=[_INSTALL])
+            raise NpukitError("the built-in emulator is a package of its own, and not installed", tries=[INSTALL])
         self._diagnostics = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self._process = start(
             [sys.executable, "-P", "-c", _START, _PACKAGE_ROOT],
@@ -108,7 +108,7 @@ def death(status: int, last_words: str) -> NpukitError:
     if status < 0:
         return NpukitError(f"the emulator crashed by {_signal_name(-status)}{said}", tries=_REPORT)
     if last_words.startswith(("ModuleNotFoundError", "ImportError")):
-        return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", _INSTALL])
+        return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", INSTALL])
     return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
+from helpers import GCC, ZIG
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.network import INPUT, KernelChoice
 
@@ -20,8 +24,10 @@ CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
 INPUTS, INPUT_SPACING, PAGE = 0x30000000, 0x1000000, 0x1000
 GUARD = 64
 UNTOUCHED = 0xC3
-_GCC = ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-x", "assembler")
-_ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
+_ASSEMBLERS = {
+    "gcc": (GCC, "-mcpu=cortex-m4", "-mthumb", "-x", "assembler"),
+    "zig": (*ZIG, "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp"),
+}
 
 
 @dataclass(frozen=True)
@@ -98,30 +104,44 @@ def _check_guards(memory: list[bytes], *, on_input: bool) -> None:
 @cache
 def _linked(assembly: str, symbol: str, symbols: tuple[tuple[str, int], ...]) -> tuple[bytes, int]:
     with TemporaryDirectory() as folder:
-        source, image = Path(folder, "kernel.s"), Path(folder, "kernel.elf")
-        source.write_text(assembly)
-        definitions = [f"-Wl,--defsym={name}={address:#x}" for name, address in symbols]
-        layout = [f"-Wl,-Ttext={CODE:#x}", f"-Wl,-e,{symbol}", "-Wl,--build-id=none"]
-        subprocess.run([*_GCC, *layout, *definitions, str(source), "-o", str(image)], check=True, timeout=60)
+        image = Path(folder, "kernel.elf")
+        definitions = [f"--defsym={name}={address:#x}" for name, address in symbols]
+        layout = [f"-Ttext={CODE:#x}", "-e", symbol, str(_assembled(assembly, "zig", Path(folder))), "-o", str(image)]
+        subprocess.run([ZIG[0], "ld.lld", *definitions, *layout], check=True, timeout=60)
         return _text(image)
 
 
 def object_code(assembly: str, assembler: str) -> bytes:
     """The .text section as "gcc" or "zig" assembles it."""
     with TemporaryDirectory() as folder:
-        source, target = Path(folder, "kernel.s"), Path(folder, "kernel.o")
-        source.write_text(assembly)
-        command = _GCC if assembler == "gcc" else _ZIG
-        subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True, timeout=120)
-        return _text(target)[0]
+        return _text(_assembled(assembly, assembler, Path(folder)))[0]
+
+
+def _assembled(assembly: str, assembler: str, folder: Path) -> Path:
+    source, target = folder / "kernel.s", folder / "kernel.o"
+    source.write_text(assembly)
+    subprocess.run([*_ASSEMBLERS[assembler], "-c", str(source), "-o", str(target)], check=True, timeout=120)
+    return target
 
 
 def check_assemblers(kernel: Kernel) -> None:
-    """GNU as and LLVM make the same bytes, as many as the kernel says (GNU as pads the section to words)."""
-    gnu, llvm = (object_code(kernel.assembly, assembler) for assembler in ("gcc", "zig"))
-    assert len(llvm) == kernel.code_bytes
-    assert gnu[: len(llvm)] == llvm
-    assert len(gnu) == -(-len(llvm) // 4) * 4
+    """As `check_code` of what the kernel says of itself."""
+    check_code(kernel.assembly, kernel.code_bytes)
+
+
+def check_code(assembly: str, size: int, directives: Mapping[str, str] = MappingProxyType({})) -> None:
+    """LLVM makes as many bytes as were said; GNU as, where it is here, makes the same and pads them to words.
+
+    `directives` are lines that an assembler wants before the others.
+    """
+    made = {name: object_code(directives.get(name, "") + assembly, name) for name in _here()}
+    for code in made.values():
+        assert code[:size] == made["zig"]
+        assert len(code) in (size, -(-size // 4) * 4)
+
+
+def _here() -> list[str]:
+    return [name for name in _ASSEMBLERS if name == "zig" or shutil.which(GCC)]
 
 
 def _text(image: Path) -> tuple[bytes, int]:

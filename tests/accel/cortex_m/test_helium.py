@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from accel.core_networks import run_on_emulator
 from accel.cortex_m import laboratory, layers
-from helpers import first_of
+from helpers import first_of, needs
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.helium import depthwise, products
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -39,11 +38,11 @@ LAYERS: dict[str, Callable[[], OpView]] = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="qemu-system-arm is not here")
+@needs("qemu-system-arm")
 @pytest.mark.parametrize("name", first_of([*LAYERS]))
 def test_a_layer_on_qemu(name: str, tmp_path: Path) -> None:
     net = LAYERS[name]().net
-    ran = run_on_emulator(net.with_ops(tuple(op.placed("cpu") for op in net.ops)), tmp_path, "gcc", board="mps3-an547")
+    ran = run_on_emulator(net.with_ops(tuple(op.placed("cpu") for op in net.ops)), tmp_path, board="mps3-an547")
     assert "Helium" in ran.planned.kernels["layer"]
     assert ran.validation.passed, ran.validation.mismatches
 
@@ -52,9 +51,7 @@ def test_a_layer_on_qemu(name: str, tmp_path: Path) -> None:
 def test_both_assemblers_agree_with_the_predicted_size(name: str) -> None:
     kernel = kernel_for(LAYERS[name]())
     assert isinstance(kernel, Kernel)
-    gnu, llvm = (laboratory.object_code(text + kernel.assembly, assembler) for assembler, text in _DIRECTIVES.items())
-    assert len(llvm) == kernel.code_bytes
-    assert gnu[: len(llvm)] == llvm
+    laboratory.check_code(kernel.assembly, kernel.code_bytes, _DIRECTIVES)
 
 
 def test_products_take_less_than_a_fifth_of_an_instruction_each() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from accel.core_networks import run_on_emulator
 from accel.cortex_m import layers
-from helpers import first_of
+from helpers import first_of, needs
 from npukit.accel.core_filters import in_vectors
 from npukit.accel.cortex_m.op_view import OpView
 
@@ -28,7 +27,7 @@ LAYERS: dict[str, Callable[[], OpView]] = {
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("qemu-system-riscv32"), reason="qemu-system-riscv32 is not here")
+@needs("qemu-system-riscv32")
 @pytest.mark.parametrize("compiler", first_of(["zig", "gcc"]))
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_on_qemu(name: str, compiler: str, tmp_path: Path) -> None:

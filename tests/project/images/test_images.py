@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import first_of
+from helpers import first_of, make_by_hand
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.plan.predict.memory import FIRMWARE_BYTES, code_bytes
@@ -68,12 +66,9 @@ def test_two_folders_give_the_same_bytes(identity: Identity, tmp_path: Path, com
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
 def test_the_projects_own_makefile_gives_the_same_bytes(identity: Identity, tmp_path: Path, compiler: str) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("make is not installed")
     built = identity("pe-mesh", compiler)
     project = shutil.copytree(built.project.folder, tmp_path / "a place")
-    command = ["make", f"TOOLCHAIN={compiler}", f"ZIG={sys.executable} -m ziglang"]
-    subprocess.run(command, cwd=project, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    make_by_hand(project, compiler)
     for path in (built.images[0].elf, built.images[0].binary):
         assert (project / "build" / path.name).read_bytes() == path.read_bytes()
 

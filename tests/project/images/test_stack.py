@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers import toolchain
 from npukit.board.cores import CORES
 from npukit.errors import NpukitError
 from npukit.project.images.stack import StackReport, stack_bound
 from npukit.project.toolchain import target_flags
-from project.identity import toolchain
 
 HEAD = """
     .syntax unified

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from helpers import toolchain
 from npukit.board.cores import CORES
 from npukit.project.images.disassembly import frame_of
 from npukit.project.images.elf import Elf
 from npukit.project.toolchain import target_flags
-from project.identity import toolchain
 
 RISC_V = """
     .section .text.all, "ax"

@@ -22,12 +22,13 @@ def norm(tile: Tile, source: Pointed, multipliers: Pointed, offsets: Pointed, *r
     length, zero = given.channels, quantization(tile.net, tile.op.inputs[0]).zero_point
     with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y, loop("row", 0, made.pixels) as row:
         start, to = let("start", given.index(n, y, row)), made.index(n, y, row)
-        total, squares = Local("sum", "int32", 0), Local("squares", "int32", 0)
+        total, squares = Local("sum", "int32", 0) if attributes.centred else None, Local("squares", "int32", 0)
         with loop("i", 0, length) as i:
             value = let("value", cast("int32", source[start + i]) - (0 if attributes.centred else zero))
-            total.set(total.value + value)
+            if total:
+                total.set(total.value + value)
             squares.set(squares.value + value * value)
-        middle = let("middle", total.value if attributes.centred else number("int32", 0))
+        middle = let("middle", total.value if total else number("int32", 0))
         wide = cast("int64", middle)
         square = cast("int64", squares.value) * length - wide * wide
         begin = let("begin", start + first[0][0]) if first else start
