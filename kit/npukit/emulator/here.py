@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from npukit.board.board import Board
 
 INSTALL = "pip install ./kit/npukit_emulator, in the folder of npukit's sources"
-"""How to get the built-in emulator: no package index has it."""
+"""The way to the built-in emulator, which no package index has."""
 
 
 def is_here(name: str, board: Board) -> bool:
