@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from npukit.board.cores import CORTEX_M4F, CoreType
+from npukit.host.programs import find_zig
 from npukit.project.toolchain import Toolchain, find_toolchain
-from npukit.project.zig import find_zig
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 

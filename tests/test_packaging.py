@@ -127,6 +127,13 @@ def test_what_pip_installs_of_the_sources_builds_and_emulates_in_any_folder(tmp_
     assert "equal bit for bit" in npukit(installed, tmp_path, "validate", "out")
 
 
+def test_a_fresh_machine_has_python_git_and_make_and_no_compiler(tmp_path: Path) -> None:
+    asked = ("python3", "git", "make", "cc", "gcc", "clang", "as", "ld", "arm-none-eabi-gcc", "qemu-system-arm", "gdb")
+    command = [CHECKOUT / ".ci/fresh", tmp_path, "sh", "-c", f"for p in {' '.join(asked)}; do command -v $p; done; :"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert found == [str(tmp_path / "bin" / program) for program in asked[:3]]
+
+
 def test_every_dependency_stands_in_the_list_of_licences() -> None:
     listed = set(re.findall(r"^\| ([\w-]+) \|", (CHECKOUT / "docs" / "licences.md").read_text(), re.MULTILINE))
     assert {name_of(each) for each in requirements()} - {"npukit", "npukit-emulator"} == listed - {"package"}

@@ -56,7 +56,8 @@ TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
 LINK_FLAGS = {
     # LLVM's names for functions of a file's own begin with .L, and the stack's bound needs them.
     "gcc": "-nostdlib -Wl,--gc-sections -Wl,--discard-none -Wl,--build-id=none -Wl,-e,reset_handler",
-    "zig": "-g -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
+    # No sanitizer: zig would compile the runtime library of one.
+    "zig": "-g -fno-sanitize=undefined -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
 }
 
 LINK_LIBRARIES = {
