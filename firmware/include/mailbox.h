@@ -8,7 +8,8 @@
 
 #include "frame.h"
 
-enum mailbox_state { MAILBOX_EMPTY, MAILBOX_REQUEST, MAILBOX_REPLY };
+/* Before its PE has started, the mailbox is in none of these states. */
+enum mailbox_state { MAILBOX_EMPTY = 0x4D41494C, MAILBOX_REQUEST, MAILBOX_REPLY };
 
 /* It lies in the memory of the PE that answers. */
 struct mailbox {

@@ -44,6 +44,7 @@ static void answer(void)
 _Noreturn void serve_mailbox(void)
 {
     net_start();
+    network_mailbox.state = MAILBOX_EMPTY;
     for (;;) {
         const bool ran = rpc_run_frame();
         if (noc_called() && network_mailbox.state == MAILBOX_REQUEST) {

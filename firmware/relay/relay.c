@@ -41,10 +41,17 @@ static struct relay *relay_of(const uint8_t *packet)
     return 0;
 }
 
-/* What comes while a network runs is dropped: the host asks again. */
+/* Whether the PE that answers for a network has started. */
+static bool is_open(const struct relay *to)
+{
+    return hal_read_pe(to->pe, to->mailbox, &passed, MAILBOX_HEAD_BYTES) &&
+           (passed.state == MAILBOX_EMPTY || passed.state == MAILBOX_REPLY);
+}
+
+/* What comes while a network runs, or before it does, is dropped: the host asks again. */
 static void pass_on(struct relay *to, const uint8_t *packet, uint32_t size)
 {
-    if (to->busy) {
+    if (to->busy || !is_open(to)) {
         return;
     }
     passed = (struct mailbox){.state = MAILBOX_REQUEST, .bytes = size};

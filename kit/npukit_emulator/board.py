@@ -83,7 +83,7 @@ class Core:
 @dataclass(frozen=True)
 class Program:
     """The PEs that run it, and what is known of it: the end of its stack, where its code and its activations lie, and
-    where its functions begin.
+    where its functions begin; and the words that are read and written like registers.
 
     0 is unknown.
     """
@@ -93,6 +93,7 @@ class Program:
     code: Sequence[int] = (0, 0)
     arena: Sequence[int] = (0, 0)
     functions: Sequence[int] = ()
+    polled: Sequence[Sequence[int]] = ()
 
 
 class Flash:
@@ -186,6 +187,8 @@ class EmulatedBoard:
                 self._core.mesh_watch_calls(self._mesh, self._pe(program.pes[0]), image, entries, len(entries))
             for pe in program.pes:
                 _check(self._core.mesh_power_up(self._mesh, self._pe(pe), image))
+                for extent in program.polled:
+                    self._core.mesh_add_polled(self._mesh, pe, Extent(*extent))
 
     def start_from_flash(self, root: int, flash: Flash, cause: int) -> None:
         """Let the root PE start as it does by itself."""
@@ -256,7 +259,8 @@ class EmulatedBoard:
     def fault(self) -> dict[str, Any]:
         fault = Fault()
         self._core.mesh_fault(self._mesh, fault)
-        return {**_fields(fault), "registers": list(fault.registers), "what": fault.what.decode()}
+        race = {**_fields(fault.race), "sides": [_fields(side) for side in fault.race.sides]}
+        return {**_fields(fault), "registers": list(fault.registers), "what": fault.what.decode(), "race": race}
 
     def wait(self, pe: int) -> dict[str, int]:
         """The state of the PE, and what it looked at last."""

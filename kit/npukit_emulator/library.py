@@ -77,11 +77,24 @@ class Counters(ctypes.Structure):
     )
 
 
+class RaceSide(ctypes.Structure):
+    """One of two accesses: `struct race_side`."""
+
+    _fields_ = tuple((name, c_uint32) for name in ("kind", "pe", "address", "tag", "device", "stores"))
+
+
+class Race(ctypes.Structure):
+    """Two accesses that nothing orders: `struct race`."""
+
+    _fields_ = (("place", c_uint32), ("address", c_uint32), ("sides", RaceSide * 2))
+
+
 class Fault(ctypes.Structure):
     _fields_ = (
         *((name, c_uint32) for name in ("kind", "pe", "address", "other")),
         ("registers", c_uint32 * 17),
         ("what", c_char * 128),
+        ("race", Race),
     )
 
 
@@ -151,6 +164,7 @@ _PROTOTYPES = {
     "mesh_count": (None, (c_void_p, c_uint32, POINTER(Counters))),
     "mesh_fault": (None, (c_void_p, POINTER(Fault))),
     "mesh_be_strict": (None, (c_void_p,)),
+    "mesh_add_polled": (None, (c_void_p, c_uint32, Extent)),
     "mesh_debug": (None, (c_void_p, c_uint32)),
     "mesh_debug_break": (None, (c_void_p, c_uint32, c_int)),
     "mesh_debug_resume": (None, (c_void_p, c_int)),

@@ -61,7 +61,7 @@ FAULTS = {
 GUILTY = f"""#include "board.h"
 static const _Alignas(16) uint32_t copies[24] = {{
     0, 1 | 9U << 16, 1, 0x10000, 0, 0x11000, 16 | 1U << 16, 0, 0, 0x05FF, 0, 0,
-    0, 1 | 8U << 16, 0, 0x10000, 1, 0x40, 16 | 1U << 16, 0, 0, 0x05FF, 0, 0,
+    0, 1 | 8U << 16, 0, 0x10000, 1, 0x40, 4 | 1U << 16, 0, 0, 0x05FF, 0, 0,
 }};
 {DEEP}
 static const uint8_t filler[1024] __attribute__((used)) = {{1}}; /* a page of what nobody may write */

@@ -22,6 +22,7 @@ from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments, stack_and_code, where
+from npukit.emulator.races import Names
 from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
@@ -288,7 +289,9 @@ class Emulator:
         return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
-        return explain(fault, self._names(fault["pe"]), self._elf(fault["pe"]), self._worker.ask("notes")[0]["notes"])
+        accelerators = [slot.name for slot in self._board.accelerator if slot.base is not None]
+        programs = Names(self._elf, accelerators)
+        return explain(fault, self._names(fault["pe"]), programs, self._worker.ask("notes")[0]["notes"])
 
     def _elf(self, pe: int) -> Path | None:
         return next((image.elf for image in self._images if pe in image.pes), None)

@@ -8,6 +8,7 @@ from typing import Any
 
 from npukit.emulator.messages import Note, last_messages
 from npukit.emulator.program import where
+from npukit.emulator.races import Names, told
 from npukit.errors import NpukitError
 
 _KINDS = {
@@ -37,7 +38,7 @@ _KINDS = {
 }
 """Texts by `enum fault_kind` in npukit_emulator/core/pe.h."""
 
-_CHANGED = 24
+_CHANGED, _RACE = 24, 23
 _LR, _PC = 14, 15
 _CALL_BYTES = 2
 
@@ -50,16 +51,17 @@ class CoreFault(NpukitError):
         self.pe = pe
 
 
-def explain(fault: dict[str, Any], names: Sequence[str], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
+def explain(fault: dict[str, Any], names: Sequence[str], programs: Names, notes: Sequence[Note]) -> CoreFault:
     """The error that names which PE stopped where, and why. `names` are those of the registers."""
     pe, registers = fault["pe"], fault["registers"]
+    facts = [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))]
+    if fault["kind"] == _RACE:
+        sides = {side["pe"] for side in fault["race"]["sides"]}
+        return CoreFault(f"PE {pe} stopped: {told(fault['race'], programs)}", pe, last_messages(notes, sides))
+    elf = programs.elf(pe)
     function = where(elf, fault["address"]) if elf and fault["kind"] == _CHANGED else ""
     why = _KINDS[fault["kind"]].format(**fault, function=f", {function}," if function else "")
-    return CoreFault(
-        f"PE {pe} stopped at pc {registers[_PC]:#010x}{_place(registers, elf)}: {why}",
-        pe,
-        [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))],
-    )
+    return CoreFault(f"PE {pe} stopped at pc {registers[_PC]:#010x}{_place(registers, elf)}: {why}", pe, facts)
 
 
 def in_words(names: Sequence[str], registers: Sequence[int]) -> str:

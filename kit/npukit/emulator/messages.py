@@ -32,8 +32,11 @@ def _line(note: Note) -> str:
     what = f"{note['bytes']} bytes" if note["bytes"] else "a signal"
     flag = "" if note["flag"] == _NO_FLAG else f", flag {note['flag']}"
     way = f"{place(note['source'])} to {place(note['destination'])} at {note['address']:#07x}{flag}"
-    name = "a copy" if note["tag"] == _NO_MESSAGE else f"message {note['tag']}"
-    return f"cycle {note['time']:,}: {name}, {what} from {way}, {_KINDS[note['kind']]}"
+    return f"cycle {note['time']:,}: {message(note['tag'])}, {what} from {way}, {_KINDS[note['kind']]}"
+
+
+def message(tag: int) -> str:
+    return "a copy" if tag == _NO_MESSAGE else f"message {tag}"
 
 
 def place(number: int) -> str:

@@ -7,14 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
+from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 from npukit.errors import NpukitError
 
 STACK_BOTTOM = "__stack_bottom"
 """The linker script's symbol for the lowest address of the stack."""
 _ACTIVATIONS = ".activations"
+_POLLED = {"net_activations": 64, "network_mailbox": 8}
+"""Words that PEs read and write from afar at any time, each for itself: the control block, which the root asks how a PE
+is doing and tells what to observe, and the head of a mailbox. By symbol, the bytes from there on."""
 _EXECUTABLE, _WRITABLE = 1, 2
 _NONSENSE = (ArithmeticError, AssertionError, AttributeError, LookupError, NpukitError, TypeError, ValueError)
 
@@ -41,8 +45,8 @@ def stack_and_code(elf: Path) -> dict[str, object]:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]
         extent = (min(start for start, _ in ends), max(end for _, end in ends)) if ends else (0, 0)
-        places = {"code": extent, "arena": _section(file, _ACTIVATIONS), "functions": _functions(file)}
-        return {"stack_bottom": _symbol(file, STACK_BOTTOM), **places}
+        places = {"code": extent, "arena": _section(file, _ACTIVATIONS), "polled": _polled(file)}
+        return {"stack_bottom": _symbol(file, STACK_BOTTOM), **places, "functions": _functions(file)}
 
 
 def _functions(file: ELFFile) -> list[int]:
@@ -56,6 +60,11 @@ def _functions(file: ELFFile) -> list[int]:
         and not symbol.name.startswith("__")
     )
     return sorted(set(of_others))
+
+
+def _polled(file: ELFFile) -> list[tuple[int, int]]:
+    found = ((_symbol(file, name), size) for name, size in _POLLED.items())
+    return [(address, address + size) for address, size in found if address]
 
 
 def _section(file: ELFFile, name: str) -> tuple[int, int]:
@@ -79,14 +88,52 @@ def where(elf: Path, address: int) -> str:
 
 
 def _function(file: ELFFile, address: int) -> str:
-    for section in file.iter_sections():
-        if not isinstance(section, SymbolTableSection):
-            continue
-        for symbol in section.iter_symbols():
-            start = symbol["st_value"] & ~1
-            if symbol["st_info"]["type"] == "STT_FUNC" and start <= address < start + symbol["st_size"]:
-                return f"{symbol.name}+{address - start:#x}"
+    for symbol in _symbols(file, "STT_FUNC"):
+        start = symbol["st_value"] & ~1
+        if start <= address < start + symbol["st_size"]:
+            return f"{symbol.name}+{address - start:#x}"
     return ""
+
+
+def _symbols(file: ELFFile, kind: str) -> Iterator[Symbol]:
+    for section in file.iter_sections():
+        if isinstance(section, SymbolTableSection):
+            yield from (symbol for symbol in section.iter_symbols() if symbol["st_info"]["type"] == kind)
+
+
+def object_at(elf: Path, address: int) -> str:
+    """`variable.member` at an address, as far as the file tells, or nothing."""
+    try:
+        with _opened(elf) as file:
+            symbol = next(
+                (s for s in _symbols(file, "STT_OBJECT") if 0 <= address - s["st_value"] < s["st_size"]), None
+            )
+            return _part(file, symbol.name, address - symbol["st_value"]) if symbol else ""
+    except _NONSENSE:
+        return ""
+
+
+def _part(file: ELFFile, name: str, offset: int) -> str:
+    """The member of a variable that is a structure, or else the bytes into it."""
+    for unit in file.get_dwarf_info().iter_CUs() if file.has_dwarf_info() else ():
+        for entry in unit.get_top_DIE().iter_children():
+            if entry.tag == "DW_TAG_variable" and _name(entry) == name and "DW_AT_type" in entry.attributes:
+                members = [m for m in _structure(entry).iter_children() if m.tag == "DW_TAG_member"]
+                inside = [m for m in members if m.attributes["DW_AT_data_member_location"].value <= offset]
+                if inside:
+                    return f"{name}.{_name(inside[-1])}"
+    return name + (f"+{offset:#x}" if offset else "")
+
+
+def _name(entry: DIE) -> str:
+    attribute = entry.attributes.get("DW_AT_name")
+    return attribute.value.decode() if attribute else ""
+
+
+def _structure(entry: DIE) -> DIE:
+    """The type of an entry, without const and typedef."""
+    kind = entry.get_DIE_from_attribute("DW_AT_type")
+    return kind if kind.tag not in ("DW_TAG_const_type", "DW_TAG_typedef") else _structure(kind)
 
 
 def _line(file: ELFFile, address: int) -> str:

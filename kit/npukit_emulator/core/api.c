@@ -295,6 +295,9 @@ int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_
     memcpy(to, data, count);
     if (place < mesh->pe_count) {
         shadow_written(&mesh->pes[place], address, count);
+        if (mesh->pes[place].races != NULL) {
+            races_forget(&mesh->pes[place], address, (uint32_t)count);
+        }
         blocks_forget(&mesh->pes[place], address, address + (uint32_t)count);
     }
     return 1;
@@ -341,6 +344,7 @@ void mesh_free(struct mesh *mesh)
     noc_free(mesh);
     stock_free(mesh);
     free(mesh->pes[0].written);
+    races_free(mesh);
     flash_free(mesh);
     trace_free(mesh);
     memory_free(mesh);

@@ -81,6 +81,8 @@ API void mesh_be_strict(struct mesh *mesh);
 /* Functions of a program, which this PE and others run, by their addresses: registers that they do not leave as the procedure call standard says are
  * faults. Costs speed. */
 API void mesh_watch_calls(struct mesh *mesh, uint32_t pe, struct image *image, const uint32_t *entries, uint32_t count);
+/* Words of a PE that others may read and write without being ordered, each for itself, like registers. */
+API void mesh_add_polled(struct mesh *mesh, uint32_t pe, struct code_range words);
 
 /* Before PEs are powered up: one of them is to stop before its first instruction, at breakpoints, and after steps. */
 API void mesh_debug(struct mesh *mesh, uint32_t pe);

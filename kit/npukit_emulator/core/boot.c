@@ -50,6 +50,7 @@ static void start_pe(struct mesh *mesh, struct pe *pe)
         pe_power_up(pe, mesh_add_image(mesh, 0, (struct code_range){0, 0}, (struct code_range){0, 0}));
     }
     dma_reset(pe);
+    races_start(pe);
     pe->cycles = mesh->now;
     pe->event = false;
     pe->event_taken = mesh->now;

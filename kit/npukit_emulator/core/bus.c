@@ -189,6 +189,7 @@ static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, 
         pe_fault(pe, FAULT_UNWRITTEN, (uint32_t)(window->base + offset));
         return 0;
     }
+    races_window(pe, (struct place){other->number, address_of(other, place)}, size, false);
     memcpy(&value, other->sram + place, size);
     pe->cycles += 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + window->cycles;
     return value;
@@ -211,6 +212,7 @@ static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uin
         pe_fault(pe, FAULT_FOREIGN_CODE, address);
         return;
     }
+    races_window(pe, (struct place){other->number, address}, size, true);
     memcpy(other->sram + place, &value, size);
     shadow_written(other, address, size);
     blocks_forget(other, address, address + size);

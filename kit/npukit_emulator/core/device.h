@@ -52,6 +52,10 @@ struct device_services {
 
     /* What the device is about to read, or to write: of use where `watched` is set. */
     device_access *reads, *writes;
+
+    /* It fetches a command: what it reads and writes from now on, it does for that one. Else it does so for all that was
+     * asked for by the last store to a register of it. */
+    device_access *fetches;
 };
 
 /* Where a device sits: what it works on. */

@@ -88,6 +88,7 @@ static void undefined(struct device_host *host, const char *what, const char *of
 
 static void reads(struct device_host *host, uint32_t address, uint32_t bytes)
 {
+    races_work_accesses(host, address, bytes, false);
     if (!shadow_is_written(host->pe, address, bytes)) {
         fault(host, FAULT_DEVICE_UNWRITTEN, address);
     }
@@ -99,11 +100,18 @@ static void writes(struct device_host *host, uint32_t address, uint32_t bytes)
     if (watch_is_code(host->pe->mesh, host->pe->number, address, address + bytes)) {
         fault(host, FAULT_DEVICE_CODE, address);
     }
+    races_work_accesses(host, address, bytes, true);
     shadow_written(host->pe, address, bytes);
 }
 
+static void fetches(struct device_host *host, uint32_t address, uint32_t bytes)
+{
+    races_work_begins(host, address);
+    reads(host, address, bytes);
+}
+
 static const struct device_services services = {now,          finish_after, set_event, count_busy, report_error,
-                                                take_over,    undefined,    reads,     writes};
+                                                take_over,    undefined,    reads,     writes,     fetches};
 
 static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
 {
@@ -111,6 +119,9 @@ static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
     const uint32_t which = (uint32_t)(host - pe->devices);
     pe->read_address = (uint32_t)pe->mesh->accelerators[which].base + offset;
     pe->read_value = host->model->read(host->state, offset);
+    if (!host->pending) {
+        races_work_seen(host);
+    }
     return pe->read_value;
 }
 
@@ -118,6 +129,7 @@ static void write_device(struct pe *pe, void *device, uint32_t offset, uint32_t 
 {
     struct device_host *host = device;
     (void)pe;
+    races_work_asked(host, value);
     host->model->write(host->state, offset, value);
 }
 

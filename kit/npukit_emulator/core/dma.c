@@ -25,6 +25,7 @@ enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS
 struct dma {
     uint32_t chains[QUEUE]; /* addresses of their first descriptors, the running one first */
     uint64_t asked_at[QUEUE];
+    struct view views[QUEUE]; /* what was known as each was asked for */
     uint32_t chain_count;
     uint32_t next; /* of the running descriptor */
     uint32_t completed;
@@ -42,6 +43,13 @@ _Static_assert(sizeof(struct descriptor) == DESCRIPTOR_BYTES, "twelve words");
 
 static void start(struct pe *pe, uint32_t address);
 
+static void drop_chains(struct dma *dma)
+{
+    for (; dma->chain_count > 0; dma->chain_count--) {
+        clocks_let_go(&dma->views[dma->chain_count - 1]);
+    }
+}
+
 static void fail(struct pe *pe, uint32_t error, uint32_t address)
 {
     struct dma *dma = pe->dma;
@@ -50,7 +58,7 @@ static void fail(struct pe *pe, uint32_t error, uint32_t address)
     pe->last_error = error;
     pe->last_error_address = address;
     if (error != ERROR_QUEUE_FULL) {
-        dma->chain_count = 0;
+        drop_chains(dma);
         pe_set_event(pe);
     }
 }
@@ -127,6 +135,9 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
         transfer->destinations[i].pe = on_board(pe, transfer->destinations[i].pe);
     }
     transfer->destination_count = count;
+    if (multicast) {
+        races_fetch_list(transfer, descriptor->destination_pe);
+    }
     return 0;
 }
 
@@ -157,6 +168,7 @@ static uint32_t fetch(struct pe *pe, uint32_t address, struct transfer *transfer
     }
     pe->dma->next = descriptor.next;
     fill(transfer, &descriptor);
+    races_fetch(transfer, address, DESCRIPTOR_BYTES);
     const uint32_t error = read_destinations(pe, &descriptor, transfer);
     return error != 0 ? error : check(pe->mesh, transfer);
 }
@@ -172,8 +184,10 @@ static void start(struct pe *pe, uint32_t address)
     struct transfer *transfer = calloc(1, sizeof *transfer);
     transfer->owner = pe;
     transfer->asked_at = pe->dma->asked_at[0];
+    transfer->view = pe->races == NULL ? transfer->view : clocks_hold(pe->dma->views[0]);
     const uint32_t error = fetch(pe, address, transfer);
     if (error != 0) {
+        clocks_let_go(&transfer->view);
         free(transfer->destinations);
         free(transfer);
         fail(pe, error, address);
@@ -188,6 +202,8 @@ static void start(struct pe *pe, uint32_t address)
 static void drop_first_chain(struct dma *dma)
 {
     dma->chain_count--;
+    clocks_let_go(&dma->views[0]);
+    memmove(dma->views, dma->views + 1, dma->chain_count * sizeof dma->views[0]);
     memmove(dma->chains, dma->chains + 1, dma->chain_count * sizeof dma->chains[0]);
     memmove(dma->asked_at, dma->asked_at + 1, dma->chain_count * sizeof dma->asked_at[0]);
 }
@@ -201,12 +217,13 @@ void dma_source_done(struct transfer *transfer)
         return; /* stopped meanwhile */
     }
     dma->completed++;
-    noc_count_flag(pe->mesh, pe->number, transfer->source_flag);
+    noc_count_flag(pe->mesh, pe->number, transfer->source_flag, transfer, false);
     if (dma->next != 0) {
         start(pe, dma->next);
         return;
     }
     drop_first_chain(dma);
+    races_chain_ends(pe);
     if (dma->chain_count > 0) {
         start(pe, dma->chains[0]);
     }
@@ -222,6 +239,7 @@ static void ring(struct pe *pe, uint32_t address)
         return;
     }
     dma->asked_at[dma->chain_count] = pe->mesh->now;
+    dma->views[dma->chain_count] = races_ring(pe);
     dma->chains[dma->chain_count++] = address;
     if (dma->chain_count == 1) {
         start(pe, address);
@@ -234,19 +252,33 @@ static uint32_t *flag_at(struct pe *pe, uint32_t offset)
     return offset >= FLAGS_AT && flag < pe->mesh->figures.flags ? &pe->flags[flag] : NULL;
 }
 
+static uint32_t status(struct pe *pe)
+{
+    const struct dma *dma = pe->dma;
+    if (dma->error == 0) {
+        races_accepted(pe);
+    }
+    const bool idle = dma->chain_count == 0 && races_sees_idle(pe);
+    return (idle ? 0U : STATUS_BUSY) | (dma->error != 0 ? STATUS_ERROR : 0U);
+}
+
 static uint32_t read_dma(struct pe *pe, void *device, uint32_t offset)
 {
     const struct dma *dma = device;
     const uint32_t *flag = flag_at(pe, offset);
+    if (offset != STATUS && pe->races != NULL) {
+        pe->races->idle_at = NO_SITE;
+    }
     if (flag != NULL) {
         pe->read_address = (uint32_t)pe->mesh->figures.noc_base + offset;
-        pe->read_value = *flag;
-        return *flag;
+        pe->read_value = *flag - races_look(pe, (offset - FLAGS_AT) / 4);
+        return pe->read_value;
     }
     switch ((enum register_offset)offset) {
     case STATUS:
-        return (dma->chain_count > 0 ? STATUS_BUSY : 0U) | (dma->error != 0 ? STATUS_ERROR : 0U);
+        return status(pe);
     case COMPLETED:
+        races_completed(pe, dma->chain_count > 0 ? 1 : 0);
         return dma->completed;
     case ERROR:
         return dma->error;
@@ -267,6 +299,7 @@ static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t val
     uint32_t *flag = flag_at(pe, offset);
     if (flag != NULL) {
         *flag = value;
+        races_set_flag(pe, (offset - FLAGS_AT) / 4);
     } else if (offset == DOORBELL) {
         pe_needs_barrier(pe);
         ring(pe, value);
@@ -279,7 +312,7 @@ static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t val
 void dma_stop(struct pe *pe)
 {
     if (pe->dma != NULL) {
-        pe->dma->chain_count = 0;
+        drop_chains(pe->dma);
     }
 }
 
@@ -293,6 +326,7 @@ void dma_stall(struct pe *pe, uint64_t until)
 
 void dma_reset(struct pe *pe)
 {
+    drop_chains(pe->dma);
     *pe->dma = (struct dma){0};
     memset(pe->flags, 0, pe->mesh->figures.flags * sizeof *pe->flags);
 }

@@ -79,6 +79,7 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
         memcpy(fault->what, pe->changed, sizeof pe->changed);
     }
     core_registers(pe, fault->registers);
+    fault->race = pe->races != NULL ? pe->races->race : (struct race){0};
     fault->registers[15] = pe->fault_pc != 0 ? pe->fault_pc : pe->pc;
 }
 
@@ -93,6 +94,12 @@ void mesh_wait(const struct mesh *mesh, uint32_t number, struct wait *wait)
 void mesh_be_strict(struct mesh *mesh)
 {
     shadow_create(mesh);
+    races_create(mesh);
+}
+
+void mesh_add_polled(struct mesh *mesh, uint32_t pe, struct code_range words)
+{
+    races_poll(&mesh->pes[pe], words.from, words.to);
 }
 
 void mesh_debug(struct mesh *mesh, uint32_t pe)

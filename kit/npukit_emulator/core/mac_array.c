@@ -280,6 +280,9 @@ static void begin(struct mac_array *array, uint32_t address)
     }
     array->busy = true;
     array->address = address;
+    if (array->place->watched) {
+        array->place->services->fetches(array->place->host, address, sizeof array->command);
+    }
     look_at_operands(array);
     array->since = array->place->services->now(array->place->host);
     array->place->services->finish_after(array->place->host, cycles_of(array, &array->command));

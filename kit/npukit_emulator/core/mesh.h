@@ -225,6 +225,7 @@ struct mesh {
     struct injection *injections;
     size_t injection_count;
     uint32_t chance;
+    struct deeds *deeds; /* races.c */
     struct crew *crew; /* side_by_side.c */
 };
 

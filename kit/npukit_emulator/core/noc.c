@@ -117,11 +117,12 @@ uint64_t noc_request_cycles(const struct mesh *mesh, uint32_t from, uint32_t pla
     return cycles;
 }
 
-void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag)
+void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct transfer *transfer, bool arrived)
 {
     if (noc_is_dram(pe) || flag >= mesh->figures.flags) {
         return;
     }
     mesh->pes[pe].flags[flag]++;
+    races_counted(&mesh->pes[pe], flag, transfer, arrived);
     pe_set_event(&mesh->pes[pe]);
 }

@@ -38,6 +38,9 @@ struct transfer {
     uint32_t tag;
     struct harm harm;
 
+    struct view view; /* what was known at the doorbell: races.h */
+    uint32_t descriptor, deed, landing;
+
     uint64_t flits;
     uint8_t *data; /* as it left the source */
     uint32_t on_the_way;
@@ -64,7 +67,8 @@ uint64_t noc_request_cycles(const struct mesh *mesh, uint32_t from, uint32_t pla
 /* The data leaves its source now. dma_source_done() is called when it has. Frees the transfer in the end. */
 void noc_send(struct mesh *mesh, struct transfer *transfer);
 
-void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag);
+/* What a flag counts: that a message has `arrived`, or has left its source. */
+void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct transfer *transfer, bool arrived);
 void dma_source_done(struct transfer *transfer);
 
 #endif

@@ -73,6 +73,7 @@ static void take_data(struct mesh *mesh, struct transfer *transfer)
     if (transfer->data != NULL) {
         return;
     }
+    races_read_source(transfer);
     if (transfer->owner->written != NULL && transfer->row_bytes > 0) {
         look_at_source(mesh, transfer);
     }
@@ -137,6 +138,7 @@ static void put_data(struct mesh *mesh, const struct transfer *transfer, struct 
 static void release(struct transfer *transfer)
 {
     if (transfer->source_done && transfer->on_the_way == 0) {
+        clocks_let_go(&transfer->view);
         free(transfer->data);
         free(transfer->destinations);
         free(transfer);
@@ -151,7 +153,7 @@ void noc_note(struct mesh *mesh, enum note_kind kind, const struct transfer *tra
 }
 
 /* The copy of the data that goes to a place, with what a plan of faults makes of it. */
-static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place, bool harmed)
+static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place, bool harmed, bool again)
 {
     const struct harm *harm = &transfer->harm;
     const uint64_t bits = 8 * (uint64_t)transfer->rows * transfer->row_bytes;
@@ -166,11 +168,14 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
     noc_note(mesh, flips ? NOTE_DAMAGED : NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
+    if (!again) { /* else it is no deed of the software's */
+        races_land(transfer, place);
+    }
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
                                              transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes,
                                              (uint32_t)(transfer->left_at - transfer->asked_at)});
     *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
-    noc_count_flag(mesh, place.pe, transfer->destination_flag);
+    noc_count_flag(mesh, place.pe, transfer->destination_flag, transfer, true);
 }
 
 /* Whether the arrival comes once more. */
@@ -195,7 +200,7 @@ static void on_arrival(struct mesh *mesh, void *subject)
     if (harmed && transfer->harm.lost) {
         noc_note(mesh, NOTE_LOST, transfer, place);
     } else {
-        deliver(mesh, transfer, place, harmed);
+        deliver(mesh, transfer, place, harmed, arrival->again);
     }
     if (harmed && comes_again(mesh, arrival, place)) {
         return;

@@ -9,6 +9,7 @@
 #include "code.h"
 #include "device.h"
 #include "exceptions.h"
+#include "races.h"
 
 enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
 enum { MOST_MEMORIES = 6, MOST_WINDOWS = 16 };
@@ -54,6 +55,7 @@ enum fault_kind {
     FAULT_DMA_UNWRITTEN, /* `other` is the PE whose memory it is */
     FAULT_DEVICE_UNWRITTEN,
     FAULT_DEVICE_CODE,
+    FAULT_RACE, /* `race` says more */
     FAULT_CHANGED = 24, /* `what` is the register that the function at `address` did not leave as it was */
 };
 
@@ -64,6 +66,7 @@ struct fault {
     uint32_t other; /* the PE whose memory it is about */
     uint32_t registers[17]; /* r0-r15, xpsr */
     char what[128];
+    struct race race;
 };
 
 /* The emulated half of an accelerator in a PE. */
@@ -167,6 +170,7 @@ struct pe {
 
     uint8_t *sram;
     uint8_t *written; /* shadow.c: a byte for each; 0: not watched */
+    struct races *races; /* races.c; 0: not looked for */
     struct port_use *port_uses;
     size_t port_use_count, port_use_room;
     struct dma *dma;

@@ -62,6 +62,9 @@ static void on_load(uc_engine *core, uc_mem_type type, uint64_t address, int siz
     if (!shadow_is_written(pe, (uint32_t)address, (size_t)size)) {
         pe_fault_at(pe, FAULT_UNWRITTEN, (uint32_t)address, pe_counter(pe));
     }
+    if (pe->races != NULL) {
+        races_load(pe, (uint32_t)address, (uint32_t)size);
+    }
     shadow_leave_it_block(pe);
 }
 
@@ -75,6 +78,9 @@ static void on_store(uc_engine *core, uc_mem_type type, uint64_t address, int si
         return;
     }
     shadow_written(pe, from, (size_t)size);
+    if (pe->races != NULL) {
+        races_store(pe, from, (uint32_t)size);
+    }
     shadow_leave_it_block(pe);
 }
 

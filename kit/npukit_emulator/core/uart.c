@@ -58,6 +58,7 @@ static uint8_t read_data(struct uart *uart)
     const uint8_t byte = uart->received[uart->received_first];
     uart->received_first = (uart->received_first + 1) % sizeof uart->received;
     uart->received_count--;
+    races_host_speaks(uart->pe);
     return byte;
 }
 
