@@ -394,7 +394,8 @@ void races_poll(struct pe *pe, uint32_t from, uint32_t to)
 {
     struct races *races = pe->races;
     if (races != NULL && from < to && races->polled_count < MOST_POLLED) {
-        races->polled[races->polled_count++] = (struct polled){from, to, zeroed((to - from + 3) / 4, sizeof(struct view))};
+        struct view *words = zeroed((to - from + 3) / 4, sizeof *words);
+        races->polled[races->polled_count++] = (struct polled){from, to, words};
     }
 }
 

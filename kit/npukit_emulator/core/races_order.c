@@ -45,7 +45,8 @@ void races_window(struct pe *pe, struct place place, uint32_t bytes, bool stores
     struct races *races = pe->races;
     if (races != NULL) {
         const uint32_t kind = stores ? DEED_WINDOW_STORE : DEED_WINDOW_LOAD;
-        const struct deed deed = {.kind = (uint8_t)kind, .pe = pe->number, .count = races->view.time, .address = pe->site};
+        const struct deed deed = {
+            .kind = (uint8_t)kind, .pe = pe->number, .count = races->view.time, .address = pe->site};
         races_access(pe->mesh, &races->view, races_deed(pe->mesh, deed), place, bytes, stores);
         races->view.time += stores ? LATER : 0;
     }
@@ -310,7 +311,8 @@ void races_work_begins(struct device_host *host, uint32_t address)
     if (races == NULL) {
         return;
     }
-    const struct deed deed = {.kind = DEED_WORK, .device = (uint8_t)number_of(host), .pe = host->pe->number, .address = address};
+    const uint8_t device = (uint8_t)number_of(host);
+    const struct deed deed = {.kind = DEED_WORK, .device = device, .pe = host->pe->number, .address = address};
     const uint32_t work = races_deed(host->pe->mesh, deed);
     races->works[number_of(host)] = work;
     races->unseen = grow(races->unseen, &races->unseen_room, races->unseen_count + 1, sizeof work);
@@ -333,7 +335,8 @@ void races_work_accesses(struct device_host *host, uint32_t address, uint32_t by
     struct races *races = host->pe->races;
     if (races != NULL && races->jobs[number_of(host)].row != NULL) {
         const struct place place = {host->pe->number, address};
-        races_access(host->pe->mesh, &races->jobs[number_of(host)], races->works[number_of(host)], place, bytes, stores);
+        struct view *job = &races->jobs[number_of(host)];
+        races_access(host->pe->mesh, job, races->works[number_of(host)], place, bytes, stores);
     }
 }
 
