@@ -12,6 +12,7 @@ import numpy as np
 
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind, TraceRecords
+from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME, CallSites, call_sites
 from npukit.measure.cases import Cases, rounds
@@ -179,6 +180,11 @@ def _is_kernel(call: _Call) -> bool:
     return not call.name.startswith(_RUNTIME)
 
 
+def _other_work(what: str) -> NpukitError:
+    """The error for firmware that was changed by hand, so that it does not follow its plan."""
+    return NpukitError(f"the firmware does not follow the plan of its build: {what}", tries=["build again"])
+
+
 @dataclass(frozen=True)
 class _Windows:
     """The span of each step of an observed frame that computes something, one after the other."""
@@ -191,13 +197,14 @@ class _Windows:
     def of(cls, plan: Plan, pe: int, calls: Iterable[_Call]) -> _Windows:
         steps = [index for index, step in enumerate(plan.by_pe[pe].steps) if isinstance(step, Compute)]
         spans = np.array(list(_layers(calls)), dtype=np.int64).reshape(-1, 2)
-        assert len(steps) == len(spans), f"PE {pe} ran {len(spans)} layers of {len(steps)}"
+        if len(steps) != len(spans):
+            raise _other_work(f"PE {pe} ran {len(spans)} layers of {len(steps)}")
         return cls(np.array(steps, dtype=np.int64), spans[:, 0], spans[:, 1])
 
     def steps_at(self, times: Sequence[int]) -> list[int]:
         found = np.searchsorted(self.ends, times)
-        assert (found < len(self.ends)).all(), "work after every layer"
-        assert (self.starts[found] <= times).all(), "work between layers"
+        if (found >= len(self.ends)).any() or (self.starts[found] > times).any():
+            raise _other_work("an accelerator works between layers, or behind the last one")
         return self.steps[found].tolist()
 
     def begun_at(self, times: Sequence[int]) -> list[int]:
