@@ -89,6 +89,7 @@ def build(
     output: Path | str,
     options: Options = Options(),
     dump: Path | str | None = None,
+    check: bool | None = None,
     progress: Progress | None = None,
 ) -> Build:
     """Compile a model for a board into the folder `output`.
@@ -96,6 +97,10 @@ def build(
     `model`: a file, a program of `torch.export`, or a Relax module. `board`: a name of `npukit boards`, or a TOML file.
     `dump` is a new folder for what lies between: the Relax module, the net behind each pass, the plan, and the plans
     that were not taken.
+
+    Before the folder is there, the built-in emulator, or QEMU, runs a round of the build and compares it as `validate`
+    does, if that is predicted to take seconds; `DoesNotFit` where it differs. `check`: True for however long it takes,
+    False for no check.
 
     >>> build = npukit.build("examples/digits/digits_int8.tflite", output="out/digits", options=npukit.Options(pes=1))
     >>> build
@@ -106,7 +111,7 @@ def build(
     from npukit.pipeline import build_folder
 
     with model_file(model) as path, dumping(Path(dump) if dump else None):
-        return build_folder(path, load_board(board), Path(output), options, visible(progress))
+        return build_folder(path, load_board(board), Path(output), options, visible(progress), check)
 
 
 def build_networks(
@@ -115,12 +120,16 @@ def build_networks(
     board: str = "pe-mesh",
     output: Path | str,
     options: Options = Options(),
+    check: bool | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Build]:
-    """Compile several models for one board, side by side: a build for each, in a folder of its name in `output`."""
+    """Compile several models for one board, side by side: a build for each, in a folder of its name in `output`.
+
+    `check` as for `build`: each network is compared while the others run.
+    """
     from npukit.networks import build_networks as compile_all
 
-    return compile_all(networks, load_board(board), Path(output), options, visible(progress))
+    return compile_all(networks, load_board(board), Path(output), options, visible(progress), check)
 
 
 def fit_networks(

@@ -15,7 +15,7 @@ from pathlib import Path
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.options import Network, Options
-from npukit.pipeline import Compiled, Prepared, fill_folder, plan_on, prepare
+from npukit.pipeline import Compiled, Prepared, fill_folder, note_check, plan_on, prepare
 from npukit.plan.core_plan import Planned
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
@@ -32,7 +32,12 @@ MAILBOX = "network_mailbox"
 
 
 def build_networks(
-    wanted: Sequence[Network], board: Board, output: Path, options: Options, progress: Progress
+    wanted: Sequence[Network],
+    board: Board,
+    output: Path,
+    options: Options,
+    progress: Progress,
+    check: bool | None = None,
 ) -> dict[str, Build]:
     """Everything `npukit build` does with several models."""
     toolchain = find_toolchain(options.toolchain, board.core.type)
@@ -49,6 +54,7 @@ def build_networks(
             if not passes_on:
                 relays.append(_relay(load_build(folder / each.name), network_pe))
         write_networks_manifest(folder, [each.name for each in wanted])
+        note_check(load_networks(folder), check, progress)
     return load_networks(output)
 
 

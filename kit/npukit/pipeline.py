@@ -34,6 +34,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
 from npukit.measure.cases import Cases, expecting, rounds
+from npukit.measure.check import checked
 from npukit.measure.golden import golden
 from npukit.measure.noise import filled
 from npukit.net.cost import macs
@@ -72,6 +73,7 @@ from npukit.project.build_folder import (
     Build,
     load_build,
     new_build_folder,
+    note,
     write_manifest,
     write_spans,
 )
@@ -140,24 +142,33 @@ class Compiled:
         return self.planned.plan
 
 
-def build_folder(model: Path, board: Board, output: Path, options: Options, progress: Progress) -> Build:
-    """Everything `npukit build` does."""
+def build_folder(
+    model: Path, board: Board, output: Path, options: Options, progress: Progress, check: bool | None = None
+) -> Build:
+    """Everything `npukit build` does. `check`: as `measure/check.py` has it."""
     toolchain = find_toolchain(options.toolchain, board.core.type)
     with toolchain.warmed_up(board.core.type):
         compiled = compile_network(model, board, options, progress)
-        _fill_new_folder(output, compiled, toolchain, progress, board, PLANS - 1)
+        _fill_new_folder(output, compiled, toolchain, progress, board, PLANS - 1, check)
     return load_build(output)
 
 
 def _fill_new_folder(
-    output: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, room: Board, more: int
+    output: Path,
+    compiled: Compiled,
+    toolchain: Toolchain,
+    progress: Progress,
+    room: Board,
+    more: int,
+    check: bool | None,
 ) -> None:
-    """Fills the folder. Where linked programs are larger than predicted the network is planned again, `more` times at
-    most, for a board with that much less memory than `room`."""
+    """Fills the folder, and checks the build before it is seen. Where linked programs are larger than predicted the
+    network is planned again, `more` times at most, for a board with that much less memory than `room`."""
     dumped(PLAN, lambda: print_plan(compiled.plan))
     try:
         with new_build_folder(output) as folder:
             fill_folder(folder, compiled, toolchain, progress)
+            note_check({"": load_build(folder)}, check, progress)
     except LinkedTooLarge as found:
         if not more:
             raise
@@ -167,7 +178,14 @@ def _fill_new_folder(
             again = plan_on(room, compiled.prepared, compiled.options, progress)
         except DoesNotFit:
             raise found from None
-        _fill_new_folder(output, replace(again, board=compiled.board), toolchain, progress, room, more - 1)
+        _fill_new_folder(output, replace(again, board=compiled.board), toolchain, progress, room, more - 1, check)
+
+
+def note_check(builds: Mapping[str, Build], check: bool | None, progress: Progress) -> None:
+    """Check builds that run on one board, and note the outcome in their manifests; an error where they are wrong."""
+    outcome = checked(builds, check, progress).to_json()
+    for build in builds.values():
+        note(build, "checked", outcome)
 
 
 def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:
@@ -183,6 +201,7 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     with new_build_folder(output) as folder:
         compiled = Compiled(prepared, build.board, planned, options, preference=advice.preference)
         fill_folder(folder, compiled, find_toolchain(options.toolchain, build.board.core.type), progress)
+        note_check({"": load_build(folder)}, None, progress)
     return load_build(output)
 
 

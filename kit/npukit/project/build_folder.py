@@ -292,10 +292,18 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write `npukit.json` with the digest of every other file in the folder."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (MANIFEST, REPORT))
     digests = {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
-    whole = manifest.model_copy(update={"sha256": digests})
-    (folder / MANIFEST).write_text(
-        json.dumps(whole.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8", newline="\n"
-    )
+    _write_manifest(folder, manifest.model_copy(update={"sha256": digests}))
+
+
+def note(build: Build, key: str, value: object) -> None:
+    """Write one more thing that the manifest's summary says."""
+    summary = {**build.manifest.summary, key: value}
+    _write_manifest(build.folder, build.manifest.model_copy(update={"summary": summary}))
+
+
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    text = json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:

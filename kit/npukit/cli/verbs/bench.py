@@ -169,13 +169,13 @@ def _named(layer: LayerCost) -> tuple[str, str, str]:
 
 def _load_old(path: Path | None) -> dict[str, Any] | None:
     """Read before anything is measured, so that a wrong file costs no time."""
-    from npukit.measure.compare import load_bench
+    from npukit.cli.compare import load_bench
 
     return load_bench(path) if path else None
 
 
 def _show_comparison(terminal: Terminal, old: dict[str, Any], measured: Bench) -> None:
-    from npukit.measure.compare import compare
+    from npukit.cli.compare import compare
 
     rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compare(old, measured)]
     terminal.table(("", ">before", ">now", ">change"), rows)

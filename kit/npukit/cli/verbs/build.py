@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,6 +41,13 @@ def build(
             help="Write what lies between model and plan: the Relax module, the net after each pass, plans that lost.",
         ),
     ] = None,
+    check: Annotated[
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Run a round on the emulator, and leave no build that is wrong; by default where that takes seconds.",
+        ),
+    ] = None,
 ) -> None:
     """Compile a model for a board, or several side by side: plan, C project, images, report."""
     from npukit import api
@@ -50,14 +57,26 @@ def build(
     networks, board = networks_of(models, wishes.pes), wishes.board
     options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
     if one_of(models):
-        built = api.build(models[0], board=board, output=output, options=options, dump=dump, progress=terminal)
+        built = api.build(
+            models[0], board=board, output=output, options=options, dump=dump, check=check, progress=terminal
+        )
         told, show, hardware = built.manifest.summary, show_summary, built.only_on_hardware
     else:
         refuse_dump_of_several(dump)
-        api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
+        api.build_networks(networks, board=board, output=output, options=options, check=check, progress=terminal)
         told, show, hardware = api.networks_summary(output), show_networks, None
     if sign:
         api.sign(output, sign, asked_passphrase)
     terminal.result(told)
     show(terminal, told)
+    terminal.note(_checked(told["networks"][0] if "networks" in told else told))
     terminal.note(f"built {output}; next: {next_step(output, load_board(board), hardware)}")
+
+
+def _checked(summary: dict[str, Any]) -> str:
+    """The line about the build's own check: the frames and tiles compared, or why there was none."""
+    checked = summary["checked"]
+    if not checked["on"]:
+        return f"not checked: {checked['why']}"
+    frames = "1 frame" if checked["cases"] == 1 else f"{checked['cases']} frames"
+    return f"checked on {checked['on']}: {frames} in {checked['tiles']} tiles, equal bit for bit"

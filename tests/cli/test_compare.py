@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from npukit.cli.compare import ComparedFigure, compare, load_bench
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench, LayerCost
-from npukit.measure.compare import ComparedFigure, compare, load_bench
 
 LAYERS = (LayerCost("conv", "mac_array", 150, 100, 20, 140), LayerCost("new", "cpu", 7, 0, 5, 7))
 NEW = Bench("emulator", 30, 200, 210, 190, 1000, 5.0, 300_000_000, LAYERS, ())

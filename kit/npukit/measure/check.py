@@ -1,0 +1,108 @@
+"""The check of a build before it is left: one round on an emulator, compared as `npukit validate` compares all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from npukit.emulator.here import is_here
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.measure.cases import first_cases, load_cases
+from npukit.measure.coresident import validate_coresident
+from npukit.measure.golden import GOLDEN_FRAMES
+from npukit.measure.target import Emulation, open_target
+from npukit.measure.validate import Validation, validate
+from npukit.progress import Progress
+from npukit.project.build_folder import GOLDEN, Build
+
+CHECKED_SECONDS = 10.0
+"""Seconds that a check may be predicted to take, unless it is asked for."""
+
+PE_CYCLES_PER_SECOND = 1.4e6
+"""Cycles of one PE that the built-in emulator does in a second of the processor while it is strict. Keyword spotting's
+`npukit validate OUT --cases 3` took 0.33 s more than `--cases 1` on 16 PEs, which is 1.4 million, and on one PE with
+`--engine cpu` 4.7 s, which is 2.9 million. QEMU, which is faster, has the same bound."""
+
+_PATHS = 2
+_FIRST, _SEQUENCES = 1, 2
+"""Golden cases of a check: the first; of networks with states two sequences of frames, so that states begin anew."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of a build's check: the emulator and what was compared there, or why there was none."""
+
+    on: str | None = None
+    cases: int = 0
+    tiles: int = 0
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress) -> Checked:
+    """Run one round of the networks of a board, or raise the error that it differs from the reference.
+
+    Unless a check is `wanted` or not wanted, builds are checked that an emulator of this machine runs within
+    `CHECKED_SECONDS`.
+    """
+    if wanted is False:
+        return Checked(why="--no-check")
+    on, why = _where(builds, renode=wanted is True)
+    if on is None and wanted:
+        raise NpukitError(f"the build cannot be checked: {why}", tries=["--no-check"])
+    if on and not wanted and (seconds := _seconds(builds)) > CHECKED_SECONDS:
+        on, why = None, f"about {seconds:.0f} s"
+    if on is None:
+        return Checked(why=why)
+    progress.stage(f"check on {on}")
+    found = _compared(builds, on, progress)
+    for name, each in found.items():
+        _refuse_if_wrong(each, f"network {name}: " if len(found) > 1 else "")
+    return Checked(on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values()))
+
+
+def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, str]:
+    """The emulator that checks, or why none does. Renode, in which PEs take turns, only if that is wanted."""
+    build = next(iter(builds.values()))
+    if build.only_on_hardware:
+        return None, f"no emulator has {build.only_on_hardware}"
+    usable = [name for name in build.board.runs_on if name != "renode" or renode]
+    here = next((name for name in usable if is_here(name, build.board)), None)
+    return here, f"no emulator of {build.board.name} is here"
+
+
+def _seconds(builds: Mapping[str, Build]) -> float:
+    """Seconds of the processor that the check is predicted to take."""
+    return sum(_cycles(each) for each in builds.values()) / PE_CYCLES_PER_SECOND
+
+
+def _cycles(build: Build) -> int:
+    """Cycles of all PEs together."""
+    plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
+    cycles = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
+    return cycles * plan.pes_used * rounds * _PATHS
+
+
+def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[str, Validation]:
+    most = _SEQUENCES if any(each.manifest.summary["states"] for each in builds.values()) else _FIRST
+    if len(builds) > 1:
+        return validate_coresident(builds, on, most, progress)
+    ((name, build),) = builds.items()
+    net = build.net()
+    cases = first_cases(load_cases(build.folder / GOLDEN, net, None), most)
+    with open_target(build, on, Emulation(strict=True), progress) as target:
+        return {name: validate(target, net, build.plan(), cases, progress)}
+
+
+def _refuse_if_wrong(found: Validation, of: str) -> None:
+    """Raises the error that names the first layer and PE that differ."""
+    if not found.passed:
+        first = found.mismatches[0] if found.mismatches else "deployed and observed frames differ"
+        raise DoesNotFit(
+            f"{of}the firmware differs from the reference: {first}",
+            facts=["the build was checked on the emulator before it was left"],
+            tries=["--no-check leaves the build, to look at", "--engine cpu or --pes 1, to see if it lies there"],
+        )
