@@ -69,15 +69,34 @@ static bool write_word(const struct net_pe *pe, uint32_t member, uint32_t word)
     return hal_write_pe(pe->pe, pe->control + member, &word, sizeof word);
 }
 
+/* Records left from an earlier frame are of no layer of the next one. */
+static bool forget_records(const struct net_pe *pe, uint32_t layers)
+{
+    static const struct net_record none;
+    bool written = true;
+    for (uint32_t layer = 0; layer < layers && written; layer++) {
+        if (is_root(pe)) {
+            net_records[layer] = none;
+        } else {
+            const uint32_t behind = (uint32_t)sizeof(struct net_control) + layer * (uint32_t)sizeof none;
+            written = hal_write_pe(pe->pe, pe->control + behind, &none, sizeof none);
+        }
+    }
+    return written;
+}
+
 /* Reading the word back makes sure that it is there before any message of the next frame. */
 static bool tell(const struct net_pe *pe, uint32_t observed)
 {
     struct net_control control;
+    if (!read_control(pe, &control) || (observed != 0 && !forget_records(pe, control.layer_count))) {
+        return false;
+    }
     if (is_root(pe)) {
         net_control->observed = observed;
         return true;
     }
-    return read_control(pe, &control) && write_word(pe, (uint32_t)offsetof(struct net_control, observed), observed) &&
+    return write_word(pe, (uint32_t)offsetof(struct net_control, observed), observed) &&
            read_control(pe, &control) && control.observed == observed;
 }
 
@@ -106,7 +125,7 @@ struct rpc_answer rpc_forget_states(void)
 
 struct rpc_answer rpc_observe(bool observe)
 {
-    if (all_answered && observing == observe) {
+    if (all_answered && !observing && !observe) {
         return rpc_done(0);
     }
     all_answered = false;

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from end_to_end.builds import DIGITS, shared_build
-from npukit import api
+from end_to_end.builds import DIGITS, build, shared_build
+from helpers import first_of
+from npukit import api, pipeline
 from npukit.errors import DoesNotFit
 from npukit.link.session import Session
+from npukit.project.files import Project
 
 MODEL = DIGITS / "digits_int8.tflite"
 
@@ -58,3 +61,43 @@ def test_a_wrong_frame_among_those_that_are_timed_in_a_row_is_found(
             pytest.raises(DoesNotFit, match="in a row"),
         ):
             api.bench(tmp_path / "out", frames=2)
+
+
+def patched(file: str, old: str, new: str) -> Callable[..., Project]:
+    """Renders the project, and changes something in a file of each program."""
+    render = pipeline.render_project
+
+    def rendered(*arguments: object, **options: object) -> Project:
+        project = render(*arguments, **options)  # pyright: ignore[reportArgumentType]
+        (found,) = project.folder.rglob(file)
+        text = found.read_text()
+        assert old in text
+        found.write_text(text.replace(old, new, 1))
+        return project
+
+    return rendered
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "wrong"),
+    first_of(
+        [
+            (  # an observed frame leaves a layer out: what a deployed frame of the case left would be right
+                "net.c",
+                "status = mac_array_run_one(&net_constants.depthwise_conv2d_0_command);",
+                "status = 0;",
+                "depthwise_conv2d_0",
+            ),
+            ("net.c", "net_end_layer(1);", "", "depthwise_conv2d_0"),
+        ],
+        2,
+    ),
+)
+def test_a_layer_that_does_not_run_or_is_not_recorded_is_not_checked(
+    file: str, old: str, new: str, wrong: str, tmp_path: Path
+) -> None:
+    with mock.patch.object(pipeline, "render_project", patched(file, old, new)):
+        built = build(MODEL, tmp_path / "out", pes=1)
+    found = api.validate(built, cases=1)
+    assert {mismatch.tensor for mismatch in found.mismatches if mismatch.box} >= {wrong}
+    assert found.mismatches[0].tensor == wrong

@@ -91,8 +91,8 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
     """Feed every case to a deployed frame, then to an observed one; of a network with states every sequence of them.
 
     The outputs of both are compared with the reference and with what the cases expect, and all tiles' digests with the
-    reference. The deployed frame comes first: the observed one leaves every tensor of the case in memory, where a
-    frame that waits for too little would find it. What a last batch has more frames than there are cases is filled
+    reference. Neither follows a frame of the same case: what such a frame leaves in memory would be right for a layer
+    that does not run, or that does not wait. What a last batch has more frames than there are cases is filled
     with noise, so that no two frames of a batch are the same.
     """
     found: list[Mismatch] = []
@@ -136,18 +136,37 @@ class _Ran:
 def _run_twice(
     target: Target, net: Net, cases: Cases, every: Sequence[Sequence[tuple[int, ...]]], progress: Progress
 ) -> Iterator[_Ran]:
-    """Each sequence of rounds deployed, and then observed."""
-    session, rounds_of_both = target.session, [chosen for rounds in every for chosen in (*rounds, *rounds)]
+    """Each block of rounds deployed, and then observed.
+
+    A layer that an observed frame leaves out finds in memory what the frame before left: that is of another case.
+    """
+    session, rounds_of_both = target.session, [chosen for rounds in _blocks(every) for chosen in (*rounds, *rounds)]
     counted = progress.track(rounds_of_both, f"validate on {target.name}")
-    for rounds in every:
+    values: dict[str, np.ndarray] | None = None
+    for rounds in _blocks(every):
         deployed = [run_round(session, net, cases, chosen, observe=False) for chosen in islice(counted, len(rounds))]
-        values: dict[str, np.ndarray] | None = None
+        if len(rounds) == 1:
+            run_zeros(session, net, cases, len(rounds[0]))
         for outputs, chosen in zip(deployed, counted, strict=False):
             inputs = {case: [array[case] for array in cases.inputs] for case in dict.fromkeys(chosen)}
-            reference = {case: evaluate(net, given, values) for case, given in inputs.items()}
-            values = reference[chosen[0]] if cases.sequence else None
+            before = None if cases.begins(chosen[0]) else values
+            reference = {case: evaluate(net, given, before) for case, given in inputs.items()}
+            values = reference[chosen[0]]
             yield _Ran(chosen, reference, outputs, run_round(session, net, cases, chosen, observe=True))
     next(counted, None)
+
+
+def _blocks(every: Sequence[Sequence[tuple[int, ...]]]) -> list[list[tuple[int, ...]]]:
+    """The rounds of the sequences, whole ones together until there are two rounds, or three where one would be left."""
+    blocks = list[list[tuple[int, ...]]]()
+    for rounds in every:
+        if blocks and len(blocks[-1]) == 1:
+            blocks[-1].extend(rounds)
+        else:
+            blocks.append([*rounds])
+    if len(blocks) > 1 and len(blocks[-1]) == 1:
+        blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return blocks
 
 
 def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:
