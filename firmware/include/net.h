@@ -91,7 +91,7 @@ struct net_description {
 struct net_control {
     uint32_t sign; /* net_sign, once the PE runs */
     uint32_t layer_count;
-    volatile uint32_t observed; /* not 0: layers run by themselves and are recorded */
+    volatile uint32_t observed; /* not 0: layers run by themselves and are recorded, as far as net_stop() says */
     uint32_t frames;
     struct hal_counters counters; /* at the end of the last frame */
     int32_t status;               /* of the last frame: 0, or the error code of what failed */
@@ -101,6 +101,17 @@ struct net_control {
     uint32_t events; /* where struct net_events lies; 0: none are written */
     volatile uint32_t kept; /* not 0: states are as the last frame left them; else they begin anew, also by the root */
 };
+
+enum {
+    NET_STOPPED = -32, /* the error code of a frame that ended where net_stop() said */
+    NET_MOST_LAYERS = 0xFFFF - 2,
+};
+
+/* The word for an observed frame that ends behind a layer, once it has come to the end of so many pieces of it. */
+static inline uint32_t net_stop(uint32_t layer, uint32_t pieces)
+{
+    return (pieces - 1) << 16 | (layer + 2);
+}
 
 /* What an observed frame leaves behind of each layer. Counters that do not fit stay at their largest value. */
 struct net_record {
@@ -224,9 +235,10 @@ static inline int32_t net_observed(void)
     return net_control->observed != 0;
 }
 
-/* Around each layer of an observed frame, or each piece of one: before it begins, and while its output is in place. */
+/* Around each layer of an observed frame, or each piece of one: before it begins, and while its output is in place. 0, or
+ * NET_STOPPED if the frame is to end here. */
 void net_begin_layer(void);
-void net_end_layer(uint32_t layer);
+int32_t net_end_layer(uint32_t layer);
 
 /* Let these parts of states begin anew, unless they are as the last frame left them. */
 void net_restore(const struct net_state *states, uint32_t count);

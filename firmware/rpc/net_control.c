@@ -80,7 +80,22 @@ static uint32_t digest_of(const struct net_layer *layer)
     return digest;
 }
 
-void net_end_layer(uint32_t layer)
+/* Of a frame that ends here the host learns where the layer's output begins. */
+static int32_t stop_behind(uint32_t layer)
+{
+    const uint32_t told = net_control->observed;
+    if ((told & 0xFFFF) != net_stop(layer, 1)) {
+        return 0;
+    }
+    if (told != net_stop(layer, 1)) {
+        net_control->observed = told - (1U << 16);
+        return 0;
+    }
+    net_control->fault_address = (uint32_t)(uintptr_t)net_layer(layer)->data;
+    return NET_STOPPED;
+}
+
+int32_t net_end_layer(uint32_t layer)
 {
     struct hal_counters now;
     hal_count(&now);
@@ -89,4 +104,5 @@ void net_end_layer(uint32_t layer)
     record->cycles = sum(record->cycles, now.cycles - layer_begun.cycles);
     record->instructions = sum(record->instructions, now.instructions - layer_begun.instructions);
     record->asleep = sum(record->asleep, now.asleep - layer_begun.asleep);
+    return stop_behind(layer);
 }

@@ -54,6 +54,7 @@ static const struct request_kind request_kinds[] = {
     {0, 4, false, true}, /* rpc_events */
     {rpc_digest, 8, false, true},
     {0, 0, false, false}, /* rpc_states */
+    {rpc_stop_behind, 4, false, true},
 };
 
 enum { READ_EVENTS = 15, RESET_STATES = 17, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };

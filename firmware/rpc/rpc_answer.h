@@ -48,7 +48,7 @@ struct rpc_answer {
 
 rpc_handler rpc_describe, rpc_write_input, rpc_read_output, rpc_run, rpc_read_layers;
 rpc_handler rpc_read_memory, rpc_write_memory, rpc_read_pes;
-rpc_handler rpc_start, rpc_stop, rpc_read_run, rpc_read_events, rpc_digest;
+rpc_handler rpc_start, rpc_stop, rpc_read_run, rpc_read_events, rpc_digest, rpc_stop_behind;
 
 /* The place that a request's PE stands for: that PE, or a chip's DRAM. */
 uint32_t rpc_place_of(uint32_t pe);

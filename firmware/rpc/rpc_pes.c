@@ -86,18 +86,25 @@ static bool forget_records(const struct net_pe *pe, uint32_t layers)
 }
 
 /* Reading the word back makes sure that it is there before any message of the next frame. */
-static bool tell(const struct net_pe *pe, uint32_t observed)
+static bool set_observed(const struct net_pe *pe, uint32_t observed)
 {
     struct net_control control;
-    if (!read_control(pe, &control) || (observed != 0 && !forget_records(pe, control.layer_count))) {
-        return false;
-    }
     if (is_root(pe)) {
         net_control->observed = observed;
         return true;
     }
-    return write_word(pe, (uint32_t)offsetof(struct net_control, observed), observed) &&
-           read_control(pe, &control) && control.observed == observed;
+    return write_word(pe, (uint32_t)offsetof(struct net_control, observed), observed) && read_control(pe, &control) &&
+           control.observed == observed;
+}
+
+/* A PE that was told where to stop in an observed frame keeps to that. */
+static bool tell(const struct net_pe *pe, bool observe)
+{
+    struct net_control control;
+    if (!read_control(pe, &control) || (observe && !forget_records(pe, control.layer_count))) {
+        return false;
+    }
+    return (observe && control.observed > 1) || set_observed(pe, observe);
 }
 
 /* Likewise. */
@@ -138,6 +145,29 @@ struct rpc_answer rpc_observe(bool observe)
     all_answered = true;
     observing = observe;
     return rpc_done(0);
+}
+
+/* Have the next observed frame end behind a layer of a PE. A run that is not observed takes that back. */
+struct rpc_answer rpc_stop_behind(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)payload;
+    const uint32_t layer = get16(arguments), pieces = get16(arguments + 2);
+    struct net_pe place;
+    struct net_control control;
+    if (!find(pe, &place)) {
+        return rpc_refuse(RPC_OTHER_PE, hal_pe());
+    }
+    if (!read_control(&place, &control)) {
+        return rpc_refuse(RPC_NOT_RUNNING, pe);
+    }
+    if (layer >= control.layer_count || layer > NET_MOST_LAYERS) {
+        return rpc_refuse(RPC_NO_SUCH_TENSOR, control.layer_count);
+    }
+    if (pieces == 0) {
+        return rpc_refuse(RPC_BAD_ARGUMENTS, size);
+    }
+    all_answered = false;
+    return set_observed(&place, net_stop(layer, pieces)) ? rpc_done(0) : rpc_refuse(RPC_NOT_RUNNING, pe);
 }
 
 /* --- records --- */

@@ -82,10 +82,7 @@ __attribute__((noinline)) int32_t net_observe(const struct net_step *step, uint3
 {
     net_begin_layer();
     const int32_t status = run_whole(step);
-    if (status == 0) {
-        net_end_layer(layer);
-    }
-    return status;
+    return status != 0 ? status : net_end_layer(layer);
 }
 
 /* Fits the command that several pieces of a layer share to the next piece, by all steps before the one that runs it. */

@@ -46,6 +46,7 @@ __all__ = [
     "bench_networks",
     "build",
     "build_networks",
+    "dump_tensors",
     "emulate",
     "export",
     "export_spec",
@@ -263,6 +264,7 @@ def validate(
     """
     from npukit.measure.memory import check_memory
     from npukit.measure.schedules import compare
+    from npukit.measure.stopped import located
     from npukit.measure.target import Emulation, open_target
     from npukit.report.page import keep_results
 
@@ -272,6 +274,7 @@ def validate(
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults)), shown) as target:
         found = compare(target, net, built.plan(), chosen, schedule, shown)
         check_memory(target.session, built)
+        found = located(target, net, built.plan(), chosen, found)
     keep_results(built, shown, validation=found.to_json())
     return found
 
@@ -307,6 +310,34 @@ def run(
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
         check_memory(target.session, built)
         return tuple(map(chosen.given, stack(outputs[: chosen.count])))
+
+
+def dump_tensors(
+    folder: Folder,
+    names: Sequence[str],
+    *,
+    on: str | None = None,
+    inputs: Inputs | None = None,
+    stream: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, np.ndarray]:
+    """The outputs of layers in all cases, assembled of what the PEs have made; `names` as in the model or in the net.
+
+    An observed frame for each tensor and case ends behind the layer.
+
+    >>> npukit.dump_tensors("out/digits", ["stem_out"])["stem_out"].shape
+    (8, 1, 8, 8, 16)
+    """
+    from npukit.measure.stopped import dumped, op_of
+    from npukit.measure.target import open_target
+
+    built, net = load(folder), load(folder).net()
+    ops = {name: op_of(net, name) for name in names}
+    chosen, shown = _cases(built, net, inputs, None, stream=stream), visible(progress)
+    with open_target(built, on) as target:
+        shown.stage(f"fetch {', '.join(names)}")
+        made = dumped(target, net, built.plan(), chosen, list(ops.values()))
+    return {name: made[op] for name, op in ops.items()}
 
 
 def generate(folder: Folder, following: Following, *, on: str | None = None) -> list[tuple[np.ndarray, ...]]:

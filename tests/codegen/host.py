@@ -34,7 +34,7 @@ void observe(observer *one);
 static observer *observing;
 void observe(observer *one) { observing = one; net_control->observed = one != 0; }
 void net_begin_layer(void) {}
-void net_end_layer(uint32_t layer) { observing(layer); }
+int32_t net_end_layer(uint32_t layer) { observing(layer); return 0; }
 """
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from end_to_end.builds import DIGITS, build, shared_build
-from helpers import first_of
 from npukit import api, pipeline
-from npukit.errors import DoesNotFit
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.session import Session
+from npukit.net.reference import evaluate
 from npukit.project.files import Project
 
 MODEL = DIGITS / "digits_int8.tflite"
@@ -63,41 +64,50 @@ def test_a_wrong_frame_among_those_that_are_timed_in_a_row_is_found(
             api.bench(tmp_path / "out", frames=2)
 
 
-def patched(file: str, old: str, new: str) -> Callable[..., Project]:
-    """Renders the project, and changes something in a file of each program."""
+DEPTHWISE = "status = mac_array_run_one(&net_constants.depthwise_conv2d_0_command);"
+
+
+def without(statement: str) -> Callable[..., Project]:
+    """Renders the project, and leaves something out of the program of the PEs beside the root."""
     render = pipeline.render_project
 
     def rendered(*arguments: object, **options: object) -> Project:
         project = render(*arguments, **options)  # pyright: ignore[reportArgumentType]
-        (found,) = project.folder.rglob(file)
-        text = found.read_text()
-        assert old in text
-        found.write_text(text.replace(old, new, 1))
+        file = project.folder / "roles/1/net/net.c"
+        assert statement in file.read_text()
+        file.write_text(file.read_text().replace(statement, "status = 0;", 1))
         return project
 
     return rendered
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "wrong"),
-    first_of(
-        [
-            (  # an observed frame leaves a layer out: what a deployed frame of the case left would be right
-                "net.c",
-                "status = mac_array_run_one(&net_constants.depthwise_conv2d_0_command);",
-                "status = 0;",
-                "depthwise_conv2d_0",
-            ),
-            ("net.c", "net_end_layer(1);", "", "depthwise_conv2d_0"),
-        ],
-        2,
-    ),
-)
-def test_a_layer_that_does_not_run_or_is_not_recorded_is_not_checked(
-    file: str, old: str, new: str, wrong: str, tmp_path: Path
-) -> None:
-    with mock.patch.object(pipeline, "render_project", patched(file, old, new)):
-        built = build(MODEL, tmp_path / "out", pes=1)
+def test_a_layer_that_an_observed_frame_leaves_out_is_named_with_the_elements_that_differ(tmp_path: Path) -> None:
+    """Its tile lies where no other buffer does: a deployed frame of the same case would have left the right one."""
+    with mock.patch.object(pipeline, "render_project", without(DEPTHWISE)):
+        built = build(MODEL, tmp_path / "out", pes=4)
     found = api.validate(built, cases=1)
-    assert {mismatch.tensor for mismatch in found.mismatches if mismatch.box} >= {wrong}
-    assert found.mismatches[0].tensor == wrong
+    first, net = found.mismatches[0], built.net()
+    assert (first.case, first.tensor, first.pe) == (0, "depthwise_conv2d_0", 1)
+    golden = built.golden()["in0"]
+    right, left = (evaluate(net, [image])["depthwise_conv2d_0"] for image in (golden[0], np.zeros_like(golden[0])))
+    differing = np.argwhere(right[:, 2:4] != left[:, 2:4]) + np.array([0, 2, 0, 0])
+    assert first.index == tuple(differing[0])
+    assert (first.got, first.want) == (left[first.index], right[first.index])
+    assert first.differing == len(differing)
+    assert first.largest == np.abs(right.astype(int) - left)[:, 2:4].max()
+    assert f"depthwise_conv2d_0[{', '.join(map(str, first.index))}] is {first.got}" in str(first)
+    assert f"; {first.differing} differ in [0:1, 2:4, 0:8, 0:16], by {first.largest} at most" in str(first)
+
+
+def test_any_tensor_of_any_frame_can_be_fetched(tmp_path: Path) -> None:
+    built = shared_build(MODEL, tmp_path / "out", pes=4)
+    net, images = built.net(), built.golden()["in0"][:2]
+    made = api.dump_tensors(built, ["stem_out", "add_0", "dense_0"], inputs=images)
+    values = evaluate(net, [images])
+    assert np.array_equal(made["stem_out"], values["conv2d_0"])
+    assert np.array_equal(made["add_0"], values["add_0"])
+    assert np.array_equal(made["dense_0"], values["dense_0"])
+    with pytest.raises(NpukitError, match="is no tensor of its own: it lies on average_pool_0"):
+        api.dump_tensors(built, ["flat"])
+    with pytest.raises(NpukitError, match="no layer of digits_int8 is called stem"):
+        api.dump_tensors(built, ["stem"])

@@ -25,6 +25,7 @@ from npukit.link.messages import (
     ResetStates,
     Run,
     Status,
+    StopBehind,
     Table,
     WriteInput,
     WriteMemory,
@@ -57,6 +58,7 @@ REQUESTS: list[Request | tuple[Request, ...]] = [
     ReadEvents(10),
     ReadDigest(0x2000_1000, 4),
     ResetStates(),
+    StopBehind(39, 1),
     Reset(),
 ]
 
@@ -89,7 +91,7 @@ def test_the_host_sends_the_requests_of_the_document() -> None:
 def test_every_request_has_a_vector() -> None:
     asked = {packet[1] for frames, _ in vectors() for packet in FrameDecoder().feed(frames)}
     documented = re.findall(r"^\| (\d+) \| [A-Z_]+ \|", DOCUMENT.read_text(), re.MULTILINE)
-    assert asked == {int(kind) for kind in documented} == set(range(1, 18))
+    assert asked == {int(kind) for kind in documented} == set(range(1, 19))
 
 
 def test_the_device_answers_as_in_the_document(pipes: Pipes) -> None:

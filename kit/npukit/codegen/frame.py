@@ -258,7 +258,7 @@ class _Writer:
         self._observed: Local | None = None
 
     def write(self, steps: Sequence[FrameStep]) -> None:
-        if any(map(_may_fail, steps)):
+        if any(map(_may_fail, steps)) or (self._observable and any(isinstance(step, KernelStep) for step in steps)):
             self._status = Local("status", "int32", 0)
         for number, step in enumerate(steps):
             if self._traces:
@@ -321,7 +321,7 @@ class _Writer:
             do(call(BEGIN))
             for command in commands:
                 self._checked(f"{step.format.run}_one", command)
-            do(call(END, layer))
+            self._stop_on_error(call(END, layer))
 
     def _checked(self, function: str, symbol: str) -> None:
         self._stop_on_error(call(function, self._values[symbol].address(0)))
@@ -337,7 +337,7 @@ class _Writer:
         with when(observed):
             if step.wait and step.submitted:
                 self._stop_on_error(call(step.wait))
-            do(call(END, step.layer))
+            self._stop_on_error(call(END, step.layer))
 
     def _calls(self, step: KernelStep) -> None:
         for each in step.calls:

@@ -320,6 +320,16 @@ class ResetStates(Done):
 
 
 @dataclass(frozen=True)
+class StopBehind(Done):
+    """Have the next observed frame end behind a layer of a PE, after `pieces` of it: its memory is as they left it."""
+
+    kind, does = 18, "stop behind a layer"
+    layout, told = "<HH", ("layer", "pieces")
+    layer: int
+    pieces: int
+
+
+@dataclass(frozen=True)
 class Reply:
     """A device's packet: to which request, how it ended, and what it brings (if it failed: a text)."""
 

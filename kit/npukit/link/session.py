@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -33,6 +33,7 @@ from npukit.link.messages import (
     Run,
     RunResult,
     Status,
+    StopBehind,
     Table,
     TensorInfo,
     WriteInput,
@@ -46,6 +47,8 @@ ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
 GIVEN_UP = -1
 """The error code of a PE that waited for the others until the host broke the run off."""
+STOPPED = -32
+"""The error code of a PE whose frame ended where it was told to."""
 SELF_TEST_WRONG = -16
 """The error code of a PE whose code is not what was loaded; those of its other regions follow, downwards."""
 _SMALLEST_PACKET = 64
@@ -156,6 +159,18 @@ class Session:
         before left there. A run that fails is an `NpukitError` that names the PE.
         """
         return self.end_run(self.begin_run(observe, frames), seconds)
+
+    def run_and_stop(self, stops: Mapping[int, tuple[int, int]], seconds: float | None = None) -> dict[int, int]:
+        """Run an observed frame that ends on each of these PEs behind a layer, the given number of pieces of it done.
+
+        The address of the layer's output on those PEs that came so far; the memory there is as the layer left it.
+        Reset the board then, if it has several PEs: the others wait for what these have not sent.
+        """
+        for pe, (layer, pieces) in stops.items():
+            self._conversation.ask(StopBehind(layer, pieces), pe=pe)
+        limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
+        self._finish(self.begin_run(observe=True), limit)
+        return {pe.pe: pe.fault_address for pe in self.pes() if pe.pe in stops and pe.status == STOPPED}
 
     def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
         """Ask for a run, and do not wait for its end: sessions with other networks of the board may go on meanwhile."""

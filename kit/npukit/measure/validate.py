@@ -31,8 +31,9 @@ DEPLOYED, OBSERVED = "deployed", "observed"
 class Mismatch:
     """The first element in which an output differs; or a tile, the `box` of a layer that one PE computes.
 
-    Of a tile only the digest is known: got and want are CRC-32s. `path` is that of the frame: `DEPLOYED` or `OBSERVED`;
-    `schedule` the seed of the schedule that it ran under.
+    Of outputs, and of tiles whose bytes have been fetched (`measure/stopped.py`), `differing` elements differ, by
+    `largest` at most. Of other tiles only the digest is known: `index` is empty, got and want are CRC-32s. `path` is
+    that of the frame: `DEPLOYED` or `OBSERVED`; `schedule` the seed of the schedule that it ran under.
     """
 
     case: int
@@ -44,12 +45,15 @@ class Mismatch:
     box: str = ""
     path: str = OBSERVED
     schedule: int | None = None
+    differing: int | None = None
+    largest: int | float | None = None
 
     def __str__(self) -> str:
-        where = f"the CRC-32 of {self.tensor}{self.box}" if self.box else f"{self.tensor}{list(self.index)}"
+        where = f"{self.tensor}{list(self.index)}" if self.index else f"the CRC-32 of {self.tensor}{self.box}"
         under = "" if self.schedule is None else f" under schedule {self.schedule}"
         frame = f"case {self.case}, PE {self.pe}, {self.path} frame{under}"
-        return f"{frame}: {where} is {self.got}, the reference says {self.want}"
+        others = f"; {self.differing} differ in {self.box or 'it'}, by {self.largest} at most" if self.differing else ""
+        return f"{frame}: {where} is {self.got}, the reference says {self.want}{others}"
 
 
 @dataclass(frozen=True)
@@ -296,8 +300,21 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 
 def _first_difference(case: int, name: str, got: np.ndarray, want: np.ndarray, path: str) -> list[Mismatch]:
+    found = difference(got, want)
+    return [Mismatch(case, name, 0, path=path, **found)] if found else []
+
+
+def difference(got: np.ndarray, want: np.ndarray, start: Sequence[int] = ()) -> dict[str, Any]:
+    """The first of the elements that differ, their number and the largest difference; empty if there are none.
+
+    `start`: the place of the first element in its tensor.
+    """
     places = np.argwhere(_bits(got) != _bits(want))
     if not len(places):
-        return []
-    index = tuple(int(i) for i in places[0])
-    return [Mismatch(case, name, 0, index, got[index].item(), want[index].item(), path=path)]
+        return {}
+    first = tuple(int(i) for i in places[0])
+    index = tuple(i + begin for i, begin in zip(first, start, strict=True)) if start else first
+    numbers = np.int64 if got.dtype.kind in "iub" else np.float64
+    largest = np.abs(got.astype(numbers) - want.astype(numbers)).max().item()
+    told = {"index": index, "got": got[first].item(), "want": want[first].item()}
+    return {**told, "differing": len(places), "largest": largest}

@@ -117,9 +117,10 @@ void net_begin_layer(void)
     (void)write_down(BEGIN, 0, 0, 0);
 }
 
-void net_end_layer(uint32_t layer)
+int32_t net_end_layer(uint32_t layer)
 {
     (void)write_down(END, layer, 0, 0);
+    return 0;
 }
 
 void net_event(uint32_t step)

@@ -33,6 +33,10 @@ def run(
     gdb_pe: Annotated[
         int | None, typer.Option("--gdb-pe", metavar="N", help="The PE that gdb sees; else the root.")
     ] = None,
+    dump_tensor: Annotated[
+        str | None,
+        typer.Option("--dump-tensor", metavar="NAME,...", help="Write these tensors of every frame as well."),
+    ] = None,
     modified: Modified = False,
 ) -> None:
     """Run inputs through a build and write the outputs of all cases."""
@@ -46,6 +50,9 @@ def run(
     debugger = _debugger(built, gdb, gdb_pe, terminal) if gdb is not None else None
     outputs = api.run(built, on=on, inputs=inputs, stream=stream, faults=faults, debugger=debugger, progress=terminal)
     arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
+    if dump_tensor:
+        names = dump_tensor.split(",")
+        arrays |= api.dump_tensors(built, names, on=on, inputs=inputs, stream=stream, progress=terminal)
     with new_file(output) as path:
         np.savez(path, **arrays)
     told = {"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]}

@@ -27,6 +27,7 @@ const uint16_t *const net_layer_numbers = 0;
 /* One frame, in the order of the plan. Made from TIR by TVM's C code generator. */
 int32_t net_run(void)
 {
+    int32_t status = 0;
     int32_t observed = net_observed();
     if (observed != 0) {
         net_begin_layer();
@@ -34,21 +35,30 @@ int32_t net_run(void)
     conv_0(ARENA(at_image_0), net_constants.conv_0_weights, net_constants.conv_0_multipliers,
         net_constants.conv_0_addends, net_constants.conv_0_shifts, ARENA(at_conv_0));
     if (observed != 0) {
-        net_end_layer(0);
+        status = net_end_layer(0);
+        if (status != 0) {
+            return status;
+        }
     }
     if (observed != 0) {
         net_begin_layer();
     }
     sum_0(ARENA(at_conv_0), ARENA(at_image_0), ARENA(at_sum_0));
     if (observed != 0) {
-        net_end_layer(1);
+        status = net_end_layer(1);
+        if (status != 0) {
+            return status;
+        }
     }
     if (observed != 0) {
         net_begin_layer();
     }
     softmax_0(ARENA(at_sum_0), net_constants.softmax_0_exp, ARENA(at_softmax_0));
     if (observed != 0) {
-        net_end_layer(2);
+        status = net_end_layer(2);
+        if (status != 0) {
+            return status;
+        }
     }
     return 0;
 }

@@ -34,7 +34,10 @@ int32_t net_run(void)
         if (status != 0) {
             return status;
         }
-        net_end_layer(0);
+        status = net_end_layer(0);
+        if (status != 0) {
+            return status;
+        }
     } else {
         status = mac_array_run(&net_constants.sum_0_command);
         if (status != 0) {
@@ -46,7 +49,10 @@ int32_t net_run(void)
     }
     softmax_0(ARENA(at_sum_0), net_constants.softmax_0_exp, ARENA(at_softmax_0));
     if (observed != 0) {
-        net_end_layer(1);
+        status = net_end_layer(1);
+        if (status != 0) {
+            return status;
+        }
     }
     return 0;
 }

@@ -1,0 +1,171 @@
+"""Tensors of a frame as they lie on the PEs: an observed frame that ends behind a layer, and the bytes of its tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import islice
+
+import numpy as np
+
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.link.session import Session
+from npukit.measure.cases import Cases, reference_of, sequences
+from npukit.measure.noise import filled
+from npukit.measure.target import Target
+from npukit.measure.validate import Validation, difference, run_round, run_zeros, write_inputs
+from npukit.net.box import Box
+from npukit.net.net import NO_WORK, Net
+from npukit.net.ops import Reshape
+from npukit.plan.ir.plan import Buffer, Compute, PePlan, Plan
+from npukit.plan.multi_chip import twin
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A part of a tensor that one PE has computed, and its values there."""
+
+    pe: int
+    box: Box
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A tile of the plan on one of the chips: the number of its layer on the PE, and of the pieces it is done in."""
+
+    pe: int
+    like: PePlan
+    step: Compute
+    number: int
+
+    @property
+    def pieces(self) -> int:
+        return self.like.tile_numbers.count(self.number)
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.like.buffer(self.step.output.buffer)
+
+
+def tiles_of(
+    session: Session, board: Board, net: Net, plan: Plan, cases: Cases, case: int, op: str, pes: Sequence[int] = ()
+) -> list[Tile]:
+    """The tiles of an op's output in the frame of a case, on these PEs or on all that compute it.
+
+    The frame runs once for all of them; a PE that waits for another one of them takes a frame of its own. The frame
+    before is of zeros: what a layer that does not run finds in memory is not what it would have made.
+    """
+    frames = plan.frames_of_all
+    rounds = next(rounds for rounds in sequences(cases, frames) if any(case in chosen for chosen in rounds))
+    at = next(number for number, chosen in enumerate(rounds) if case in chosen)
+    left = [place for place in _places(board, plan, op, rounds[at].index(case)) if not pes or place.pe in pes]
+    found = list[Tile]()
+    while left:
+        run_zeros(session, net, cases, frames)
+        for chosen in rounds[:at]:
+            run_round(session, net, cases, chosen, observe=False)
+        write_inputs(session, cases, rounds[at])
+        reached = session.run_and_stop({place.pe: (place.number, place.pieces) for place in left})
+        found += [_read(session, net, place, reached[place.pe]) for place in left if place.pe in reached]
+        if session.device.pe_count > 1:
+            session.reset()
+        if not reached:
+            break
+        left = [place for place in left if place.pe not in reached]
+    return found
+
+
+def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
+    """What was found, the elements named in which tiles of the first wrong layer differ: of the others it is the cause.
+
+    A tile that is right when the frame runs again keeps its digests, and so do all where the board does not come back.
+    """
+    first = next((each for each in found.mismatches if each.box), None)
+    if first is None:
+        return found
+    whole, op = filled(net, cases, plan.frames_of_all), next(op for op in net.ops if op.output == first.tensor)
+    alike = [each for each in found.mismatches if each.box and (each.case, each.tensor) == (first.case, first.tensor)]
+    wrong = [each.pe for each in alike]
+    try:
+        tiles = tiles_of(target.session, target.board, net, plan, whole, first.case, op.name, wrong)
+    except NpukitError:
+        return found
+    want = next(islice(reference_of(net, whole), first.case, None))[op.output]
+    differ = {(t.pe, str(t.box)): difference(t.values, want[_slices(t.box)], t.box.start) for t in tiles}
+    named = {each: replace(each, **differ.get((each.pe, each.box), {})) for each in alike}
+    return replace(found, mismatches=tuple(named.get(each, each) for each in found.mismatches))
+
+
+def dumped(target: Target, net: Net, plan: Plan, cases: Cases, ops: Sequence[str]) -> dict[str, np.ndarray]:
+    """The outputs of these ops in the frames of all cases, as the PEs have made them."""
+    whole = filled(net, cases, plan.frames_of_all)
+    return {
+        op: np.stack(
+            [
+                assembled(net, op, tiles_of(target.session, target.board, net, plan, whole, case, op))
+                for case in range(cases.count)
+            ]
+        )
+        for op in ops
+    }
+
+
+def op_of(net: Net, name: str) -> str:
+    """The name of the op whose output is called so, in the model or in the net."""
+    for op in net.ops:
+        if name in (op.name, op.output, net.tensor(op.output).title):
+            if op.kind == Reshape.kind and op.reason == NO_WORK:
+                raise NpukitError(f"{name} is no tensor of its own: it lies on {op.inputs[0]}", tries=[op.inputs[0]])
+            return op.name
+    near = get_close_matches(name, [op.name for op in net.ops], 3) or [op.name for op in net.ops][:3]
+    raise NpukitError(f"no layer of {net.name} is called {name}", tries=[*near])
+
+
+def assembled(net: Net, op: str, tiles: Sequence[Tile]) -> np.ndarray:
+    """The whole tensor of its tiles; 0 where there is none."""
+    tensor = net.tensor(next(each.output for each in net.ops if each.name == op))
+    whole = np.zeros(tensor.shape, tensor.dtype)
+    for tile in tiles:
+        whole[_slices(tile.box)] = tile.values
+    return whole
+
+
+def _places(board: Board, plan: Plan, op: str, frame: int) -> Iterator[_Place]:
+    """The tiles of a frame, which all chips count together."""
+    chip = plan.chips[frame // plan.frames]
+    for like in plan.pes:
+        for number, step in enumerate(like.tiles):
+            if (step.op, step.frame) == (op, frame % plan.frames):
+                yield _Place(twin(board, like.pe, plan.home, chip), like, step, number)
+
+
+def _read(session: Session, net: Net, place: _Place, address: int) -> Tile:
+    box, buffer = place.step.output.box, place.buffer
+    if made := buffer.arrangement:
+        memory = session.read_memory(address, made.bytes - made.origin, place.pe)
+        stored = np.ndarray(made.shape, made.dtype, memory, 0, made.strides)
+        tensor = net.tensor(buffer.tensor)
+        values = (stored.astype(np.int64) + made.subtracted).reshape(tensor.shape).astype(tensor.dtype)
+        return Tile(place.pe, box, values[_slices(box)])
+    kind = np.dtype(net.tensor(buffer.tensor).dtype)
+    shape = [stop - start for start, stop in zip(box.start, box.stop, strict=True)]
+    strides = _strides(buffer.box, kind.itemsize)
+    size = sum(stride * (count - 1) for stride, count in zip(strides, shape, strict=True)) + kind.itemsize
+    memory = session.read_memory(address, size, place.pe)
+    return Tile(place.pe, box, np.ndarray(shape, kind, memory, 0, strides).copy())
+
+
+def _strides(box: Box, size: int) -> tuple[int, ...]:
+    """Bytes between neighbours along each axis of a dense box."""
+    strides = list[int]()
+    for start, stop in zip(reversed(box.start), reversed(box.stop), strict=True):
+        strides.insert(0, size)
+        size *= stop - start
+    return tuple(strides)
+
+
+def _slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))
