@@ -16,6 +16,7 @@ from npukit import api
 from npukit.cli.main import app
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.session import Session
+from npukit.measure.golden import GOLDEN_CASES, GOLDEN_FRAMES
 from npukit.measure.target import open_target
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.tensors.graph import Graph
@@ -48,7 +49,7 @@ def test_every_verb_runs_sequences(board: str, on: str, model: Path, tmp_path: P
     built = build(model, tmp_path / "out", board)
     np.savez(tmp_path / "streams.npz", in0=FRAMES, out0=expected())
     np.savez(tmp_path / "stream.npz", in0=FRAMES[0], out0=expected()[0])
-    assert api.validate(built, on=on).cases == 12
+    assert api.validate(built, on=on).cases == GOLDEN_CASES * GOLDEN_FRAMES
     assert api.validate(built, on=on, inputs=tmp_path / "streams.npz").passed
     assert not api.validate(built, on=on, inputs=tmp_path / "stream.npz").passed, "each case begins anew"
     words = ["validate", str(built.folder), "--on", on, "--inputs", str(tmp_path / "stream.npz"), "--stream"]
@@ -87,7 +88,7 @@ def test_a_mesh_remembers_whatever_the_split(
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
     found = outcome(Example(NET, BOARD, plan, ENGINES), tmp_path)
     assert found.passed, found.mismatches
-    assert found.cases == 12
+    assert found.cases == GOLDEN_CASES * GOLDEN_FRAMES
 
 
 def test_a_network_without_states_takes_no_stream(tmp_path: Path) -> None:
