@@ -12,7 +12,7 @@ from time import process_time
 import numpy as np
 
 from npukit.measure import golden
-from npukit.measure.noise import noise
+from npukit.measure.cases import noise
 from npukit.net.net import Net
 from npukit.net.reference.coverage import Coverage, Watch
 from npukit.project.build_folder import load_build

@@ -33,10 +33,9 @@ from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
-from npukit.measure.cases import Cases, expecting, rounds
+from npukit.measure.cases import Cases, expecting, filled, rounds
 from npukit.measure.check import checked
 from npukit.measure.golden import golden
-from npukit.measure.noise import filled
 from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
 from npukit.net.net import CORE, Net, Op, State

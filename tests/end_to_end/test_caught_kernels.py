@@ -12,7 +12,7 @@ import pytest
 from end_to_end.builds import DIGITS, build
 from helpers import first_of
 from npukit import api, pipeline
-from npukit.measure.noise import noise
+from npukit.measure.cases import noise
 from npukit.project.files import Project
 
 ROUNDED_TWICE = (r"\bsmmla\b", "smmlar")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from net.small_nets import image_net, remembering_net
+from npukit.measure.cases import noise
 from npukit.measure.golden import GOLDEN_CASES, GOLDEN_FRAMES, golden
-from npukit.measure.noise import noise
 from npukit.net.examples import example
 from npukit.net.reference import evaluate
 from npukit.net.reference.coverage import Watch

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from net.small_nets import image_net, remembering_net
-from npukit.measure.cases import Cases, sequences
+from npukit.measure.cases import Cases, filled, sequences
 from npukit.measure.golden import golden_cases
-from npukit.measure.noise import filled
 
 
 def test_a_batch_has_no_two_frames_of_the_same_inputs() -> None:

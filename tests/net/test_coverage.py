@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from net.small_nets import image_net, op_net, quantized
-from npukit.measure.noise import noise
+from npukit.measure.cases import noise
 from npukit.net import requantize
 from npukit.net.net import Net
 from npukit.net.ops import AveragePool, Conv2d, Softmax

@@ -16,8 +16,7 @@ from npukit.display import counted, table
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, Malformed, PeState, RunResult
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, reference_of, sequences
-from npukit.measure.noise import filled
+from npukit.measure.cases import Cases, filled, reference_of, sequences
 from npukit.measure.on_messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import RecordedTile, recorded_tiles

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npukit.measure.cases import Cases
-from npukit.measure.noise import counts, drawn, noise
+from npukit.measure.cases import Cases, counts, drawn, noise
 from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.net.reference.coverage import BY_CHANNEL, ENTRIES, Coverage, Key, Seen, Watch

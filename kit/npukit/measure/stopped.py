@@ -12,8 +12,7 @@ import numpy as np
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, reference_of, sequences
-from npukit.measure.noise import filled
+from npukit.measure.cases import Cases, filled, reference_of, sequences
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, difference, run_round, run_zeros, write_inputs
 from npukit.net.box import Box

@@ -13,8 +13,7 @@ import numpy as np
 from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, sequences, tile_digest
-from npukit.measure.noise import filled
+from npukit.measure.cases import Cases, filled, sequences, tile_digest
 from npukit.measure.target import Target
 from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
