@@ -78,7 +78,7 @@ def tiles_of(
 
 
 def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
-    """What was found, the elements named in which tiles of the first wrong layer differ: of the others it is the cause.
+    """The validation with the elements in which tiles of the first wrong layer differ: later ones follow from it.
 
     A tile that is right when the frame runs again keeps its digests, and so do all where the board does not come back.
     """
