@@ -2,6 +2,7 @@
 # make test        every test but the exhaustive ones; needs Python 3.11, git and make
 # make test-all    every test; CI runs it
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
+# make mutants     a sample of changed builds: validation must find them; all: python benchmarks/mutants.py --write
 # make two-chips   two full chips, every PE and every frame; CI runs it
 # make whole-board all 7296 PEs of pe-mesh-7296
 # make dead-parts  a network around each dead PE and each dead link of pe-mesh: make dead-parts MODEL=FILE
@@ -27,7 +28,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes figures docs lint wheel clean
+.PHONY: demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -44,6 +45,9 @@ test-all: $(VENV)/installed-for-development
 
 onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py
+
+mutants: $(VENV)/installed-for-development
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/mutants.py --sample 60 --seed 2 --least 0.8
 
 two-chips: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/large/whole_board.py $(MODEL) --emulate --pes 304 --inputs $(INPUTS)

@@ -1,0 +1,152 @@
+"""Proofs that a mutant computes the same in every frame: of members that a device does not read, by the members beside
+them; of single mutants, by `proofs.json`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from benchmarks.mutation.mutations import Mutant
+
+_FIELD = re.compile(r"^    \.(\w+) = (.*),$")
+Members = Mapping[str, int]
+
+
+def members(text: str, line: int) -> dict[str, int]:
+    """The numbers of the structure around a line, by member."""
+    lines = text.split("\n")
+    begin = next(at for at in range(line - 1, -1, -1) if lines[at].endswith("= {"))
+    end = next(at for at in range(line - 1, len(lines)) if lines[at] == "},")
+    found = (match for at in range(begin, end) if (match := _FIELD.match(lines[at])))
+    return {match[1]: int(match[2]) for match in found if re.fullmatch(r"-?\d+", match[2])}
+
+
+def _reach(given: Members, axis: str, side: str) -> int:
+    """The last row or column of the input that an output reads."""
+    taps = (given[f"kernel_{axis}"] - 1) * given[f"dilation_{side}"]
+    pad = given.get("pad_top" if side == "y" else "pad_left", 0)
+    return (given[f"output_{axis}"] - 1) * given[f"stride_{side}"] + taps - pad
+
+
+def _extent(axis: str, side: str) -> Callable[[Members, Members], bool]:
+    def holds(before: Members, after: Members) -> bool:
+        return f"kernel_{axis}" in before and _reach(before, axis, side) < min(
+            before[f"input_{axis}"], after[f"input_{axis}"]
+        )
+
+    return holds
+
+
+def _unpadded(before: Members, after: Members) -> bool:
+    axes = (("height", "y", "pad_top"), ("width", "x", "pad_left"))
+    return "kernel_height" in before and all(
+        before.get(pad, 0) == 0 and _reach(before, axis, side) < before[f"input_{axis}"] for axis, side, pad in axes
+    )
+
+
+def _single(member: str) -> Callable[[Members, Members], bool]:
+    return lambda before, after: before.get(member) == 1
+
+
+_RULES: Mapping[str, tuple[Callable[[Members, Members], bool], str]] = {
+    "input_height": (_extent("height", "y"), "no output reads a row behind the smaller of the two heights"),
+    "input_width": (_extent("width", "x"), "no output reads a column behind the smaller of the two widths"),
+    "input_zero": (_unpadded, "no output reads padding, the one thing that has this value"),
+    "dilation_y": (_single("kernel_height"), "a kernel of one row has no distance between rows"),
+    "dilation_x": (_single("kernel_width"), "a kernel of one column has no distance between columns"),
+    "stride_y": (_single("output_height"), "one row of outputs has no distance to a next one"),
+    "stride_x": (_single("output_width"), "one column of outputs has no distance to a next one"),
+    "input_row_stride": (_single("input_height"), "one row has no distance to a next one"),
+    "input_pixel_stride": (_single("input_width"), "one column has no distance to a next one"),
+    "output_row_stride": (_single("output_height"), "one row has no distance to a next one"),
+    "output_pixel_stride": (_single("output_width"), "one column has no distance to a next one"),
+    "extra_row_stride": (_single("output_height"), "one row has no distance to a next one"),
+    "extra_pixel_stride": (_single("output_width"), "one column has no distance to a next one"),
+}
+
+
+def of_member(mutant: Mutant, text: str) -> str:
+    """The reason why a device does not see the change of a number of a command; empty if it may."""
+    match = _FIELD.match(mutant.before)
+    if mutant.kind != "commands" or mutant.pe >= 0 or match is None or match[1] not in _RULES:
+        return ""
+    holds, reason = _RULES[match[1]]
+    before, after = members(text, mutant.line), members(mutant.text(text), mutant.line)
+    return reason if match[1] in after and holds(before, after) else ""
+
+
+_CALL = re.compile(r"(\w+_[0-9a-f]{8})\((.*)\);")
+_SCRATCH, _ITS_REGISTER = 2, re.compile(r"\br[0-2]-|\br2\b")
+_LOADED_FIRST = re.compile(r" +(?:ldr|ldrb|ldrsb|ldrh|mov|movw) r2, (?!.*\br2\b)")
+
+
+def of_scratch(mutant: Mutant, routines: str) -> str:
+    """The reason why a routine in assembly does not read its third argument, scratch memory."""
+    before, after = _CALL.search(mutant.before), _CALL.search(mutant.after)
+    if not before or not after or before[1] != after[1]:
+        return ""
+    one, other = (match[2].split(", ") for match in (before, after))
+    differ = [number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+    body = routines.partition(f"\n{before[1]}:\n")[2].partition("\n    .size")[0]
+    naming = next((line for line in body.split("\n") if _ITS_REGISTER.search(line)), "")
+    unread = bool(body) and (not naming or _LOADED_FIRST.match(naming) is not None)
+    return (
+        "the routine writes r2 before it reads it: it takes no scratch memory"
+        if differ == [_SCRATCH] and unread
+        else ""
+    )
+
+
+_MEMBER = re.compile(r"^ +(?:const )?(?:struct )?(\w+) (\**)(\w+);", re.MULTILINE)
+_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2}
+
+
+def _layout(header: str) -> dict[str, tuple[int, int]]:
+    """Where each member of a command lies, and its bytes: each at a multiple of its size."""
+    body = header[header.index("struct mac_array_command {") :]
+    found, at = dict[str, tuple[int, int]](), 0
+    for kind, pointer, name in _MEMBER.findall(body[: body.index("};")]):
+        size = 4 if pointer else _SIZES.get(kind, 4)
+        at = -(-at // size) * size
+        found[name] = at, size
+        at += size
+    return found
+
+
+def of_own_member(mutant: Mutant, listing: str, data: bytes, header: str) -> str:
+    """The same of a byte of a command in a PE's own data, whose parts the listing tells."""
+    commands = re.finditer(r"^0x([0-9a-f]+)  (struct mac_array_command.*)$", listing, re.MULTILINE)
+    parts = [(int(match[1], 16), match[2]) for match in commands]
+    start, told = max(((at, told) for at, told in parts if at <= mutant.line), default=(0, ""))
+    before = {name: int(number) for name, number in re.findall(r"(\w+) = (-?\d+)(?=,|$)", told)}
+    inside = ((n, at, size) for n, (at, size) in _layout(header).items() if at <= mutant.line - start < at + size)
+    name, at, size = next(inside, ("", 0, 0))
+    if mutant.kind != "commands" or name not in _RULES:
+        return ""
+    changed = data[: mutant.line] + bytes([int(mutant.after, 16)]) + data[mutant.line + 1 :]
+    after = {**before, name: int.from_bytes(changed[start + at : start + at + size], "little", signed=True)}
+    holds, reason = _RULES[name]
+    return reason if holds(before, after) else ""
+
+
+@cache
+def _listed(file: str) -> tuple[tuple[str, str], ...]:
+    listed = json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    return tuple((each["mutant"], each["reason"]) for each in listed)
+
+
+def of_listed(told: str) -> str:
+    """The reason in `proofs.json` for a mutant, which its pattern finds; empty if there is none."""
+    return _reason("proofs.json", told)
+
+
+def why_it_survives(told: str) -> str:
+    """What `survivors.json` says of a mutant that no check finds and no proof excuses."""
+    return _reason("survivors.json", told)
+
+
+def _reason(file: str, told: str) -> str:
+    return next((reason for pattern, reason in _listed(file) if re.search(pattern, told)), "")

@@ -1,0 +1,117 @@
+"""A sample of the mutants that `benchmarks/mutants.py` makes: validation finds them; and what proves one equivalent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
+from benchmarks.mutants import CYCLES, Verdict, chosen, judge, score, told, with_proofs
+from benchmarks.mutation.mutations import CLASSES, Mutant, in_own_data, in_structs, swapped_calls
+from benchmarks.mutation.proofs import of_member
+from benchmarks.mutation.workshop import KeptWorker, Workshop
+
+from end_to_end.builds import DIGITS, build
+
+COMMAND = """.conv_command = {
+    .kind = MAC_ARRAY_CONVOLUTION,
+    .tag = 0,
+    .input_height = 8,
+    .input_width = 5,
+    .output_height = 8,
+    .output_width = 4,
+    .kernel_height = 3,
+    .kernel_width = 3,
+    .stride_y = 1,
+    .stride_x = 1,
+    .dilation_y = 1,
+    .dilation_x = 1,
+    .pad_top = 1,
+    .pad_left = 1,
+    .input_zero = -128,
+},
+"""
+SAMPLE = 24
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    folder = tmp_path_factory.mktemp("mutants")
+    made = build(DIGITS / "digits_int8.tflite", folder / "build", pes=2, toolchain="zig")
+    worker = mock.patch("npukit.emulator.builtin.WorkerProcess", KeptWorker)
+    patience = mock.patch("npukit.emulator.patience.LEAST_CYCLES", CYCLES)
+    with worker, patience:
+        yield Workshop(made, folder / "scratch")
+    KeptWorker.end()
+
+
+def changed(workshop: Workshop, kind: str, file: str, before: str, after: str) -> Verdict:
+    """The verdict on the first line of a file that has a text, with another one in its place."""
+    lines = workshop.text(file).split("\n")
+    at = next(number for number, line in enumerate(lines) if before in line)
+    mutant = Mutant(kind, file, at + 1, lines[at], lines[at].replace(before, after))
+    return judge(workshop, "2 PEs", mutant)
+
+
+def test_a_sample_is_killed(workshop: Workshop) -> None:
+    sample = chosen({"2 PEs": workshop}, SAMPLE, 3)
+    assert sample == chosen({"2 PEs": workshop}, SAMPLE, 3)
+    assert {mutant.kind for _, mutant in sample} == set(CLASSES)
+    verdicts = with_proofs([judge(workshop, name, mutant) for name, mutant in sample])
+    assert score(verdicts) > 0.75, told(verdicts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "before", "after"),
+    [
+        ("C", "roles/0/net/net.c", "noc_wait(4, 1);", "noc_wait(4, 0);"),
+        ("assembly", "roles/0/net/routines.S", "push {r4-r11, lr}", "push {r4-r10, r12, lr}"),
+    ],
+)
+def test_what_once_passed_is_killed(workshop: Workshop, kind: str, file: str, before: str, after: str) -> None:
+    verdict = changed(workshop, kind, file, before, after)
+    assert verdict.outcome == "killed", verdict
+
+
+def test_the_same_bytes_are_the_same_mutant(workshop: Workshop) -> None:
+    assert changed(workshop, "C", "roles/0/net/net.c", "int32_t status = 0;", "int32_t status = 1;").outcome == "same"
+    assert changed(workshop, "C", "roles/0/net/net.c", "int32_t status = 0;", "int32_t status;;;(").outcome == "invalid"
+
+
+def number_of(member: str, text: str, value: int) -> Mutant:
+    lines = text.split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith(f"    .{member} ="))
+    return Mutant("commands", "constants.c", at + 1, lines[at], f"    .{member} = {value},")
+
+
+def test_members_that_no_device_reads_are_proven_by_those_beside_them() -> None:
+    assert "no output reads a column" not in of_member(number_of("input_width", COMMAND, 4), COMMAND)
+    assert "no output reads a column" in of_member(number_of("input_width", COMMAND, 6), COMMAND)
+    assert of_member(number_of("input_height", COMMAND, 9), COMMAND) == "", "the last row is padding, and would not be"
+    assert of_member(number_of("dilation_y", COMMAND, 2), COMMAND) == ""
+    one = COMMAND.replace("kernel_height = 3", "kernel_height = 1")
+    assert "one row" in of_member(number_of("dilation_y", one, 2), one)
+    assert of_member(number_of("input_zero", COMMAND, 5), COMMAND) == ""
+    unpadded = COMMAND.replace("pad_top = 1", "pad_top = 0").replace("pad_left = 1", "pad_left = 0")
+    unpadded = unpadded.replace("output_height = 8", "output_height = 6").replace(
+        "output_width = 4", "output_width = 3"
+    )
+    assert "padding" in of_member(number_of("input_zero", unpadded, 5), unpadded)
+
+
+def test_mutants_are_those_of_their_seed_and_leave_tags_alone() -> None:
+    of_seed = [[str(each) for each in in_structs("c", COMMAND, random.Random(seed))] for seed in (1, 1, 2)]
+    assert of_seed[0] == of_seed[1] != of_seed[2]
+    assert not any(".tag" in each for each in of_seed[0])
+    data = bytes(range(1, 97))
+    listing = "0x00000  struct mac_array_command: tag = 0, kind = MAC_ARRAY_CONVOLUTION\n"
+    own = list(in_own_data(3, data, listing, random.Random(1)))
+    assert own
+    assert all(each.kind == "commands" and each.line not in (6, 7) for each in own)
+
+
+def test_steps_of_a_frame_are_swapped() -> None:
+    frame = "    status = noc_send(a);\n    if (status != 0) {\n    }\n    status = noc_wait(1, 2);\n"
+    other = "    status = noc_wait(1, 2);\n    if (status != 0) {\n    }\n    status = noc_send(a);\n"
+    assert [each.text(frame) for each in swapped_calls("net.c", frame)] == [other]
