@@ -45,7 +45,7 @@ def test_a_seed_is_a_schedule(built: Build) -> None:
 def test_a_validation_says_under_which_schedules(built: Build) -> None:
     found = api.validate(built)
     assert found.passed
-    assert found.schedules == (1, 2, 3, 4, 5, 6)
+    assert found.schedules == (1, 2, 3, 4)
     alone = api.validate(built, schedule=5)
     assert alone.passed
     assert (alone.schedules, alone.layers_checked) == ((5,), 0)
@@ -76,18 +76,16 @@ def test_a_wait_that_is_missing_is_found_where_a_message_is_late(built: Build, t
         golden(built),
     )
 
-    def under(seed: int | None) -> Validation:
+    def under(seed: int) -> Validation:
         with open_target(mutant) as target:
             return compare(target, net, plan, cases, seed, Silent())
 
     with open_target(mutant) as target:
         assert validate(target, net, plan, cases, Silent()).passed, "the messages come in time"
-    found = under(None)
-    assert found.schedules
-    assert not found.passed
+    found = next(found for seed in range(1, 9) if not (found := under(seed)).passed)
     first = found.mismatches[0]
     assert first.schedule
-    assert f"deployed frame under schedule {first.schedule}: softmax_0" in str(first)
+    assert f"deployed frame under schedule {first.schedule}: " in str(first)
     assert first.schedule in {mismatch.schedule for mismatch in under(first.schedule).mismatches}
 
 

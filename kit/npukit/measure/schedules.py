@@ -45,10 +45,10 @@ def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None
 def _usual(target: Target, plan: Plan, cases: Cases) -> list[Schedule]:
     """The schedules of a validation that names none; none elsewhere, or where nothing happens at the same time.
 
-    At most two for each sequence of rounds, or one of batches, so that they take a quarter of the time.
+    At most one for two rounds, or two sequences of them, so that they take about a quarter of the time.
     """
     concurrent = target.board.noc or target.board.accelerator
-    most = len(sequences(cases, plan.frames_of_all)) * (2 if plan.frames_of_all == 1 else 1)
+    most = -(-len(sequences(cases, plan.frames_of_all)) // 2)
     return [Schedule(seed) for seed in range(1, 1 + min(most, MOST_SCHEDULES)) if target.disturb and concurrent]
 
 
