@@ -257,6 +257,8 @@ static uint32_t status(struct pe *pe)
     const struct dma *dma = pe->dma;
     if (dma->error == 0) {
         races_accepted(pe);
+    } else if (dma->error != ERROR_QUEUE_FULL && dma->chain_count == 0) { /* the error has ended all chains */
+        races_completed(pe, 0);
     }
     const bool idle = dma->chain_count == 0 && races_sees_idle(pe);
     return (idle ? 0U : STATUS_BUSY) | (dma->error != 0 ? STATUS_ERROR : 0U);
