@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from npukit import api
@@ -29,7 +30,7 @@ MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 PES = (1, 4, 16)
 COMPILER = "zig"
 """The one that npukit pins."""
-THROUGHPUT = ((DIGITS.stem, 4), ("vww_96_int8", 16))
+THROUGHPUT = ((DIGITS.stem, 4), *((model, 16) for model in MODELS))
 """Networks that are also measured for throughput, and on how many PEs."""
 
 Metrics = Mapping[str, int | float | str]
@@ -51,7 +52,7 @@ def measure(build: Callable[[], Build]) -> Metrics:
         built = build()
     except DoesNotFit:
         return {"fits": "no"}
-    return _metrics(api.bench(built), built.manifest.summary["memory"])
+    return _metrics(api.bench(built), built.manifest.summary)
 
 
 def _measured(model: Path, options: api.Options) -> Metrics:
@@ -60,17 +61,21 @@ def _measured(model: Path, options: api.Options) -> Metrics:
         return measure(partial(api.build, model, output=Path(scratch) / "out", options=options))
 
 
-def _metrics(measured: Bench, memory: list[dict[str, int]]) -> Metrics:
+def _metrics(measured: Bench, summary: Mapping[str, Any]) -> Metrics:
+    memory: list[dict[str, int]] = summary["memory"]
     cycles, predicted = measured.latency_cycles, measured.predicted_latency_cycles
     assert cycles is not None
     assert measured.interval_cycles is not None
+    assert measured.instructions is not None
     parts = ("code", "constants", "activations", "stack")
     return {
         "pes": len(memory),
+        "frames": summary["frames"],
         "latency_cycles": cycles,
         "interval_cycles": measured.interval_cycles,
         "instructions": measured.instructions,
         "predicted_cycles": predicted,
+        "predicted_interval_cycles": summary["predicted"]["interval_cycles"],
         "prediction_error_percent": round(100 * (predicted / cycles - 1), 2),
         **{f"most_{part}_bytes": max(pe[part] for pe in memory) for part in parts},
     }
