@@ -85,7 +85,7 @@ def test_the_pages_have_blocks_of_each_language() -> None:
 @pytest.mark.parametrize("block", of_language("python"), ids=str)
 def test_python_is_python_and_what_it_imports_is_there(block: Block) -> None:
     tree = ast.parse(block.text, str(block))
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports: list[ast.stmt] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     exec(compile(ast.Module(imports, []), str(block), "exec"), {})
 
 

@@ -164,6 +164,9 @@ class Endless:
     def read(self, timeout: float) -> bytes:
         return self._says
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 @pytest.mark.parametrize("says", [encode_frame(bytes(64)) * 16, b"\1" * 4096, b"\0" * 4096])
 def test_a_device_that_answers_without_end(says: bytes) -> None:

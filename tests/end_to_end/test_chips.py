@@ -75,7 +75,7 @@ def test_all_chips_together_take_hardly_longer_than_one(built: Build) -> None:
     assert measured.latency_cycles is not None
     assert abs(measured.latency_cycles - predicted.latency_cycles) < 0.05 * measured.latency_cycles
     assert {pe.pe for pe in measured.pes} == set(range(PES * CHIPS))
-    assert all(pe.instructions > 0 for pe in measured.pes)
+    assert all(pe.instructions for pe in measured.pes)
 
 
 def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_long_programs_start_and_end_with_the_words_of_the_chips(
     assert found.passed, found.mismatches
     assert found.tiles_checked == CHIPS * sum(len(pe.tiles) for pe in plan.pes)
     measured = api.bench(built.folder, frames=1)
-    assert all(pe.instructions > 0 for pe in measured.pes)
+    assert all(pe.instructions for pe in measured.pes)
     with open_target(built) as target:
         traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
     assert {piece.pe for piece in traced.slices if piece.step is not None} == set(range(PES))

@@ -117,7 +117,7 @@ def test_qemu_at_a_line_counts_no_cycles(on_stock_board: Build, tmp_path: Path) 
         measured = api.bench(on_stock_board, on=port, frames=1)
         assert (measured.latency_cycles, measured.interval_cycles) == (None, None)
         assert {layer.cycles for layer in measured.layers} == {None}
-        assert measured.instructions > 1000
+        assert (measured.instructions or 0) > 1000
     finally:
         process.kill()
         process.wait()

@@ -37,7 +37,7 @@ def test_all_verbs(board: str, tmp_path: Path) -> None:
 
     measured = api.bench(built.folder, on="qemu", frames=1)
     assert measured.latency_cycles is None
-    assert measured.instructions > 1000
+    assert (measured.instructions or 0) > 1000
     shown = CliRunner().invoke(app, ["bench", str(built.folder), "--on", "qemu", "--frames", "1"]).stdout
     assert "cycles" not in shown.replace("counts no cycles", "")
 

@@ -140,7 +140,7 @@ def _over(events: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _any(events: np.ndarray) -> np.ndarray:
-    return events.reshape(len(events), -1).any(axis=1, keepdims=True)
+    return np.asarray(events.reshape(len(events), -1).any(axis=1, keepdims=True))
 
 
 def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) -> Iterator[tuple[str, np.ndarray]]:
