@@ -15,10 +15,11 @@ enum mailbox_state { MAILBOX_EMPTY = 0x4D41494C, MAILBOX_REQUEST, MAILBOX_REPLY 
 struct mailbox {
     uint32_t state;
     uint32_t broken_off; /* not 0: the host ends the run */
+    uint32_t calls;      /* of its PE, the one with the request being the last: by then all of the request is there */
     uint32_t bytes;      /* of the packet; 0: no reply is due */
     uint8_t packet[FRAME_BUFFER_BYTES];
 };
 
-enum { MAILBOX_HEAD_BYTES = 12 };
+enum { MAILBOX_HEAD_BYTES = 16 };
 
 #endif

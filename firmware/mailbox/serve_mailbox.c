@@ -25,6 +25,12 @@ bool rpc_break(void)
     return broken_off;
 }
 
+/* The state may be there before the rest of the request: only the count of its call says that all of it is. */
+static bool has_request(void)
+{
+    return network_mailbox.state == MAILBOX_REQUEST && (int32_t)(noc_calls() - network_mailbox.calls) >= 0;
+}
+
 static void answer(void)
 {
     const uint32_t size = network_mailbox.bytes;
@@ -47,7 +53,7 @@ _Noreturn void serve_mailbox(void)
     network_mailbox.state = MAILBOX_EMPTY;
     for (;;) {
         const bool ran = rpc_run_frame();
-        if (noc_called() && network_mailbox.state == MAILBOX_REQUEST) {
+        if (has_request()) {
             answer();
         }
         if (!ran && !rpc_run_is_under_way()) {

@@ -214,9 +214,8 @@ int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes)
     return copy(NOC->pe, (uint32_t)from, pe, to, bytes, CALL_FLAG);
 }
 
-bool noc_called(void)
+uint32_t noc_calls(void)
 {
-    const uint32_t before = taken[CALL_FLAG];
     take_up_to(CALL_FLAG, NOC->flag[CALL_FLAG]);
-    return taken[CALL_FLAG] != before;
+    return taken[CALL_FLAG];
 }

@@ -77,8 +77,8 @@ int32_t noc_fetched(void);
  * flag but one, which no message uses either. */
 int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes);
 
-/* Whether another PE has called since this was last asked. */
-bool noc_called(void);
+/* Calls of other PEs that have come since reset. */
+uint32_t noc_calls(void);
 
 /* Before any other PE runs, where the flags are words in a memory: set them to 0. */
 void noc_clear(void);

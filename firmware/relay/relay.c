@@ -48,17 +48,25 @@ static bool is_open(const struct relay *to)
            (passed.state == MAILBOX_EMPTY || passed.state == MAILBOX_REPLY);
 }
 
+/* Write into its mailbox, from a member on. */
+static bool call(struct relay *to, uint32_t member, const void *from, uint32_t bytes)
+{
+    const bool called = noc_call(to->pe, to->mailbox + member, from, bytes) == 0;
+    to->calls += called ? 1 : 0;
+    return called;
+}
+
 /* What comes while a network runs, or before it does, is dropped: the host asks again. */
 static void pass_on(struct relay *to, const uint8_t *packet, uint32_t size)
 {
     if (to->busy || !is_open(to)) {
         return;
     }
-    passed = (struct mailbox){.state = MAILBOX_REQUEST, .bytes = size};
+    passed = (struct mailbox){.state = MAILBOX_REQUEST, .calls = to->calls + 1, .bytes = size};
     for (uint32_t i = 0; i < size; i++) {
         passed.packet[i] = packet[i];
     }
-    to->busy = noc_call(to->pe, to->mailbox, &passed, MAILBOX_HEAD_BYTES + size) == 0;
+    to->busy = call(to, 0, &passed, MAILBOX_HEAD_BYTES + size);
 }
 
 static void serve_request(uint8_t *packet, uint32_t size)
@@ -76,7 +84,7 @@ static void break_off(void)
     static const uint32_t broken_off = 1;
     for (uint32_t i = 0; i < relay_count; i++) {
         if (relays[i].busy) {
-            (void)noc_call(relays[i].pe, relays[i].mailbox + (uint32_t)offsetof(struct mailbox, broken_off), &broken_off, sizeof broken_off);
+            (void)call(&relays[i], (uint32_t)offsetof(struct mailbox, broken_off), &broken_off, sizeof broken_off);
         }
     }
 }
@@ -118,10 +126,13 @@ static void serve_news(void)
 
 _Noreturn void relay_serve(void)
 {
+    uint32_t heard = noc_calls();
     net_start();
     for (;;) {
         const bool ran = rpc_run_frame();
-        if (noc_called()) {
+        const uint32_t calls = noc_calls();
+        if (calls != heard) {
+            heard = calls;
             bring_replies();
         }
         if (!ran && !rpc_link_has_news()) {

@@ -12,6 +12,7 @@ struct relay {
     uint32_t pe;      /* that answers for it */
     uint32_t mailbox; /* its address there */
     uint32_t session; /* that the host has with it; 0: none */
+    uint32_t calls;   /* of that PE so far */
     bool busy;        /* a request is there */
 };
 

@@ -69,22 +69,6 @@ static bool write_word(const struct net_pe *pe, uint32_t member, uint32_t word)
     return hal_write_pe(pe->pe, pe->control + member, &word, sizeof word);
 }
 
-/* Records left from an earlier frame are of no layer of the next one. */
-static bool forget_records(const struct net_pe *pe, uint32_t layers)
-{
-    static const struct net_record none;
-    bool written = true;
-    for (uint32_t layer = 0; layer < layers && written; layer++) {
-        if (is_root(pe)) {
-            net_records[layer] = none;
-        } else {
-            const uint32_t behind = (uint32_t)sizeof(struct net_control) + layer * (uint32_t)sizeof none;
-            written = hal_write_pe(pe->pe, pe->control + behind, &none, sizeof none);
-        }
-    }
-    return written;
-}
-
 /* Reading the word back makes sure that it is there before any message of the next frame. */
 static bool set_observed(const struct net_pe *pe, uint32_t observed)
 {
@@ -101,10 +85,7 @@ static bool set_observed(const struct net_pe *pe, uint32_t observed)
 static bool tell(const struct net_pe *pe, bool observe)
 {
     struct net_control control;
-    if (!read_control(pe, &control) || (observe && !forget_records(pe, control.layer_count))) {
-        return false;
-    }
-    return (observe && control.observed > 1) || set_observed(pe, observe);
+    return read_control(pe, &control) && ((observe && control.observed > 1) || set_observed(pe, observe));
 }
 
 /* Likewise. */
@@ -132,7 +113,7 @@ struct rpc_answer rpc_forget_states(void)
 
 struct rpc_answer rpc_observe(bool observe)
 {
-    if (all_answered && !observing && !observe) {
+    if (all_answered && observing == observe) {
         return rpc_done(0);
     }
     all_answered = false;

@@ -149,9 +149,8 @@ int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes)
     return 0;
 }
 
-bool noc_called(void)
+uint32_t noc_calls(void)
 {
-    const uint32_t before = taken[CALL_FLAG];
     taken[CALL_FLAG] = counted(CALL_FLAG);
-    return taken[CALL_FLAG] != before;
+    return taken[CALL_FLAG];
 }

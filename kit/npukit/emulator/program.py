@@ -16,7 +16,7 @@ from npukit.errors import NpukitError
 STACK_BOTTOM = "__stack_bottom"
 """The linker script's symbol for the lowest address of the stack."""
 _ACTIVATIONS = ".activations"
-_POLLED = {"net_activations": 64, "network_mailbox": 8}
+_POLLED = {"net_activations": 64, "network_mailbox": 16}
 """Words that PEs read and write from afar at any time, each for itself: the control block, which the root asks how a PE
 is doing and tells what to observe, and the head of a mailbox. By symbol, the bytes from there on."""
 _EXECUTABLE, _WRITABLE = 1, 2

@@ -140,12 +140,19 @@ def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.nda
 def matmul(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     attributes = op.attributes
     assert isinstance(attributes, Matmul)
+    rank = max(len(net.tensor(name).shape) for name in op.inputs)
     first, second = (
-        _moved(value, axes).astype(np.float64) - quantization(net, name).zero_point
+        _aligned(_moved(value, axes), len(net.tensor(name).shape), rank).astype(np.float64)
+        - quantization(net, name).zero_point
         for name, value, axes in zip(op.inputs, operands, operand_axes(op), strict=True)
     )
     scaled = rescale(_moved((first @ second).astype(np.int64), attributes.result), matmul_rescaling(net, op))
     return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
+
+
+def _aligned(values: np.ndarray, own: int, rank: int) -> np.ndarray:
+    """Values of many cases with axes of one place behind that of cases, up to the rank of the other operand."""
+    return values if values.ndim == own else values.reshape(len(values), *(1,) * (rank - own), *values.shape[1:])
 
 
 def _moved(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
