@@ -62,7 +62,7 @@ def test_neighbours_pass_floats_to_each_other(samples: Path) -> None:
 def test_a_layer_that_is_not_there(samples: Path) -> None:
     with pytest.raises(NpukitError, match="has no layer 'conv2d_77'") as raised:
         loaded(samples, "conv2d_77")
-    assert "dense_0" in raised.value.tries[0]
+    assert "dense_0" in " ".join(raised.value.tries)
 
 
 def test_a_model_that_is_not_quantised_here() -> None:

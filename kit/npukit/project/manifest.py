@@ -21,8 +21,9 @@ from npukit.project.images.regions import with_digests
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
-FORMAT = 3
-"""The format of build folders; 1 had none in its manifest, and no titles of layers, 2 no energy of its frames."""
+FORMAT = 4
+"""The format of build folders: 1 had none in its manifest, and no titles of layers, 2 no energy of its frames, 3 no
+coverage of golden inputs."""
 
 PLANNED_FOR = "planned_for"
 """The key in a summary of what the plan was searched for, where another than its options say."""

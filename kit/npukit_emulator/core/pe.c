@@ -304,7 +304,8 @@ static void wait_for_interrupt(struct pe *pe, uint32_t at)
 
 static void wake(struct pe *pe, uint64_t now)
 {
-    const uint64_t woken = now > pe->cycles ? now : pe->cycles, wakes = woken + disturb_delay(pe);
+    const uint64_t woken = now > pe->cycles ? now : pe->cycles;
+    const uint64_t wakes = woken + (pe->number == pe->mesh->root ? 0 : disturb_delay(pe)); /* the UART does not wait */
     pe->asleep += wakes - pe->cycles;
     trace_record(pe->mesh, (struct trace_record){pe->cycles, wakes, TRACE_SLEEP, pe->number, 0, 0, 0, 0});
     pe->cycles = wakes;
