@@ -150,8 +150,8 @@ def lying(liar: Callable[[Transport], Liar]) -> Iterator[None]:
     """Any device is one that lies, and nobody waits for long."""
     honest = target.start
 
-    def start(build: Any, name: str, emulation: Any) -> Liar:
-        return liar(honest(build, "emulator", emulation))
+    def start(build: Any, name: str, emulation: Any, progress: Any) -> Liar:
+        return liar(honest(build, "emulator", emulation, progress))
 
     with ExitStack() as patches:
         for patched in (
