@@ -84,7 +84,7 @@ def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Pa
     built = api.load(changed, modified=True)
     with pytest.raises(NpukitError, match=r"a race on .* softmax_by_table\w+.*, then mac_array of PE 0 stores it"):
         api.validate(built)
-    with pytest.raises(DoesNotFit, match="deployed frame: softmax"):
+    with pytest.raises(DoesNotFit, match="deployed frame: probabilities"):
         api.bench(built)
     told = npukit("validate", changed, "--modified", "--json")
     assert told.exit_code == 1
