@@ -82,7 +82,10 @@ __attribute__((noinline)) int32_t net_observe(const struct net_step *step, uint3
 {
     net_begin_layer();
     const int32_t status = run_whole(step);
-    return status != 0 ? status : net_end_layer(layer);
+    if (status != 0) {
+        return status;
+    }
+    return net_end_layer(layer) != 0 ? NET_STOPPED : 0; /* not a jump: a trace finds layers by their calls */
 }
 
 /* Fits the command that several pieces of a layer share to the next piece, by all steps before the one that runs it. */
