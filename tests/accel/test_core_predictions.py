@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.core.core_predictions import SMALL, measured, random_net
 
+import helpers
 from npukit.accel.cpu import Cpu
 from npukit.net.box import Box
 from npukit.net.examples import examples
@@ -16,7 +17,7 @@ KINDS = ("add", "dense", "matmul", "mean", "minimum", "multiply", "resize_biline
 
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 def test_ops_in_c_are_predicted(toolchain: str) -> None:
-    found = [each for each in measured(random_net(KINDS, 4), toolchain, plain=True) if each.cycles >= SMALL]
+    found = [each for each in measured(random_net(KINDS, 4), helpers.toolchain(toolchain).name, plain=True) if each.cycles >= SMALL]
     assert len(found) >= len(KINDS) / 2
     assert np.mean([abs(each.error) for each in found]) < 0.2, found
     assert max(abs(each.error) for each in found) < 0.4, found

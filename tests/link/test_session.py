@@ -86,7 +86,7 @@ def test_every_pe_says_how_it_is_doing(session: Session) -> None:
 
 def test_layers_of_another_pe(session: Session) -> None:
     session.run(observe=True)
-    assert session.layers(6, 2) == (LayerRecord(2, 3, 4, 1), LayerRecord(6, 7, 8, 5))
+    assert session.layers(6, 2) == (LayerRecord(4, 3, 2, 1), LayerRecord(8, 7, 6, 5))
     with pytest.raises(NpukitError, match="no such tensor"):
         session.layers(6, 3)
     with pytest.raises(NpukitError, match="no way to that PE"):
