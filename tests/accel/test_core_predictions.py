@@ -17,7 +17,8 @@ KINDS = ("add", "dense", "matmul", "mean", "minimum", "multiply", "resize_biline
 
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 def test_ops_in_c_are_predicted(toolchain: str) -> None:
-    found = [each for each in measured(random_net(KINDS, 4), helpers.toolchain(toolchain).name, plain=True) if each.cycles >= SMALL]
+    compiler = helpers.toolchain(toolchain).name
+    found = [each for each in measured(random_net(KINDS, 4), compiler, plain=True) if each.cycles >= SMALL]
     assert len(found) >= len(KINDS) / 2
     assert np.mean([abs(each.error) for each in found]) < 0.2, found
     assert max(abs(each.error) for each in found) < 0.4, found
