@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -56,6 +57,10 @@ def run_to_sleep(emulator: Emulator) -> None:
 def words(emulator: Emulator, pe: int, count: int, address: int = RESULTS) -> list[int]:
     data = emulator.read_memory(pe, address, 4 * count)
     return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
+
+
+def resident_bytes(process: int) -> int:
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _compile(source: str, elf: Path, flags: list[str]) -> None:

@@ -7,12 +7,13 @@ import re
 
 import pytest
 
-from emulator.programs import program, run_to_sleep
+from emulator.programs import program, resident_bytes, run_to_sleep
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
 from npukit.project.images.image import Image
 
+LONG, MEBIBYTE = 3_000_000, 1 << 20
 A, B, SOURCE, LANDS = 0x12000, 0x12100, 0x12200, 0x12300
 MEMORY = f"""
 #include "board.h"
@@ -45,6 +46,7 @@ static void await_array(void)
     }}
 }}
 """
+UNUSED = "(void)pool, (void)sends, (void)fetches, (void)await, (void)await_array, (void)until;"
 POOL, SEND, FETCH = (
     f"{name}_DOORBELL = (uint32_t){of};" for name, of in (("ARRAY", "pool"), ("DMA", "sends"), ("DMA", "fetches"))
 )
@@ -101,8 +103,7 @@ The wait is the last of the three, or the second if PE 1 does nothing."""
 
 def run(first: str, second: str) -> None:
     source = f"{MEMORY}int main(void) {{ fill(); if (DMA_PE == 0) {{ {first} }} else {{ {second} }} return 0; }}"
-    unused = "(void)pool, (void)sends, (void)fetches, (void)await, (void)await_array, (void)until;"
-    image = Image(program(source.replace("fill(); if", f"{unused} fill(); if")), (0, 1))
+    image = Image(program(source.replace("fill(); if", f"{UNUSED} fill(); if")), (0, 1))
     with Emulator(load_board("pe-mesh"), [image], strict=True) as emulator:
         run_to_sleep(emulator)
 
@@ -147,3 +148,22 @@ def test_a_count_says_so_many_messages_and_no_more(count: int) -> None:
         return
     with pytest.raises(CoreFault, match=r"the DMA of PE [01] stores it for message 7, .* the core of PE 0 loads it"):
         run(reads, COUNTS)
+
+
+ENDLESS = {
+    "messages whose flags nobody reads": f"{SEND} while (DMA_COMPLETED < n) {{ }}",
+    "commands": f"{POOL} await_array();",
+    "stores through the window": f"WINDOW(1, {LANDS}) = n;",
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_long_run_takes_no_more_memory(name: str) -> None:
+    """The worker's memory after many thousand of each, and after four times as many."""
+    source = f"fill(); for (uint32_t n = 1; DMA_PE == 0; n++) {{ (void)n; {ENDLESS[name]} }} {UNUSED} return 0;"
+    image = Image(program(f"{MEMORY}int main(void) {{ {source} }}"), (0, 1))
+    with Emulator(load_board("pe-mesh"), [image], strict=True) as emulator:
+        emulator.run(LONG)
+        before = resident_bytes(emulator.worker_process_id)
+        emulator.run(3 * LONG)
+        assert resident_bytes(emulator.worker_process_id) - before < MEBIBYTE

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from emulator.programs import program, running
+from emulator.programs import program, resident_bytes, running
 from npukit.emulator.here import INSTALL
 from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
@@ -95,6 +95,9 @@ def test_nonsense_is_answered_with_an_error() -> None:
 def test_a_death_is_told_by_what_it_was() -> None:
     """A crash is a fault of the emulator's; advice to install something helps only where something is missing."""
     crash, killed = death(-signal.SIGSEGV, ""), death(-signal.SIGKILL, "")
+    gave_up = death(75, "out of memory")
+    assert gave_up.message == "the emulator's worker process gave up: out of memory"
+    assert "fewer PEs" in gave_up.tries
     missing, raised = death(1, "ModuleNotFoundError: No module named 'unicorn'"), death(1, "KeyError: 'pe'")
     assert crash.message == "the emulator crashed by SIGSEGV"
     assert "killed by SIGKILL" in killed.message
@@ -115,16 +118,12 @@ def test_a_board_that_starts_again_gives_its_memory_back() -> None:
     """Above all the DRAM, of which each start has another one."""
     with running((program(LOOP), (0,))) as emulator:
         emulator.write_memory(DRAM, 0, bytes([1]) * _MEBIBYTE)
-        before = _resident_bytes(emulator.worker_process_id)
+        before = resident_bytes(emulator.worker_process_id)
         for _ in range(16):
             emulator._start()
             emulator.run(1_000)
             emulator.write_memory(DRAM, 0, bytes([1]) * _MEBIBYTE)
-        assert _resident_bytes(emulator.worker_process_id) - before < 8 * _MEBIBYTE
-
-
-def _resident_bytes(process: int) -> int:
-    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        assert resident_bytes(emulator.worker_process_id) - before < 8 * _MEBIBYTE
 
 
 @pytest.mark.parametrize("asked", ["counters", "wait", "registers"])

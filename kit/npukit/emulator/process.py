@@ -27,6 +27,8 @@ _SECONDS_TO_DIE = 60.0
 """Seconds for a killed process to end: the memory of thousands of PEs is not given back at once."""
 _MOST_DIAGNOSTICS = 2000
 _SIGKILL = 9
+_GAVE_UP = 75
+"""The exit status of a worker whose last line says why it had no way on: `npukit_emulator/core/need.h`."""
 _REPORT = ("report it, with the build and what was asked of it: no input may do that",)
 
 
@@ -107,6 +109,8 @@ def death(status: int, last_words: str) -> NpukitError:
         )
     if status < 0:
         return NpukitError(f"the emulator crashed by {_signal_name(-status)}{said}", tries=_REPORT)
+    if status == _GAVE_UP:
+        return NpukitError(f"the emulator's worker process gave up{said}", tries=["fewer PEs", "fewer --cases"])
     if last_words.startswith(("ModuleNotFoundError", "ImportError")):
         return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", INSTALL])
     return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)

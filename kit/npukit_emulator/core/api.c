@@ -4,21 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "noc.h"
 
 static const char *missing; /* the figure that mesh_new() was not given */
 
-void *grow(void *array, size_t *room, size_t needed, size_t item)
+void *grow(void *array, size_t *room, size_t wanted, size_t item)
 {
-    if (needed <= *room) {
+    if (wanted <= *room) {
         return array;
     }
-    *room = needed < 8 ? 8 : 2 * needed;
-    void *larger = realloc(array, *room * item);
-    if (larger == NULL) {
-        abort(); /* an emulator without memory has no way on */
-    }
-    return larger;
+    *room = wanted < 8 ? 8 : 2 * wanted;
+    return needed(realloc(array, *room * item));
 }
 
 static uint64_t figure(const struct device_figure *figures, uint32_t count, const char *name)
@@ -180,10 +177,10 @@ void mesh_set_lacking(struct mesh *mesh, uint32_t pe)
 struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
                              struct code_range arena)
 {
-    struct image *image = calloc(1, sizeof *image);
+    struct image *image = needed(calloc(1, sizeof *image));
     image->before = mesh->images;
     mesh->images = image;
-    image->blocks = malloc(mesh->figures.code_bytes / 2 * sizeof(struct block *));
+    image->blocks = needed(malloc(mesh->figures.code_bytes / 2 * sizeof(struct block *)));
     for (uint32_t i = 0; i < mesh->figures.code_bytes / 2; i++) {
         image->blocks[i] = &unknown_block;
     }

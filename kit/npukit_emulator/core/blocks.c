@@ -13,6 +13,7 @@
 #endif
 
 #include "mesh.h"
+#include "need.h"
 
 struct block unknown_block = {.carries = 1};
 
@@ -117,7 +118,7 @@ static bool is_under_it(const struct pe *pe)
 static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_t size)
 {
     struct image *image = pe->image;
-    struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
+    struct block *block = needed(calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]));
     block->before = image->learnt;
     image->learnt = block;
     pe->decode(pe->sram + (address - pe->code_base), size, address, block->progress, &block->joint);
@@ -241,7 +242,7 @@ static bool hook_words(struct pe *pe, const struct block *block, uint32_t addres
 {
     bool added = false;
     if (pe->word_hooks == NULL) {
-        pe->word_hooks = calloc(pe->mesh->figures.code_bytes / 16, 1);
+        pe->word_hooks = needed(calloc(pe->mesh->figures.code_bytes / 16, 1));
     }
     for (uint32_t at = 0; at < block->size; at += 2) {
         if ((block->progress[at / 2].remarks & NEEDS_WORDS) != 0) {

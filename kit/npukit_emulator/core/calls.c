@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mesh.h"
+#include "need.h"
 
 enum { ENTRY = 1, RETURN = 2 }; /* in the image's `calls`, a byte for each halfword of code */
 enum { MOST_CALLS = 32, MOST_KEPT = 28, KEPT_OF_ARM = 8, KEPT_OF_FPU = 16 };
@@ -119,7 +120,7 @@ static void begins(struct pe *pe, uint32_t address)
     if (back < pe->image->code_from || back >= pe->image->code_to) {
         return; /* an exception's handler, or what is never left */
     }
-    pe->calls = pe->calls != NULL ? pe->calls : calloc(1, sizeof *pe->calls);
+    pe->calls = pe->calls != NULL ? pe->calls : needed(calloc(1, sizeof *pe->calls));
     drop_left(pe->calls, stack_pointer);
     const struct call *last = last_call(pe->calls);
     if (last != NULL && last->back == back && last->stack_pointer == stack_pointer) {
@@ -164,8 +165,8 @@ void calls_forget(struct pe *pe)
 void calls_watch(const struct pe *pe, struct image *image, const uint32_t *entries, uint32_t count)
 {
     const uint32_t bytes = pe->mesh->figures.code_bytes;
-    image->calls = calloc(bytes / 2, 1);
-    for (uint32_t i = 0; i < count && image->calls != NULL; i++) {
+    image->calls = needed(calloc(bytes / 2, 1));
+    for (uint32_t i = 0; i < count; i++) {
         if (entries[i] - pe->code_base < bytes) {
             image->calls[(entries[i] - pe->code_base) / 2] |= ENTRY;
         }
@@ -176,7 +177,7 @@ void calls_watch(const struct pe *pe, struct image *image, const uint32_t *entri
 void calls_copy(const struct mesh *mesh, const struct image *from, struct image *to)
 {
     if (from->calls != NULL) {
-        to->calls = malloc(mesh->figures.code_bytes / 2);
+        to->calls = needed(malloc(mesh->figures.code_bytes / 2));
         memcpy(to->calls, from->calls, mesh->figures.code_bytes / 2);
     }
 }

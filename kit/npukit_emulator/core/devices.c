@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "mesh.h"
+#include "need.h"
 
 enum { REGISTER_BYTES = 0x1000 };
 
@@ -40,7 +41,7 @@ static void may_be_finished(struct mesh *mesh, void *subject)
 static void finish_after(struct device_host *host, uint64_t cycles)
 {
     struct mesh *mesh = host->pe->mesh;
-    port_forget(host->pe, mesh->now);
+    port_forget(host->pe);
     host->pending = true;
     host->since = mesh->now;
     host->until = mesh->now + cycles + disturb_delay(host->pe);
@@ -141,7 +142,7 @@ static const char *attach(struct pe *pe, struct device_host *host, const struct 
     }
     host->pe = pe;
     host->model = accelerator->model;
-    host->state = calloc(1, accelerator->model->state_bytes);
+    host->state = needed(calloc(1, accelerator->model->state_bytes));
     host->place = (struct device_place){host, &services, pe->sram, figures->sram_bytes, accelerator->figures,
                                         accelerator->figure_count, pe->written != NULL};
     const char *complaint = host->model->start(host->state, &host->place);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "noc.h"
 #include "route.h"
 
@@ -128,7 +129,7 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
     if (multicast && (count == 0 || descriptor->destination_pe % 4 != 0 || end > pe->mesh->figures.sram_bytes)) {
         return ERROR_ADDRESS;
     }
-    transfer->destinations = malloc(count * sizeof single); /* no more than the SRAM has */
+    transfer->destinations = needed(malloc(count * sizeof single)); /* no more than the SRAM has */
     memcpy(transfer->destinations, multicast ? (const void *)(pe->sram + descriptor->destination_pe) : &single,
            count * sizeof single);
     for (uint32_t i = 0; i < count; i++) {
@@ -181,13 +182,13 @@ static void leave(struct mesh *mesh, void *subject)
 static void start(struct pe *pe, uint32_t address)
 {
     struct mesh *mesh = pe->mesh;
-    struct transfer *transfer = calloc(1, sizeof *transfer);
+    struct transfer *transfer = needed(calloc(1, sizeof *transfer));
     transfer->owner = pe;
     transfer->asked_at = pe->dma->asked_at[0];
     transfer->view = pe->races == NULL ? transfer->view : clocks_hold(pe->dma->views[0]);
     const uint32_t error = fetch(pe, address, transfer);
     if (error != 0) {
-        clocks_let_go(&transfer->view);
+        races_end(transfer);
         free(transfer->destinations);
         free(transfer);
         fail(pe, error, address);
@@ -335,7 +336,7 @@ void dma_reset(struct pe *pe)
 
 const char *dma_attach(struct pe *pe)
 {
-    pe->dma = calloc(1, sizeof *pe->dma);
+    pe->dma = needed(calloc(1, sizeof *pe->dma));
     const uint32_t bytes = FLAGS_AT + 4 * pe->mesh->figures.flags;
     const struct bus_port port = {NULL, pe->dma, read_dma, write_dma, NULL, false, true, 0};
     return bus_attach(pe, pe->mesh->figures.noc_base, bytes, port);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flash_state.h"
+#include "need.h"
 
 enum register_offset {
     ERASE = 0x00,
@@ -251,13 +252,13 @@ const char *boot_attach(struct pe *pe)
 
 void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause)
 {
-    struct flash *flash = mesh->flash = calloc(1, sizeof *flash);
+    struct flash *flash = mesh->flash = needed(calloc(1, sizeof *flash));
     flash->figures = figures;
     flash->memory = memory;
     flash->cause = cause;
     flash->chance = 1;
     flash->watchdog = NEVER;
-    flash->armed = calloc(mesh->pe_count, sizeof *flash->armed);
+    flash->armed = needed(calloc(mesh->pe_count, sizeof *flash->armed));
 }
 
 /* The root PE's SRAM as the controller leaves it at power-on. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "need.h"
 #include "noc.h"
 
 static void flip_sram(struct mesh *mesh, const struct injection *injection)
@@ -134,7 +135,7 @@ void inject_packet(struct mesh *mesh, struct transfer *transfer)
 
 void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed)
 {
-    mesh->injections = calloc(count + 1, sizeof *injections);
+    mesh->injections = needed(calloc(count + 1, sizeof *injections));
     memcpy(mesh->injections, injections, count * sizeof *injections);
     mesh->injection_count = count;
     mesh->chance = seed != 0 ? seed : 1;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "need.h"
 
 void mesh_count(const struct mesh *mesh, uint32_t number, struct counters *counters)
 {
@@ -104,7 +105,7 @@ void mesh_add_polled(struct mesh *mesh, uint32_t pe, struct code_range words)
 
 void mesh_debug(struct mesh *mesh, uint32_t pe)
 {
-    uint8_t *breakpoints = calloc(mesh->figures.code_bytes / 2, 1);
+    uint8_t *breakpoints = needed(calloc(mesh->figures.code_bytes / 2, 1));
     mesh->debug = (struct debug){true, pe, breakpoints, true, false, UINT64_MAX};
 }
 

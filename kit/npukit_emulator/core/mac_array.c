@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "need.h"
 
 enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, BUSY_CYCLES = 0x0C, ERROR = 0x10,
                       ERROR_COMMAND = 0x14 };
@@ -293,14 +294,11 @@ static void compute(struct mac_array *array)
     const struct command *command = &array->command;
     const uint32_t block = mac_array_block(command, array->width, array->lanes);
     const bool second = (command->flags & SECOND) != 0;
-    const struct mac_array_scratch scratch = {malloc(mac_array_window_bytes(command)),
-                                              malloc(mac_array_result_bytes(command)),
-                                              second ? malloc(mac_array_weight_bytes(command, block)) : NULL,
-                                              second ? calloc(command->output_channels, sizeof(uint32_t)) : NULL};
-    if (scratch.window == NULL || scratch.results == NULL ||
-        (second && (scratch.second == NULL || scratch.totals == NULL))) {
-        abort(); /* no more than the SRAM has each, or a block for each of its bytes: there is no way on */
-    }
+    /* No more than the SRAM has each, or a block for each of its bytes. */
+    const struct mac_array_scratch scratch = {needed(malloc(mac_array_window_bytes(command))),
+                                              needed(malloc(mac_array_result_bytes(command))),
+                                              second ? needed(malloc(mac_array_weight_bytes(command, block))) : NULL,
+                                              second ? needed(calloc(command->output_channels, sizeof(uint32_t))) : NULL};
     mac_array_compute(command, array->place->sram, block, array->accumulator_bits, scratch);
     free(scratch.window);
     free(scratch.results);

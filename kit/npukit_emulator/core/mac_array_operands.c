@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mac_array.h"
+#include "need.h"
 
 enum { ADDITION_BYTES = 32, ACCUMULATOR_BYTES = 4 };
 
@@ -208,10 +209,7 @@ const char *mac_array_overlaps(const struct tensor *output, const struct tensor 
     if (!look_closer) {
         return NULL;
     }
-    uint8_t *map = calloc(sram_bytes, 1);
-    if (map == NULL) {
-        abort(); /* an emulator without memory has no way on */
-    }
+    uint8_t *map = needed(calloc(sram_bytes, 1));
     const char *what = look(output, operands, count, map);
     free(map);
     return what;

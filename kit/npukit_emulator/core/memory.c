@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "need.h"
 
 static size_t all_bytes(const struct mesh *mesh)
 {
@@ -131,8 +132,8 @@ bool memory_create(struct mesh *mesh)
 /* The other PEs are to begin with what the first one's SRAM holds. Before any of them runs. */
 void mesh_share(struct mesh *mesh, const uint32_t *numbers, uint32_t count)
 {
-    const struct pe **pes = calloc(count, sizeof(struct pe *));
-    for (uint32_t i = 0; i < count && pes != NULL; i++) {
+    const struct pe **pes = needed(calloc(count, sizeof(struct pe *)));
+    for (uint32_t i = 0; i < count; i++) {
         pes[i] = &mesh->pes[numbers[i]];
         shadow_share(pes[0], pes[i]);
     }

@@ -29,7 +29,7 @@ const char *devices_attach(struct pe *pe);
 /* port.c: the SRAM port that DMA and accelerators share. */
 void port_use(struct pe *pe, uint64_t from, uint64_t cycles);
 uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to);
-void port_forget(struct pe *pe, uint64_t before);
+void port_forget(struct pe *pe);
 
 /* timer.c */
 const char *timer_attach(struct pe *pe);

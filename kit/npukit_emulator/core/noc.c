@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "need.h"
 #include "noc_state.h"
 #include "route.h"
 
@@ -15,13 +16,14 @@ static uint32_t chips(const struct mesh *mesh)
 
 const char *noc_create(struct mesh *mesh)
 {
-    struct noc *noc = mesh->noc = calloc(1, sizeof *noc);
-    noc->link_free = calloc((size_t)mesh->pe_count * DIRECTIONS, sizeof *noc->link_free);
-    noc->border_free = calloc((size_t)chips(mesh) * DIRECTIONS * mesh->figures.chip_links_per_border, sizeof(uint64_t));
-    noc->dram_free = calloc(chips(mesh), sizeof *noc->dram_free);
-    noc->dram = calloc(chips(mesh), sizeof *noc->dram);
-    noc->dead_link = calloc((size_t)mesh->pe_count * DIRECTIONS, sizeof *noc->dead_link);
-    noc->dead_pe = calloc(mesh->pe_count, sizeof *noc->dead_pe);
+    struct noc *noc = mesh->noc = needed(calloc(1, sizeof *noc));
+    noc->link_free = needed(calloc((size_t)mesh->pe_count * DIRECTIONS, sizeof *noc->link_free));
+    noc->border_free =
+        needed(calloc((size_t)chips(mesh) * DIRECTIONS * mesh->figures.chip_links_per_border, sizeof(uint64_t)));
+    noc->dram_free = needed(calloc(chips(mesh), sizeof *noc->dram_free));
+    noc->dram = needed(calloc(chips(mesh), sizeof *noc->dram));
+    noc->dead_link = needed(calloc((size_t)mesh->pe_count * DIRECTIONS, sizeof *noc->dead_link));
+    noc->dead_pe = needed(calloc(mesh->pe_count, sizeof *noc->dead_pe));
     return noc->dead_pe != NULL ? NULL : "out of memory";
 }
 
@@ -94,9 +96,9 @@ uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes)
     }
     uint8_t **dram = &mesh->noc->dram[place - DRAM_OF_CHIP];
     if (*dram == NULL) {
-        *dram = calloc(1, mesh->figures.dram_bytes); /* the system gives pages as they are touched */
+        *dram = needed(calloc(1, mesh->figures.dram_bytes)); /* the system gives pages as they are touched */
     }
-    *bytes = *dram == NULL ? 0 : mesh->figures.dram_bytes;
+    *bytes = mesh->figures.dram_bytes;
     return *dram;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "noc_state.h"
 
 /* A destination whose last byte comes in. */
@@ -78,10 +79,7 @@ static void take_data(struct mesh *mesh, struct transfer *transfer)
         look_at_source(mesh, transfer);
     }
     const uint8_t *memory = noc_memory(mesh, transfer->source.pe, &bytes);
-    transfer->data = malloc(data_bytes(transfer) + 1);
-    if (transfer->data == NULL) {
-        abort(); /* an emulator without memory has no way on */
-    }
+    transfer->data = needed(malloc(data_bytes(transfer) + 1));
     if (overlap(transfer)) {
         memcpy(transfer->data, memory + lowest_of_source(transfer), data_bytes(transfer));
         return;
@@ -138,7 +136,7 @@ static void put_data(struct mesh *mesh, const struct transfer *transfer, struct 
 static void release(struct transfer *transfer)
 {
     if (transfer->source_done && transfer->on_the_way == 0) {
-        clocks_let_go(&transfer->view);
+        races_end(transfer);
         free(transfer->data);
         free(transfer->destinations);
         free(transfer);
@@ -221,7 +219,7 @@ static void on_source_done(struct mesh *mesh, void *subject)
 
 void noc_arrive_at(struct mesh *mesh, struct transfer *transfer, uint32_t destination, uint64_t time)
 {
-    struct arrival *arrival = malloc(sizeof *arrival);
+    struct arrival *arrival = needed(malloc(sizeof *arrival));
     *arrival = (struct arrival){transfer, destination, false};
     events_post(mesh, time, transfer->owner->number, on_arrival, arrival);
 }

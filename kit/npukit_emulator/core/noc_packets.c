@@ -3,6 +3,7 @@
  * Packets: heads that go from router to router, links that are taken for a while, DRAM. Hardware manual, section 4.3. */
 #include <stdlib.h>
 
+#include "need.h"
 #include "noc_state.h"
 
 /* The head of a packet, on its way to some of the transfer's destinations. */
@@ -58,7 +59,7 @@ static void on_head(struct mesh *mesh, void *subject);
 
 static struct head *new_head(struct transfer *transfer, uint32_t at, uint64_t pace)
 {
-    struct head *head = malloc(sizeof *head + transfer->destination_count * sizeof head->destinations[0]);
+    struct head *head = needed(malloc(sizeof *head + transfer->destination_count * sizeof head->destinations[0]));
     head->transfer = transfer;
     head->at = at;
     head->pace = pace;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mesh.h"
+#include "need.h"
 #include "noc.h"
 
 enum { TRANSLATION_BUFFER_BYTES = 1 << 20, ARM_PAGE_BYTES = 1 << 10, RISCV_PAGE_BYTES = 1 << 12, NOWHERE = 0xFFFFFFF0 };
@@ -162,7 +163,7 @@ void pe_create(struct pe *pe)
         pe->memory_bytes[i] = figures->memories[i].bytes;
     }
     pe->code_base = pe->memory_bases[0];
-    pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
+    pe->flags = needed(calloc(pe->mesh->figures.flags, sizeof *pe->flags));
 }
 
 static bool map_memories(struct pe *pe)

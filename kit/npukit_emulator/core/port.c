@@ -3,10 +3,36 @@
  * The SRAM port of a PE: when DMA has it, the accelerators wait. */
 #include "mesh.h"
 
+/* What was before an accelerator began, of all that work, is asked for no more. */
+static uint64_t first_begin(const struct pe *pe)
+{
+    uint64_t begin = pe->mesh->now;
+    for (uint32_t i = 0; i < DEVICES_PER_PE; i++) {
+        const struct device_host *host = &pe->devices[i];
+        begin = host->pending && host->since < begin ? host->since : begin;
+    }
+    return begin;
+}
+
+void port_forget(struct pe *pe)
+{
+    const uint64_t before = first_begin(pe);
+    size_t kept = 0;
+    for (size_t i = 0; i < pe->port_use_count; i++) {
+        if (pe->port_uses[i].to > before) {
+            pe->port_uses[kept++] = pe->port_uses[i];
+        }
+    }
+    pe->port_use_count = kept;
+}
+
 void port_use(struct pe *pe, uint64_t from, uint64_t cycles)
 {
     if (cycles == 0) {
         return;
+    }
+    if (pe->port_use_count == pe->port_use_room) {
+        port_forget(pe);
     }
     pe->port_uses = grow(pe->port_uses, &pe->port_use_room, pe->port_use_count + 1, sizeof *pe->port_uses);
     pe->port_uses[pe->port_use_count++] = (struct port_use){from, from + cycles};
@@ -22,15 +48,4 @@ uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to)
         used += first < last ? last - first : 0;
     }
     return used;
-}
-
-void port_forget(struct pe *pe, uint64_t before)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < pe->port_use_count; i++) {
-        if (pe->port_uses[i].to > before) {
-            pe->port_uses[kept++] = pe->port_uses[i];
-        }
-    }
-    pe->port_use_count = kept;
 }

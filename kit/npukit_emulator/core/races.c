@@ -6,45 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "noc_state.h"
-
-enum { DEEDS_OF_A_BLOCK = 1 << 12, BLOCKS = 1 << 16 };
-
-struct deeds {
-    struct deed *blocks[BLOCKS];
-    uint32_t count; /* number 0 is none */
-    struct cells ***dram; /* of chips */
-};
-
-static void *zeroed(size_t count, size_t bytes)
-{
-    void *memory = calloc(count, bytes);
-    if (memory == NULL) {
-        abort(); /* an emulator without memory has no way on */
-    }
-    return memory;
-}
-
-/* ---- deeds ---- */
-
-struct deed *races_of(const struct mesh *mesh, uint32_t deed)
-{
-    const uint32_t number = deed & ~DEED;
-    return &mesh->deeds->blocks[number / DEEDS_OF_A_BLOCK][number % DEEDS_OF_A_BLOCK];
-}
-
-uint32_t races_deed(struct mesh *mesh, struct deed deed)
-{
-    struct deeds *deeds = mesh->deeds;
-    const uint32_t number = ++deeds->count;
-    if (number / DEEDS_OF_A_BLOCK == BLOCKS) {
-        abort();
-    }
-    struct deed **block = &deeds->blocks[number / DEEDS_OF_A_BLOCK];
-    *block = *block == NULL ? zeroed(DEEDS_OF_A_BLOCK, sizeof **block) : *block;
-    (*block)[number % DEEDS_OF_A_BLOCK] = deed;
-    return number | DEED;
-}
 
 static bool has_landed(const struct mesh *mesh, const struct deed *landing, const struct view *view)
 {
@@ -147,8 +110,8 @@ static uint32_t with_reader(const struct access *access, uint32_t before)
             return before;
         }
         left = several ? set->address : 0;
-        if (!is_over(access->mesh, races_of(access->mesh, reader), access->view)) {
-            now = races_deed(access->mesh, (struct deed){.kind = DEED_SET, .count = reader, .address = now});
+        if (!follows(access, reader)) {
+            now = races_add(access->mesh, (struct deed){.kind = DEED_SET, .count = reader, .address = now});
         }
     }
     return now;
@@ -190,7 +153,7 @@ static struct cells ***cells_of(const struct mesh *mesh, uint32_t place)
 static struct cells *page_at(struct cells **pages, uint32_t at)
 {
     struct cells **page = &pages[at / CELL_PAGE];
-    *page = *page == NULL ? zeroed(1, sizeof **page) : *page;
+    *page = *page == NULL ? needed(calloc(1, sizeof **page)) : *page;
     return *page;
 }
 
@@ -295,7 +258,7 @@ static bool is_polled(struct pe *pe, uint32_t address, bool stores)
     struct view *word = races->polled_count == 0 ? NULL : polled_word(races, address);
     if (word != NULL) {
         pass_on(pe->mesh, word, &races->view, stores);
-        races->view.time += stores ? 1 : 0;
+        races->view.time = stores ? races_next(races->view.time) : races->view.time;
     }
     return word != NULL;
 }
@@ -364,12 +327,12 @@ void races_forget(struct pe *pe, uint32_t address, uint32_t bytes)
 static void create_pe(struct pe *pe)
 {
     const struct figures *figures = &pe->mesh->figures;
-    struct races *races = pe->races = zeroed(1, sizeof *races);
+    struct races *races = pe->races = needed(calloc(1, sizeof *races));
     races->view = (struct view){clocks_row(pe->mesh->pe_count), pe->number, 1, 0};
-    races->cells = zeroed(figures->sram_bytes / CELL_PAGE + 1, sizeof *races->cells);
-    races->flags = zeroed(figures->flags + 1, sizeof *races->flags);
-    races->jobs = zeroed(DEVICES_PER_PE, sizeof *races->jobs);
-    races->works = zeroed(DEVICES_PER_PE, sizeof *races->works);
+    races->cells = needed(calloc(figures->sram_bytes / CELL_PAGE + 1, sizeof *races->cells));
+    races->flags = needed(calloc(figures->flags + 1, sizeof *races->flags));
+    races->jobs = needed(calloc(DEVICES_PER_PE, sizeof *races->jobs));
+    races->works = needed(calloc(DEVICES_PER_PE, sizeof *races->works));
 }
 
 /* Before PEs are powered up. Where cores see each other's memories without a window, what orders them is not known. */
@@ -380,10 +343,10 @@ void races_create(struct mesh *mesh)
     if (figures->shared || figures->stock) {
         return;
     }
-    mesh->deeds = zeroed(1, sizeof *mesh->deeds);
-    mesh->deeds->dram = zeroed(chips, sizeof *mesh->deeds->dram);
+    mesh->deeds = needed(calloc(1, sizeof *mesh->deeds));
+    mesh->deeds->dram = needed(calloc(chips, sizeof *mesh->deeds->dram));
     for (uint32_t chip = 0; chip < chips; chip++) {
-        mesh->deeds->dram[chip] = zeroed(figures->dram_bytes / CELL_PAGE + 1, sizeof(struct cells *));
+        mesh->deeds->dram[chip] = needed(calloc(figures->dram_bytes / CELL_PAGE + 1, sizeof(struct cells *)));
     }
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         create_pe(&mesh->pes[i]);
@@ -394,7 +357,7 @@ void races_poll(struct pe *pe, uint32_t from, uint32_t to)
 {
     struct races *races = pe->races;
     if (races != NULL && from < to && races->polled_count < MOST_POLLED) {
-        struct view *words = zeroed((to - from + 3) / 4, sizeof *words);
+        struct view *words = needed(calloc((to - from + 3) / 4, sizeof *words));
         races->polled[races->polled_count++] = (struct polled){from, to, words};
     }
 }
@@ -430,9 +393,9 @@ static void free_pe(struct pe *pe)
     free(races->flags);
     free(races->jobs);
     free(races->works);
-    free(races->landings);
-    free(races->sent);
-    free(races->unseen);
+    free(races->landings.deeds);
+    free(races->sent.deeds);
+    free(races->unseen.deeds);
     free(races);
 }
 
@@ -448,9 +411,7 @@ void races_free(struct mesh *mesh)
     for (uint32_t chip = 0; chip < figures->chip_columns * figures->chip_rows; chip++) {
         free_cells(mesh->deeds->dram[chip], figures->dram_bytes);
     }
-    for (uint32_t block = 0; block < BLOCKS && mesh->deeds->blocks[block] != NULL; block++) {
-        free(mesh->deeds->blocks[block]);
-    }
+    races_free_records(mesh);
     free(mesh->deeds->dram);
     free(mesh->deeds);
 }

@@ -50,6 +50,7 @@ enum deed_kind {
 struct deed {
     uint8_t kind, device;
     bool at_once;       /* a landing that is over as soon as its source is done */
+    uint8_t kept;       /* its record is not for others: HELD or MARKED */
     uint32_t tag;
     uint32_t pe, count; /* whose, and which one of it; of a set: one of it */
     uint32_t address;   /* of the descriptor, the command, or the instruction; of a set: the rest */
@@ -59,6 +60,9 @@ struct deed {
     uint32_t landings;  /* of a descriptor that is fetched: the last one; of a landing: the one before, of the same */
     uint32_t under_way; /* of a descriptor that is fetched: the destinations where it has not landed yet */
 };
+
+/* A descriptor that is under way, with where it has landed; a deed that something refers to. */
+enum { HELD = 1, MARKED = 2 };
 
 struct race_side {
     uint32_t kind, pe, address, tag, device, stores;
@@ -93,6 +97,21 @@ struct polled {
 
 enum { MOST_POLLED = 4 };
 
+struct deed_list {
+    uint32_t *deeds;
+    size_t count, room;
+};
+
+/* The records of a board. */
+struct deeds {
+    struct deed **blocks;
+    size_t block_count, block_room;
+    uint32_t count;        /* the last number; 0 is none */
+    uint32_t unused;       /* the first record that is free; its `count` is the next */
+    uint32_t used, enough; /* records; how many of them are worth a look for those that nothing refers to */
+    struct cells ***dram;  /* of chips */
+};
+
 struct arrived {
     struct view view;
     uint32_t number;  /* of the message, among its engine's */
@@ -116,18 +135,15 @@ struct races {
     struct polled polled[MOST_POLLED];
     uint32_t polled_count;
     struct counted *flags;
-    uint32_t *landings; /* that its core has not seen: deeds */
-    size_t landing_count, landing_room;
-    uint32_t *sent; /* landings of its own messages since the host last said something */
-    size_t sent_count, sent_room;
+    struct deed_list landings;     /* that its core has not seen */
+    struct deed_list sent;         /* landings of its own messages since the host last said something */
+    struct deed_list unseen;       /* works of accelerators that the core has not seen to be over */
     uint32_t started;              /* descriptors of its DMA */
     uint32_t rung, over;           /* chains */
     uint32_t last_of[CHAINS_KEPT]; /* the last descriptor of a chain that is over */
     uint32_t idle_at;              /* the instruction to which the DMA last showed that it is busy, though it is not */
     struct view *jobs;             /* by accelerator: what the core knew as it last asked for work */
     uint32_t *works;               /* by accelerator: the deed of what it does */
-    uint32_t *unseen;              /* deeds of accelerators that the core has not seen to be over */
-    size_t unseen_count, unseen_room;
     struct race race;
 };
 
@@ -139,23 +155,29 @@ void races_load(struct pe *pe, uint32_t address, uint32_t bytes);
 void races_store(struct pe *pe, uint32_t address, uint32_t bytes);
 void races_forget(struct pe *pe, uint32_t address, uint32_t bytes);
 void races_access(struct mesh *mesh, struct view *view, uint32_t deed, struct place place, uint32_t bytes, bool stores);
+
+/* races_records.c. races_add() looks for no record to use again, so that one in the midst of an access may call it. */
 uint32_t races_deed(struct mesh *mesh, struct deed deed);
+uint32_t races_add(struct mesh *mesh, struct deed deed);
 struct deed *races_of(const struct mesh *mesh, uint32_t deed);
+uint32_t races_next(uint32_t count);
+void races_list(struct deed_list *list, uint32_t deed);
+void races_free_records(struct mesh *mesh);
 
 /* races_order.c: what orders accesses. */
 struct view races_release(struct pe *pe);
 void races_start(struct pe *pe);
 void races_window(struct pe *pe, struct place place, uint32_t bytes, bool stores);
 
-/* DMA: a doorbell is accepted; the first chain is over; a descriptor is read; its source has been read; it lands; a flag
- * counts; registers are read. */
+/* DMA: a doorbell is accepted; the first chain is over; a descriptor is read; its source has been read; it lands; all of
+ * it is over; a flag counts; registers are read. */
 struct view races_ring(struct pe *pe);
 void races_chain_ends(struct pe *pe);
 void races_fetch(struct transfer *transfer, uint32_t address, uint32_t bytes);
 void races_fetch_list(struct transfer *transfer, uint32_t address);
 void races_read_source(struct transfer *transfer);
 void races_land(struct transfer *transfer, struct place to);
-void races_source_done(struct transfer *transfer);
+void races_end(struct transfer *transfer);
 void races_counted(struct pe *pe, uint32_t flag, const struct transfer *transfer, bool arrived);
 uint32_t races_look(struct pe *pe, uint32_t flag);
 void races_set_flag(struct pe *pe, uint32_t flag);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "races.h"
 
 struct row {
@@ -13,10 +14,7 @@ struct row {
 
 struct row *clocks_row(uint32_t pes)
 {
-    struct row *row = calloc(1, sizeof *row + 2 * (size_t)pes * sizeof row->counts[0]);
-    if (row == NULL) {
-        abort(); /* an emulator without memory has no way on */
-    }
+    struct row *row = needed(calloc(1, sizeof *row + 2 * (size_t)pes * sizeof row->counts[0]));
     row->held = 1;
     return row;
 }

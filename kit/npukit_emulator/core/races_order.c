@@ -10,14 +10,16 @@
 #include "noc_state.h"
 #include "races.h"
 
-enum { QUEUE = 8, LATER = 1 };
+enum { QUEUE = 8 };
+/* Counts of a flag that nobody reads are kept up to here; the first of them is taken for seen then. */
+enum { MOST_WAITING = 256 };
 
 /* What the core knows goes along with what it hands over; what it does from now on does not. */
 struct view races_release(struct pe *pe)
 {
     struct races *races = pe->races;
     const struct view view = clocks_hold(races->view);
-    races->view.time += LATER;
+    races->view.time = races_next(races->view.time);
     return view;
 }
 
@@ -34,8 +36,7 @@ void races_start(struct pe *pe)
     for (uint32_t flag = 0; flag < pe->mesh->figures.flags; flag++) {
         races_set_flag(pe, flag);
     }
-    races->landing_count = 0;
-    races->unseen_count = 0;
+    races->landings.count = races->unseen.count = 0;
     races->rung = races->over = 0;
 }
 
@@ -48,7 +49,7 @@ void races_window(struct pe *pe, struct place place, uint32_t bytes, bool stores
         const struct deed deed = {
             .kind = (uint8_t)kind, .pe = pe->number, .count = races->view.time, .address = pe->site};
         races_access(pe->mesh, &races->view, races_deed(pe->mesh, deed), place, bytes, stores);
-        races->view.time += stores ? LATER : 0;
+        races->view.time = stores ? races_next(races->view.time) : races->view.time;
     }
 }
 
@@ -79,11 +80,12 @@ void races_fetch(struct transfer *transfer, uint32_t address, uint32_t bytes)
         return;
     }
     if (transfer->deed == 0) {
-        transfer->view.engine = pe->races->started++;
+        transfer->view.engine = pe->races->started;
+        pe->races->started = races_next(pe->races->started);
         transfer->descriptor = address;
-        transfer->deed = races_deed(pe->mesh, (struct deed){.kind = DEED_FETCH, .tag = transfer->tag, .pe = pe->number,
-                                                            .count = pe->races->started, .address = address,
-                                                            .under_way = 1});
+        const struct deed deed = {.kind = DEED_FETCH, .kept = HELD, .tag = transfer->tag, .pe = pe->number,
+                                  .count = pe->races->started, .address = address, .under_way = 1};
+        transfer->deed = races_deed(pe->mesh, deed);
     }
     races_access(pe->mesh, &transfer->view, transfer->deed, (struct place){pe->number, address}, bytes, false);
 }
@@ -146,8 +148,7 @@ static void remember_for_host(struct pe *pe, uint32_t landing)
 {
     struct races *races = pe->races;
     if (pe->number == pe->mesh->root) {
-        races->sent = grow(races->sent, &races->sent_room, races->sent_count + 1, sizeof landing);
-        races->sent[races->sent_count++] = landing;
+        races_list(&races->sent, landing);
     }
 }
 
@@ -156,11 +157,11 @@ static void remember_for_host(struct pe *pe, uint32_t landing)
 void races_host_speaks(struct pe *pe)
 {
     struct races *races = pe->races;
-    for (size_t i = 0; races != NULL && i < races->sent_count; i++) {
-        races_of(pe->mesh, races->sent[i])->at_once = true;
+    for (size_t i = 0; races != NULL && i < races->sent.count; i++) {
+        races_of(pe->mesh, races->sent.deeds[i])->at_once = true;
     }
     if (races != NULL) {
-        races->sent_count = 0;
+        races->sent.count = 0;
     }
 }
 
@@ -178,10 +179,16 @@ void races_land(struct transfer *transfer, struct place to)
         const struct place place = {to.pe, address};
         races_access(mesh, &transfer->view, transfer->landing, place, transfer->row_bytes, true);
     }
-    struct races *there = mesh->pes[noc_router(mesh, to.pe)].races;
-    there->landings = grow(there->landings, &there->landing_room, there->landing_count + 1, sizeof transfer->landing);
-    there->landings[there->landing_count++] = transfer->landing;
+    races_list(&mesh->pes[noc_router(mesh, to.pe)].races->landings, transfer->landing);
     remember_for_host(transfer->owner, transfer->landing);
+}
+
+void races_end(struct transfer *transfer)
+{
+    if (transfer->deed != 0) {
+        races_of(transfer->owner->mesh, transfer->deed)->kept = 0;
+    }
+    clocks_let_go(&transfer->view);
 }
 
 /* The core knows that its engine has read so many descriptors with their sources. */
@@ -223,37 +230,23 @@ bool races_sees_idle(struct pe *pe)
 
 /* ---- flags ---- */
 
-/* A flag of the PE counts: a source has been read, or a message has arrived. */
-void races_counted(struct pe *pe, uint32_t flag, const struct transfer *transfer, bool arrived)
-{
-    if (pe->races == NULL) {
-        return;
-    }
-    struct counted *counted = &pe->races->flags[flag];
-    struct view view = clocks_hold(transfer->view);
-    view.engine += !arrived || transfer->destination_count == 1 ? 1 : 0;
-    counted->waiting = grow(counted->waiting, &counted->room, counted->count + 1, sizeof counted->waiting[0]);
-    const uint32_t number = races_of(pe->mesh, transfer->deed)->count;
-    const uint32_t from = arrived ? start_of(pe->mesh, transfer, pe->number) : NOWHERE_AT;
-    counted->waiting[counted->count++] = (struct arrived){view, number, from, arrived ? transfer->landing : 0};
-}
-
 /* The message of this view has been seen, and with it those before it that it cannot have overtaken. */
 static void see_landings(struct pe *pe, const struct arrived *arrived)
 {
     struct races *races = pe->races;
+    struct deed_list *landings = &races->landings;
     size_t kept = 0;
-    for (size_t i = 0; i < races->landing_count; i++) {
-        struct deed *deed = races_of(pe->mesh, races->landings[i]);
+    for (size_t i = 0; i < landings->count; i++) {
+        struct deed *deed = races_of(pe->mesh, landings->deeds[i]);
         const bool before = deed->pe == arrived->view.pe && deed->from == arrived->from && deed->from != NOWHERE_AT &&
                             deed->count <= arrived->number;
-        if (before || races->landings[i] == arrived->landing) {
+        if (before || landings->deeds[i] == arrived->landing) {
             deed->seen = races->view.time;
         } else {
-            races->landings[kept++] = races->landings[i];
+            landings->deeds[kept++] = landings->deeds[i];
         }
     }
-    races->landing_count = kept;
+    landings->count = kept;
 }
 
 static void see_first(struct pe *pe, struct counted *counted)
@@ -266,6 +259,24 @@ static void see_first(struct pe *pe, struct counted *counted)
     clocks_learn(&pe->races->view, &first.view, pe->mesh->pe_count);
     see_landings(pe, &first);
     clocks_let_go(&first.view);
+}
+
+/* A flag of the PE counts: a source has been read, or a message has arrived. */
+void races_counted(struct pe *pe, uint32_t flag, const struct transfer *transfer, bool arrived)
+{
+    if (pe->races == NULL) {
+        return;
+    }
+    struct counted *counted = &pe->races->flags[flag];
+    if (counted->count == MOST_WAITING) {
+        see_first(pe, counted);
+    }
+    struct view view = clocks_hold(transfer->view);
+    view.engine += !arrived || transfer->destination_count == 1 ? 1 : 0;
+    counted->waiting = grow(counted->waiting, &counted->room, counted->count + 1, sizeof counted->waiting[0]);
+    const uint32_t number = races_of(pe->mesh, transfer->deed)->count;
+    const uint32_t from = arrived ? start_of(pe->mesh, transfer, pe->number) : NOWHERE_AT;
+    counted->waiting[counted->count++] = (struct arrived){view, number, from, arrived ? transfer->landing : 0};
 }
 
 /* The core reads a flag. Returns how many of its counts are not to be seen yet: they set the event register again. */
@@ -315,8 +326,7 @@ void races_work_begins(struct device_host *host, uint32_t address)
     const struct deed deed = {.kind = DEED_WORK, .device = device, .pe = host->pe->number, .address = address};
     const uint32_t work = races_deed(host->pe->mesh, deed);
     races->works[number_of(host)] = work;
-    races->unseen = grow(races->unseen, &races->unseen_room, races->unseen_count + 1, sizeof work);
-    races->unseen[races->unseen_count++] = work;
+    races_list(&races->unseen, work);
 }
 
 void races_work_asked(struct device_host *host, uint32_t value)
@@ -345,15 +355,15 @@ void races_work_seen(struct device_host *host)
 {
     struct races *races = host->pe->races;
     size_t kept = 0;
-    for (size_t i = 0; races != NULL && i < races->unseen_count; i++) {
-        struct deed *deed = races_of(host->pe->mesh, races->unseen[i]);
+    for (size_t i = 0; races != NULL && i < races->unseen.count; i++) {
+        struct deed *deed = races_of(host->pe->mesh, races->unseen.deeds[i]);
         if (deed->device == number_of(host)) {
             deed->seen = races->view.time;
         } else {
-            races->unseen[kept++] = races->unseen[i];
+            races->unseen.deeds[kept++] = races->unseen.deeds[i];
         }
     }
     if (races != NULL) {
-        races->unseen_count = kept;
+        races->unseen.count = kept;
     }
 }

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "mesh.h"
+#include "need.h"
 
 /* Before PEs are powered up. */
 void shadow_create(struct mesh *mesh)
 {
     const size_t bytes = mesh->figures.sram_bytes;
-    uint8_t *written = calloc(mesh->pe_count, bytes);
-    for (uint32_t i = 0; i < mesh->pe_count && written != NULL; i++) {
+    uint8_t *written = needed(calloc(mesh->pe_count, bytes));
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
         mesh->pes[i].written = written + i * bytes;
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api.h"
+#include "need.h"
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -131,8 +132,8 @@ static void dismiss(struct crew *crew)
 /* Before the board runs. What comes out does not depend on how many there are. */
 void mesh_set_workers(struct mesh *mesh, uint32_t workers)
 {
-    struct crew *crew = mesh->crew = calloc(1, sizeof *crew);
-    crew->batch = calloc(mesh->pe_count, sizeof(struct pe *));
+    struct crew *crew = mesh->crew = needed(calloc(1, sizeof *crew));
+    crew->batch = needed(calloc(mesh->pe_count, sizeof(struct pe *)));
     crew->workers = workers < 1 ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
     hire(crew);
 }

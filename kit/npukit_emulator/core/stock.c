@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "mesh.h"
+#include "need.h"
 
 enum { PAGE_BYTES = 0x1000, WATCHPOINTS = 0xE0001000, COMPARATORS = 4 << 28 };
 
@@ -131,7 +132,7 @@ static struct page *page_at(struct mesh *mesh, uint32_t address)
             return mesh->pages[i];
         }
     }
-    struct page *page = mesh->page_count < MOST_PAGES ? calloc(1, sizeof *page) : NULL;
+    struct page *page = mesh->page_count < MOST_PAGES ? needed(calloc(1, sizeof *page)) : NULL;
     if (page != NULL) {
         page->address = first;
         mesh->pages[mesh->page_count++] = page;

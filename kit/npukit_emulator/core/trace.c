@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mesh.h"
+#include "need.h"
 
 struct trace {
     bool on;
@@ -30,7 +31,7 @@ void trace_record(struct mesh *mesh, struct trace_record record)
 void trace_switch(struct mesh *mesh, bool on)
 {
     if (mesh->trace == NULL) {
-        mesh->trace = calloc(1, sizeof *mesh->trace);
+        mesh->trace = needed(calloc(1, sizeof *mesh->trace));
     }
     mesh->trace->on = on;
 }
@@ -68,7 +69,7 @@ static void look_at(struct pe *pe, uint64_t first, uint64_t last)
 void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count)
 {
     if (pe->marks == NULL) {
-        pe->marks = calloc(pe->mesh->figures.code_bytes / 16 + 1, 1);
+        pe->marks = needed(calloc(pe->mesh->figures.code_bytes / 16 + 1, 1));
     }
     for (size_t i = 0, first = 0; i < count; i++) {
         pe->marks[(addresses[i] - pe->code_base) / 16] |= mark_bit(addresses[i]);
