@@ -1,9 +1,12 @@
 """How fast the built-in emulator is, against what it should be.
 
-    python benchmarks/emulator_speed.py [--only one strict mesh chip board]
+    python benchmarks/emulator_speed.py [--only one strict races mesh chip board]
 
 An int8 matrix product in plain C, compiled with Zig, that only computes: on one PE, on 16, on all 152 of a chip; and
 a board of 7296 PEs, made and started. On a busy machine look at the rate of CPU time: what the worker's process used.
+
+`races`: the digits validated, with more and more of what `npukit validate` does, by the golden cases of the build and
+by all cases. User time of the worker and its largest memory, each the least of several runs.
 """
 
 from __future__ import annotations
@@ -15,13 +18,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
 
+from npukit import api
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.cases import load_cases
+from npukit.measure.schedules import compare
+from npukit.measure.target import EMULATED_SECONDS, Emulation, Target, start
+from npukit.measure.validate import validate
+from npukit.progress import SILENT
+from npukit.project.build_folder import GOLDEN, Build
 from npukit.project.images.image import Image
 
 _SOURCE = """
@@ -78,6 +90,9 @@ _FLAGS = ("-O2", "-nostdlib", "-fno-unroll-loops", "-fno-vectorize", "-Wl,-e,res
 _INSTRUCTIONS_OF_A_CHIP = 5_000_000
 _SECONDS = 3.0
 _CYCLES_AT_ONCE = 20_000_000
+_RUNS = 3
+_PLAIN, _STRICT = Emulation(), Emulation(strict=True)
+_DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
 
 
 def main() -> None:
@@ -105,15 +120,48 @@ def one(elf: Path) -> None:
 
 def strict(elf: Path) -> None:
     """With a look at every load and store, as `npukit validate` and gdb have it."""
-    _rate(elf, "pe-mesh", 1, "none", strict=True)
+    for races in (False, True):
+        _rate(elf, "pe-mesh", 1, "none", Emulation(strict=True, races=races))
+
+
+def races(_: Path) -> None:
+    """The digits on as many PEs as they take by default."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = api.build(_DIGITS, board="pe-mesh", output=Path(folder) / "out")
+        rows = {
+            "not strict": (_PLAIN, False),
+            "strict, races not looked for": (Emulation(strict=True, races=False), False),
+            "strict, races looked for": (_STRICT, False),
+            "strict, races looked for, under schedules as well": (_STRICT, True),
+        }
+        for given in (build.folder / GOLDEN, _DIGITS.with_name("digits.npz")):
+            for name, (emulation, scheduled) in rows.items():
+                runs = [_validated(build, given, emulation, scheduled=scheduled) for _ in range(_RUNS)]
+                seconds, memory = (min(each) for each in zip(*runs, strict=True))
+                print(f"{given.name} validated, {name}: {seconds:.2f} s of user time, {memory * 1000:.0f} MB")
+
+
+def _validated(build: Build, given: Path, emulation: Emulation, *, scheduled: bool) -> tuple[float, float]:
+    """User seconds of a validation on a board that has started, and the worker's largest memory in GB."""
+    net, plan = build.net(), build.plan()
+    cases = load_cases(given, net, None)
+    validation = partial(compare, seed=None, shown=SILENT) if scheduled else partial(validate, progress=SILENT)
+    emulator = start(build, "emulator", emulation)
+    assert isinstance(emulator, Emulator)
+    with emulator, Session(emulator, build.build_id, EMULATED_SECONDS) as session:
+        before = _user_seconds(emulator)
+        found = validation(Target("emulator", session, build.board, emulator.disturb), net, plan, cases)
+        assert found.passed
+        return _user_seconds(emulator) - before, _usage(emulator)[1]
 
 
 def mesh(elf: Path) -> None:
     _rate(elf, "pe-mesh", 16, "100")
 
 
-def _rate(elf: Path, board: str, pes: int, goal: str, *, strict: bool = False) -> None:
-    with Emulator(load_board(board), [Image(elf, tuple(range(pes)))], strict=strict) as emulator:
+def _rate(elf: Path, board: str, pes: int, goal: str, how: Emulation = _PLAIN) -> None:
+    images = [Image(elf, tuple(range(pes)))]
+    with Emulator(load_board(board), images, strict=how.strict, races=how.races) as emulator:
         emulator.run(1_000_000)
         before, cpu, start = _instructions(emulator, pes), _usage(emulator)[0], perf_counter()
         while perf_counter() - start < _SECONDS:
@@ -121,8 +169,12 @@ def _rate(elf: Path, board: str, pes: int, goal: str, *, strict: bool = False) -
         done, seconds = _instructions(emulator, pes) - before, perf_counter() - start
         used = _usage(emulator)[0] - cpu
     rates = f"{done / seconds / 1e6:.0f} million instructions a second, {done / used / 1e6:.0f} of CPU time"
-    what = f"{pes} PE{'s' if pes > 1 else ''} of {board}{', strict' if strict else ''}"
+    what = f"{pes} PE{'s' if pes > 1 else ''} of {board}{_in_words(how)}"
     print(f"{what}: {rates} (goal: {goal})")
+
+
+def _in_words(how: Emulation) -> str:
+    return ", strict" * how.strict + ", races not looked for" * (not how.races)
 
 
 def chip(elf: Path) -> None:
@@ -147,7 +199,19 @@ def board(elf: Path) -> None:
     print(f"{pes} PEs: made in {made:.1f} s, {used:.1f} s of CPU time (goal: 20 s); {memory:.1f} GB (goal: 12 GB)")
 
 
-MEASURES: dict[str, Callable[[Path], None]] = {"one": one, "strict": strict, "mesh": mesh, "chip": chip, "board": board}
+MEASURES: dict[str, Callable[[Path], None]] = {
+    "one": one,
+    "strict": strict,
+    "races": races,
+    "mesh": mesh,
+    "chip": chip,
+    "board": board,
+}
+
+
+def _user_seconds(emulator: Emulator) -> float:
+    fields = Path(f"/proc/{emulator.worker_process_id}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def _usage(emulator: Emulator) -> tuple[float, float]:

@@ -99,7 +99,7 @@ def judge(workshop: Workshop, name: str, mutant: Mutant) -> Verdict:
     """The verdict on one mutant."""
 
     def verdict(outcome: str, check: str = "", said: str = "") -> Verdict:
-        return Verdict(name, str(mutant), mutant.kind, outcome, check, said[:200])
+        return Verdict(name, str(mutant), mutant.kind, outcome, check, said[:400])
 
     try:
         mutated = made(workshop, mutant)

@@ -75,7 +75,7 @@ class Worker:
         request = self._created
         board.set_workers(request["workers"])
         if request["strict"]:
-            board.be_strict()
+            board.be_strict(request["races"])
         if request["debug"] is not None:
             board.debug(request["debug"])
         if request["faults"]:

@@ -160,11 +160,11 @@ class EmulatedBoard:
         """Sets on how many of the host's cores PEs run; results do not depend on it. Before the board runs."""
         self._core.mesh_set_workers(self._mesh, workers)
 
-    def be_strict(self) -> None:
+    def be_strict(self, races: bool) -> None:
         """Reading memory that was never written faults, as do functions that change registers which they are to
-        leave. Before PEs are powered up."""
+        leave, and with `races` accesses of memory that nothing orders. Before PEs are powered up."""
         self._strict = True
-        self._core.mesh_be_strict(self._mesh)
+        self._core.mesh_be_strict(self._mesh, races)
 
     def inject(self, seed: int, injections: Sequence[Mapping[str, int]]) -> None:
         """Faults to come. Before the board runs."""

@@ -163,7 +163,7 @@ _PROTOTYPES = {
     "mesh_trace_take": (c_size_t, (c_void_p, c_char_p, c_size_t)),
     "mesh_count": (None, (c_void_p, c_uint32, POINTER(Counters))),
     "mesh_fault": (None, (c_void_p, POINTER(Fault))),
-    "mesh_be_strict": (None, (c_void_p,)),
+    "mesh_be_strict": (None, (c_void_p, c_int)),
     "mesh_add_polled": (None, (c_void_p, c_uint32, Extent)),
     "mesh_debug": (None, (c_void_p, c_uint32)),
     "mesh_debug_break": (None, (c_void_p, c_uint32, c_int)),

@@ -87,6 +87,14 @@ RACES = {
         (f"{POOL} until(9000); sends[3] = {B}; %s {SEND}", "await_array();", ""),
         (f"{ARRAY_OF_0} stores it for the command pool", MESSAGE.format("loads it")),
     ),
+    "the core writes where a message lands": (
+        (SEND, f"until(9000); %s BYTE({LANDS}) = 1;", "await(2, 1);"),
+        (CORE.format(1, "stores"), MESSAGE.format("stores it")),
+    ),
+    "a descriptor that waits for its turn is changed": (
+        (f"{SEND} {FETCH} %s fetches[6] = 0;", "await(2, 1);", ""),
+        (CORE.format(0, "stores"), "the DMA of PE 0 loads its descriptor for message 8, descriptor fetches"),
+    ),
     "a descriptor is changed": (
         (f"{SEND} until(9000); %s sends[6] = 0;", "await(1, 1);", ""),
         (CORE.format(0, "stores"), MESSAGE.format("loads its descriptor")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from unittest import mock
 
@@ -33,6 +34,9 @@ COMMAND = """.conv_command = {
 },
 """
 SAMPLE = 24
+MESSAGE = r"the DMA of PE \d stores it for message \d+, descriptor \S+"
+OTHER = r"(mac_array|the core) of PE \d (loads|stores) it [^,]+"
+RACE_OF_A_MESSAGE = re.compile(f"a race on .*: ({MESSAGE}, then {OTHER}|{OTHER}, then {MESSAGE}), and nothing orders")
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,15 @@ def test_a_sample_is_killed(workshop: Workshop) -> None:
     assert {mutant.kind for _, mutant in sample} == set(CLASSES)
     verdicts = with_proofs([judge(workshop, name, mutant) for name, mutant in sample])
     assert score(verdicts) > 0.75, told(verdicts)
+
+
+def test_each_wait_for_a_message_that_is_dropped_is_a_race_with_both_sides(workshop: Workshop) -> None:
+    lines = [(file, line) for file in workshop.sources for line in workshop.text(file).split("\n")]
+    waits = [(file, line) for file, line in lines if file.endswith("net/net.c") and "= noc_wait(" in line]
+    assert {file for file, _ in waits} == {"roles/0/net/net.c", "roles/1/net/net.c"}
+    for file, line in waits:
+        verdict = changed(workshop, "C", file, line, re.sub(r"noc_wait\(\d+, \d+\)", "0", line))
+        assert RACE_OF_A_MESSAGE.search(verdict.said), (line, verdict)
 
 
 @pytest.mark.parametrize(

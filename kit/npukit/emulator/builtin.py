@@ -52,7 +52,8 @@ class Emulator:
     restarts the board. Time passes only in `read` and `run`. A core that does
     what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
 
-    With `strict` that includes whatever reads memory that was never written, at some cost of speed.
+    With `strict` that includes whatever reads memory that was never written, at some cost of speed, and with `races`
+    besides what accesses memory without being ordered with others.
     `plan` is a plan of faults that befall it.
 
     `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
@@ -69,6 +70,7 @@ class Emulator:
         *,
         chips: Sequence[int] = (0,),
         strict: bool = False,
+        races: bool = True,
         plan: FaultPlan | None = None,
         senders: Senders | None = None,
         asked: int | None = None,
@@ -86,7 +88,7 @@ class Emulator:
         _check(board)
         self._board = board
         self._models = dict(models or {})
-        self._strict, self._plan, self._senders = strict, plan, dict(senders or {})
+        self._strict, self._races, self._plan, self._senders = strict, races, plan, dict(senders or {})
         self._asked = board.root_pe if asked is None else asked
         self._seed, self._now = seed, 0
         self._patience = Patience(predicted_cycles)
@@ -228,6 +230,7 @@ class Emulator:
             root=self._board.root_pe,
             programs=[{"pes": image.pes, **stack_and_code(image.elf)} for image in self._images],
             strict=self._strict,
+            races=self._races,
             workers=self._workers,
             faults=self._plan.for_worker(self._board) if self._plan else None,
             debug=self._debugged(),

@@ -82,9 +82,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Emulation:
-    """Options of the built-in emulator: strictness costs speed, faults are a plan's."""
+    """Options of the built-in emulator: strictness costs speed, and with it to look for races; faults are a plan's."""
 
     strict: bool = False
+    races: bool = True
     faults: FaultPlan | None = None
     debugger: Debugger | None = None
 
@@ -193,6 +194,7 @@ def _built_in(build: Build, emulation: Emulation) -> Transport:
         *parts,
         chips=chips,
         strict=emulation.strict,
+        races=emulation.races,
         plan=emulation.faults,
         senders=senders,
         asked=None if pe == LINKED_PE else pe,

@@ -76,7 +76,7 @@ API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size
 
 /* Before PEs are powered up: reading memory that was never written is a fault, and so is any store into code, however
  * little of it shares a page with variables. Costs speed. */
-API void mesh_be_strict(struct mesh *mesh);
+API void mesh_be_strict(struct mesh *mesh, int races);
 
 /* Functions of a program, which this PE and others run, by their addresses: registers that they do not leave as the procedure call standard says are
  * faults. Costs speed. */

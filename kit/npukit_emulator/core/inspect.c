@@ -92,10 +92,12 @@ void mesh_wait(const struct mesh *mesh, uint32_t number, struct wait *wait)
 
 /* ---- the debugger ---- */
 
-void mesh_be_strict(struct mesh *mesh)
+void mesh_be_strict(struct mesh *mesh, int races)
 {
     shadow_create(mesh);
-    races_create(mesh);
+    if (races != 0) {
+        races_create(mesh);
+    }
 }
 
 void mesh_add_polled(struct mesh *mesh, uint32_t pe, struct code_range words)
