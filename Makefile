@@ -1,5 +1,5 @@
 # make demo        a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and make
-# make test        every test but the exhaustive ones; needs Python 3.11, git and make
+# make test        every test but slow and exhaustive ones; needs Python 3.11, git and make
 # make test-all    every test; CI runs it
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
 # make mutants     a sample of changed builds: validation must find them; all: python benchmarks/mutants.py --write

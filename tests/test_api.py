@@ -35,6 +35,7 @@ def test_completion_shows_the_verbs() -> None:
     assert {*FUNCTIONS, "Network", "NpukitError", "Options"} <= set(dir(npukit)) <= {*api.__all__, "__version__"}
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_the_verbs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "examples").symlink_to(CHECKOUT / "examples")
     monkeypatch.chdir(tmp_path)

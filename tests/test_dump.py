@@ -16,6 +16,7 @@ from npukit.passes import OWN, PLACING, SIMPLIFYING
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
+@pytest.mark.exhaustive
 def test_a_build_leaves_all_that_lies_between(tmp_path: Path) -> None:
     dump, out = tmp_path / "dump", tmp_path / "out"
     options = ["--pes=2", "--objective=throughput", "--toolchain=zig", "--quiet"]

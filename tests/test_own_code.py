@@ -75,6 +75,7 @@ def test_a_line_of_somebody_elses_is_noticed(line: str) -> None:
     assert RIGHTS.search(line)
 
 
+@pytest.mark.exhaustive
 def test_text_is_read_and_written_the_same_way_on_every_system() -> None:
     """Each file's encoding is said, and where it is written the end of a line too."""
     wanted = {"read_text": {"encoding"}, "write_text": {"encoding", "newline"}}
@@ -87,6 +88,7 @@ def test_text_is_read_and_written_the_same_way_on_every_system() -> None:
 ELSEWHERE = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
 
 
+@pytest.mark.exhaustive
 def test_no_module_of_one_system_alone_is_imported_where_another_would_fail() -> None:
     """Those that Windows lacks are imported by the function that needs them."""
     for path in (path for path in files() if path.suffix == ".py" and path.parts[0] == "kit"):

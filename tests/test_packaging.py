@@ -121,6 +121,7 @@ def test_without_the_emulator_s_package_the_error_names_it(installed: Path, tmp_
     assert "pip install ./kit/npukit_emulator" in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_what_pip_installs_of_the_sources_builds_and_emulates_in_any_folder(tmp_path: Path) -> None:
     installed = environment(tmp_path / "environment", CHECKOUT, CHECKOUT / "kit/npukit_emulator")
     npukit(installed, tmp_path, "build", str(MODEL), "-o", "out", "--pes", "1")

@@ -98,6 +98,7 @@ def copied(built: Build, folder: Path) -> Build:
     return api.load(shutil.copytree(built.folder, folder))
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_be_tuned_is_named(
     on_core: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def in_float(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return untuned(FLOAT, tmp_path_factory, IN_FLOAT)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("whole", "exact"), [(90, True), (110, True), (90, False)])
 def test_what_is_no_gain_or_not_exact_does_not_stay(
     whole: int, exact: bool, in_float: Build, found: Path, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +160,7 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
     assert replaced == ([in_float.folder] if gain else [])
 
 
+@pytest.mark.exhaustive
 def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_taken(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +201,7 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
     assert all(str(Blocking(0, 4)) in record.tried for record in records.values())
 
 
+@pytest.mark.exhaustive
 def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +254,7 @@ def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: 
     assert caught.value.tries
 
 
+@pytest.mark.exhaustive
 def test_an_int8_network_on_the_core_is_never_slower_and_the_next_build_is_the_same(
     on_core: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +273,7 @@ def tuned_whole(path: Path) -> str:
     return next(key for key, each in load_database(path).records.items() if " on one PE of " in each.what)
 
 
+@pytest.mark.exhaustive
 def test_a_mapping_is_never_slower_and_the_next_build_has_it(
     found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +306,7 @@ def test_a_round_is_never_slower_and_the_next_build_has_it(
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
+@pytest.mark.exhaustive
 def test_findings_of_others_are_merged_and_used_without_a_trial(on_core: Build, found: Path, tmp_path: Path) -> None:
     built = copied(on_core, tmp_path / "out")
     theirs = tmp_path / "theirs.json"

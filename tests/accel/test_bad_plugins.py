@@ -170,6 +170,7 @@ def test_a_missing_wrapper_is_named_with_either_compiler(tmp_path: Path) -> None
         build_with(tmp_path, GOOD.replace('Call("vendor_dense"', 'Call("vendor_danse"'), "zig")
 
 
+@pytest.mark.exhaustive
 def test_all_of_them_are_wrong_in_one_thing_only(tmp_path: Path) -> None:
     build_with(tmp_path, GOOD)
     assert (tmp_path / "out/project/firmware/engines/vendor/vendor.c").is_file()

@@ -90,6 +90,7 @@ def board(tmp_path: Path, choices: str, change: str = "") -> str:
     return str(tmp_path / "board.toml")
 
 
+@pytest.mark.exhaustive
 def test_tuning_finds_the_fastest_where_the_cost_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPUKIT_TUNED", str(tmp_path / "tuned.json"))
     blind = "def cost(self, net, op, output): return super().cost(net, replace(op, choice=''), output)"
@@ -120,6 +121,7 @@ TWO_LEVELS = """
 """
 
 
+@pytest.mark.exhaustive
 def test_a_build_with_constants_on_two_levels_of_memory_runs(tmp_path: Path) -> None:
     """Each level takes what saves most until it is full; the emulated board computes the same."""
     choices = "[Choice('8 pixels'), Choice('8 pixels near', {'near': 700}), Choice('8 pixels far', {'far': 700})]"

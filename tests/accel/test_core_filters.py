@@ -25,6 +25,7 @@ clock_hz = 25_000_000
 OPS_OF_EACH_KIND = 3
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("compiler", first_of(["zig", "gcc"]))
 @pytest.mark.parametrize("seed", first_of(range(3)))
 def test_random_filters_equal_the_reference(seed: int, compiler: str, tmp_path: Path) -> None:

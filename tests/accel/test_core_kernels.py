@@ -12,6 +12,7 @@ from npukit.accel.core_kernels import OpKernels, choose_core_kernels
 from npukit.project.images.elf import Elf
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("seed", "compiler"), first_of([(0, "zig"), (1, "gcc"), (2, "zig")], 2))
 def test_every_layer_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) -> None:
     net = mixed_net(seed)
@@ -43,6 +44,7 @@ def test_vectors_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) ->
     assert "Helium depthwise" in notes
 
 
+@pytest.mark.exhaustive
 def test_the_stack_analysis_agrees_with_the_generator(tmp_path: Path) -> None:
     """The one reads the image's instructions, the other counted as it wrote them, and measured on an emulated core."""
     net = mixed_net(0)

@@ -85,6 +85,7 @@ def run(
         return bench(target, net, planned.plan, cases, BOARD.core.clock_hz, 1, Silent())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("seed", "compiler"), first_of([(1, "zig"), (2, "gcc")]))
 def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_path: Path) -> None:
     net = transposes(seed, 24)
@@ -118,6 +119,7 @@ def cut(net: Net, pes: int) -> dict[str, tuple[Tile, ...]]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([4, 1]))
 def test_moves_and_maps_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = moves(3)

@@ -42,6 +42,7 @@ def products(seed: int) -> Net:
     return check_net(bundle.net())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([1, 4]))
 def test_products_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = products(5)

@@ -37,6 +37,7 @@ def rows(seed: int) -> Net:
     return check_net(bundle.net())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", [pytest.param(4, marks=pytest.mark.exhaustive), 1])
 def test_rows_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = rows(5)
@@ -56,6 +57,7 @@ def test_both_assemblers_make_the_same_bytes() -> None:
             laboratory.check_code(f"{PROLOGUE}{code.assembly}", code.bytes)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", [1, 4])
 def test_a_norm_in_parts_is_the_norm_however_it_is_cut(pes: int, tmp_path: Path) -> None:
     bundle = Bundle(np.random.default_rng(8))

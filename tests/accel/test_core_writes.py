@@ -39,6 +39,7 @@ def caches(shapes: tuple[tuple[int, ...], ...] = SHAPES) -> Net:
     return check_net(replace(bundle.net(), states=tuple(states)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([1, 4]))
 def test_lines_are_written_exactly_however_the_state_is_cut(pes: int, tmp_path: Path) -> None:
     net = caches()

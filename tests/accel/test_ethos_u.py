@@ -40,6 +40,7 @@ def blob_of(folder: Path) -> bytes:
     return bytes(int(value) for value in values if value.strip())
 
 
+@pytest.mark.exhaustive
 @with_vela
 def test_a_network_is_one_op_and_goes_into_a_library_with_its_stream(tmp_path: Path) -> None:
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", BOARD)
@@ -64,6 +65,7 @@ def offsets_in_the_arena(built: Build) -> list[int]:
     return [place.offset - arena.offset for place in places]
 
 
+@pytest.mark.exhaustive
 @with_vela
 def test_only_hardware_can_validate_it_which_is_said(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE / "ethos_u", tmp_path / "ethos_u")

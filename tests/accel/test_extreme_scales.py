@@ -75,6 +75,7 @@ def test_some_are_refused_by_their_name_and_most_are_not() -> None:
     assert 10 < told[True] < told[False]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", first_of([1, 2]))
 def test_the_core_is_exact(seed: int, tmp_path: Path) -> None:
     net, _ = net_of(SCALED, seed, 2)
@@ -114,6 +115,7 @@ def plain_layers() -> Net:
     return b.net(*made)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", first_of([5, 6, 7]))
 def test_kernels_in_assembly_are_exact(seed: int, tmp_path: Path) -> None:
     ran = run_on_emulator(with_extreme_scales(plain_layers(), seed), tmp_path)
@@ -122,6 +124,7 @@ def test_kernels_in_assembly_are_exact(seed: int, tmp_path: Path) -> None:
     assert sum(not note.startswith("plain C: ") for note in notes) > len(notes) / 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", first_of([3, 4]))
 def test_the_array_is_exact(seed: int, tmp_path: Path) -> None:
     net, _ = net_of(ON_THE_ARRAY, seed, 4)

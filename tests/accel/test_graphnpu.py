@@ -28,6 +28,7 @@ EXAMPLE = CHECKOUT / "examples/accelerators/graphnpu"
 BOARD = str(EXAMPLE / "graphnpu.toml")
 
 
+@pytest.mark.exhaustive
 def test_digits_but_for_the_softmax_are_one_op(tmp_path: Path) -> None:
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", BOARD, pes=1)
     whole, softmax = built.manifest.summary["ops"]
@@ -62,12 +63,14 @@ def branches() -> Net:
     return b.net(b.dense(b.flatten(b.add(pooled, b.conv(seen, 6, 3, 2))), 7), seen)
 
 
+@pytest.mark.exhaustive
 def test_a_tensor_that_is_needed_elsewhere_ends_a_subgraph(tmp_path: Path) -> None:
     ran = run_net(branches(), load_board(BOARD), tmp_path)
     assert [(op.engine, len(op.parts)) for op in ran.net.ops] == [("graphnpu", 3), ("graphnpu", 6)]
     assert ran.validation.passed, ran.validation.mismatches
 
 
+@pytest.mark.exhaustive
 def test_what_is_too_large_for_it_is_cut_and_the_reason_is_told(tmp_path: Path) -> None:
     small = tmp_path / "small.toml"
     small.write_text(Path(BOARD).read_text().replace("scratch_limit = 32768", "scratch_limit = 100"))
@@ -189,6 +192,7 @@ def test_a_build_with_a_broken_compiler_says_so(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.exhaustive
 def test_the_model_refuses_what_is_no_blob(tmp_path: Path) -> None:
     """A compiler that gives nonsense of the right form: the NPU says so, and the host hears it."""
     shutil.copytree(EXAMPLE / "graphnpu", tmp_path / "graphnpu")
@@ -242,6 +246,7 @@ def test_operands_lie_in_the_arena(behind: Board, tmp_path: Path) -> None:
     assert (second, result, pe.buffer(step.scratch or "").bytes) == (first + 320, first + 448, first + 576)
 
 
+@pytest.mark.exhaustive
 def test_what_others_need_meanwhile_lies_elsewhere(behind: Board, tmp_path: Path) -> None:
     """What the second op reads is an output too, and lies where the first op wants it or in no arena."""
     ran = run_net(branches(), behind, tmp_path / "ran")

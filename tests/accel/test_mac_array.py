@@ -134,6 +134,7 @@ def test_a_constant_is_added_wherever_it_stands(
     assert run(net, planned, tmp_path).layers
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", [1, 4])
 def test_what_is_added_to_several_rows_or_pixels_is_read_again(pes: int, tmp_path: Path) -> None:
     """A mask of the scores of all heads; a bias of all tokens, and of images."""

@@ -34,6 +34,7 @@ def deep() -> Net:
     return loud(conv(3, 4, 2000, 3))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("net", [rows_of_features(), streamed(), deep()])
 def test_every_cycle_is_foreseen(net: Net, tmp_path: Path) -> None:
     ran = run_net(net, BOARD, tmp_path)

@@ -111,6 +111,7 @@ def test_a_tile_has_the_way_that_takes_fewer_cycles_and_shares_its_constants_wit
         assert cost.cycles == min(ways)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("sizes", first_of([(1, 2, 0, 6, 1152), ((3, 1, 0, 36, 32),), ((3, 2, 5, 36, 32),)]))
 def test_lines_of_the_input_are_exact(sizes: tuple[int, int, int, int, int], tmp_path: Path) -> None:
     """With padding at all sides, more pixels than a run has, columns that fill no block, a zero point that pads, and
@@ -181,6 +182,7 @@ def test_what_is_added_to_sums_and_results_is_exact(name: str, tmp_path: Path) -
     assert measured.latency_cycles == pytest.approx(measured.predicted_latency_cycles, rel=DRIVER)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("engine", "pes"), first_of([("mla", 4), (None, 2), ("mla", 1)], 2))
 def test_digits_are_exact(engine: str | None, pes: int, tmp_path: Path) -> None:
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", "spinnaker2", pes=pes, engine=engine)
@@ -189,6 +191,7 @@ def test_digits_are_exact(engine: str | None, pes: int, tmp_path: Path) -> None:
     assert found.passed, found.mismatches
 
 
+@pytest.mark.exhaustive
 def test_its_quantiser_leaves_scales_that_shift(tmp_path: Path) -> None:
     digits = np.load(DIGITS / "digits.npz")
     np.savez(tmp_path / "data.npz", in0=digits["float0"][:50])
@@ -220,6 +223,7 @@ def test_biases_are_products_of_bytes() -> None:
     assert np.array_equal(shift.rows(2, 4), shift.rows(0, 6)[2:4])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("channels", "high"), [(6, 127), (3, 96)])
 def test_the_array_shifts_where_scales_are_powers_of_two_and_nothing_below_0_is_kept(
     channels: int, high: int, tmp_path: Path

@@ -68,6 +68,7 @@ def check(ran: Ran) -> int:
     return ran.bench.latency_cycles
 
 
+@pytest.mark.exhaustive
 def test_the_core_works_while_a_chain_runs(tmp_path: Path) -> None:
     ran = run_net(core_beside_array(), load_board("pe-mesh"), tmp_path)
     apart = cycles_by_engine(ran)
@@ -77,6 +78,7 @@ def test_the_core_works_while_a_chain_runs(tmp_path: Path) -> None:
     assert ran.c.count("mac_array_submit") == ran.c.count("mac_array_wait") == 1
 
 
+@pytest.mark.exhaustive
 def test_two_accelerators_and_the_core_side_by_side(with_vector_unit: Board, tmp_path: Path) -> None:
     ran = run_net(three_side_by_side(), with_vector_unit, tmp_path)
     apart = cycles_by_engine(ran)
@@ -86,6 +88,7 @@ def test_two_accelerators_and_the_core_side_by_side(with_vector_unit: Board, tmp
     assert {step.engine for step in ran.plan.pes[0].steps if isinstance(step, Join)} == {"mac_array", "vector16"}
 
 
+@pytest.mark.exhaustive
 def test_without_an_order_for_it_less_goes_on_at_once(with_vector_unit: Board, tmp_path: Path) -> None:
     ordered = run_net(three_side_by_side(), with_vector_unit, tmp_path / "ordered")
     as_it_is = run_net(three_side_by_side(), with_vector_unit, tmp_path / "as it is", lambda net, _: net)

@@ -68,6 +68,7 @@ def board(tmp_path: Path) -> str:
     return str(tmp_path / "board.toml")
 
 
+@pytest.mark.exhaustive
 def test_each_runs_at_its_place(board: str, tmp_path: Path) -> None:
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", board, pes=1)
     assert "softmax" not in {op["op"] for op in built.manifest.summary["ops"]}

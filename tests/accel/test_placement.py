@@ -53,6 +53,7 @@ def test_the_reason_has_both_figures(by_engine: dict[str | None, dict[str, Any]]
         assert int(placed[name]["reason"].removeprefix(words).replace(",", "")) < on_array[name]["predicted_cycles"]
 
 
+@pytest.mark.exhaustive
 def test_what_several_pes_share_may_be_faster_on_the_accelerator_all_the_same() -> None:
     found = fit(pes=4)
     assert ops(found)["conv2d_0"]["engine"] == "systolic8x8"

@@ -33,6 +33,7 @@ def test_the_quicker_one_gets_the_op(both: Path, tmp_path: Path) -> None:
     assert placed["conv2d_0"] == placed["add_0"] == placed["dense_0"] == "mac_array"
 
 
+@pytest.mark.exhaustive
 def test_both_work_in_one_frame(both: Path, tmp_path: Path) -> None:
     """A MAC array with hardly any accumulator leaves the convolutions to others, and keeps the sums."""
     both.write_text(both.read_text().replace("accumulator_bits = 29", "accumulator_bits = 12"))

@@ -31,6 +31,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return build(DIGITS_MODEL, tmp_path_factory.mktemp("systolic") / "out", BOARD, pes=1, engine="systolic8x8")
 
 
+@pytest.mark.exhaustive
 def test_digits_equal_the_reference(digits: Build) -> None:
     found = api.validate(digits.folder, inputs=DIGITS / "digits.npz", cases=3)
     assert found.passed, found.mismatches
@@ -78,6 +79,7 @@ def _figures() -> dict[str, int]:
     return {"scratchpad_bytes": 4096, "accumulator_rows": 5, "port_bytes": 16, "setup_cycles": 12}
 
 
+@pytest.mark.exhaustive
 def test_a_build_needs_the_plug_in_that_it_was_made_with(tmp_path: Path) -> None:
     copy = tmp_path / "example"
     shutil.copytree(EXAMPLE, copy)

@@ -43,6 +43,7 @@ def on_unit(built: Build) -> set[str]:
     return {op["op"] for op in built.manifest.summary["ops"] if op["engine"] == "vector16"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", [1, 4])
 def test_every_kind_equals_the_reference(elementwise: Path, pes: int, tmp_path: Path) -> None:
     built = build(elementwise, tmp_path / "out", BOARD, pes=pes)
@@ -63,6 +64,7 @@ def test_the_interpreter_on_the_core_computes_the_same(elementwise: Path, tmp_pa
     assert found.passed, found.mismatches
 
 
+@pytest.mark.exhaustive
 def test_digits_add_on_the_unit_and_the_c_disassembles(tmp_path: Path) -> None:
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", BOARD, pes=1)
     assert on_unit(built) == {"add"}

@@ -68,6 +68,7 @@ def loader() -> bytes:
     return loader_area(BOARD, takes_of(None).record(), toolchain("zig"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", [0])
 def test_an_update_over_a_bad_line(loader: bytes, first: int, tmp_path: Path) -> None:
     built = build_there_and_back(BOARD, tmp_path / "net")

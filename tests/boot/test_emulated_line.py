@@ -64,6 +64,7 @@ def said(*words: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.exhaustive
 def test_a_board_is_flashed_validated_measured_and_watched_over_a_serial_port(
     build: Build, key_file: Path, port: str
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_system_without_pseudo_terminals_has_tcp(monkeypatch: pytest.MonkeyPat
     assert error.value.tries == ("--port NUMBER, for TCP",)
 
 
+@pytest.mark.exhaustive
 def test_a_board_that_fails_is_told() -> None:
     class Broken:
         def read(self, timeout: float) -> bytes:
@@ -133,6 +135,7 @@ def test_a_board_of_qemu_s_is_one_too(tmp_path: Path) -> None:
         assert said("validate", str(built.folder), "--cases", "1", "--on", line.port)["outputs_equal"]
 
 
+@pytest.mark.exhaustive
 def test_the_verb_says_where_the_board_is_until_it_is_stopped(build: Build) -> None:
     """A host program of somebody's own: it opens the port, and reads nothing but frames."""
     command = [sys.executable, "-c", "from npukit.cli.main import run; run()", "emulate", str(build.folder), "--json"]

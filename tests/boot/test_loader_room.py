@@ -23,6 +23,7 @@ from npukit.project.layout import memory_layout
 BOARD = load_board("pe-mesh")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("compiler", first_of(["zig", "gcc"]))
 def test_a_signature_takes_nearly_the_stack_that_the_bound_says(
     compiler: str, key: Ed25519PrivateKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

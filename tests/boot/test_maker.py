@@ -116,6 +116,7 @@ def test_what_was_changed_by_hand_is_nobodys(signed: Build) -> None:
     assert maker_of(replace(signed, modified=("project/net/net.c",))) is None
 
 
+@pytest.mark.exhaustive
 def test_build_signs_and_flash_asks(key: Path, config: Path, tmp_path: Path) -> None:
     words = ["build", str(DIGITS / "digits_int8.tflite"), "--pes", "1", "--sign", str(key), "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(app, words).exit_code == 0

@@ -46,6 +46,7 @@ def flash_with(loader: bytes, image: bytes, file: Path) -> Path:
     return file
 
 
+@pytest.mark.exhaustive
 def test_152_pes_are_loaded_in_time_and_each_answers_a_routed_request(built: Built, tmp_path: Path) -> None:
     update = update_of(BOARD, built, Version(1), None)
     file = flash_with(

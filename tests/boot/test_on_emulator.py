@@ -79,6 +79,7 @@ def starts(board: FlashedBoard) -> Version:
     return version
 
 
+@pytest.mark.exhaustive
 def test_a_flashed_board_computes_on_all_its_pes_after_every_start(empty: FlashedBoard, old: Update) -> None:
     done = flash(empty, old)
     assert (done.slot, done.pages_written, done.replaced) == (0, done.pages_in_image, None)
@@ -116,6 +117,7 @@ def test_only_pages_that_differ_are_written(empty: FlashedBoard) -> None:
     assert loader.pages_that_differ(1, changed) == []
 
 
+@pytest.mark.exhaustive
 def test_an_image_that_does_not_come_up_gives_way_to_the_old_one(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey
 ) -> None:
@@ -132,6 +134,7 @@ def refused(board: FlashedBoard, update: Update, reason: str) -> None:
     assert computes(Session(board, bytes.fromhex(BUILD_ID)))
 
 
+@pytest.mark.exhaustive
 def test_what_the_board_does_not_take_leaves_the_old_one_running(
     running: FlashedBoard, built: Built, key: Ed25519PrivateKey
 ) -> None:
@@ -171,6 +174,7 @@ def watched(running: FlashedBoard, tmp_path: Path) -> Iterator[Watched]:
         yield board
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("own", "reason"), [(None, "signed images only"), (Ed25519PrivateKey.generate(), "another key")]
 )
@@ -186,6 +190,7 @@ EACH = (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, D
 """The kinds of requests of an update."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("failure", "requests"),
     [
@@ -207,6 +212,7 @@ def test_a_link_that_fails_anywhere_before_the_image_has_confirmed_itself_leaves
     assert computes(Session(watched, new.build_id))
 
 
+@pytest.mark.exhaustive
 def test_an_image_on_trial_that_nobody_greets_gives_way_to_the_old_one(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey
 ) -> None:
@@ -244,6 +250,7 @@ def test_a_board_that_was_told_nothing_is_told_by_the_first_host(
         refused(board, update_of(BOARD, built, NEW, None, provisions=True), "signed images only")
 
 
+@pytest.mark.exhaustive
 def test_a_build_for_another_board_is_refused_before_anything_is_written(
     running: FlashedBoard, built: Built, key: Ed25519PrivateKey
 ) -> None:
@@ -259,6 +266,7 @@ def write_and_try(loader: LoaderSession, new: Update) -> None:
     loader.put_on_trial(1, new.image, False)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("where", [0.5, *(pytest.param(end, marks=pytest.mark.exhaustive) for end in (0.0, 1.0))])
 def test_power_cut_during_an_update_leaves_a_board_that_starts(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey, where: float

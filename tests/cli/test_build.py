@@ -60,6 +60,7 @@ def test_a_board_nobody_knows_is_an_error_of_one_line() -> None:
     assert done.stderr.splitlines()[0] == "error: board no-such-board is not known"
 
 
+@pytest.mark.exhaustive
 def test_a_folder_of_something_else_is_left_alone(folder: Path) -> None:
     (folder / "precious.txt").write_text("mine")
     done = build("-o", ".")
@@ -75,6 +76,7 @@ def test_a_model_that_is_not_there_is_an_error_of_one_line() -> None:
     assert "npukit itself failed" not in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_code_that_is_not_divided_is_counted() -> None:
     model = str(CHECKOUT / "examples/digits/digits_float.onnx")
     several, alone = (CliRunner().invoke(app, ["fit", model, "--float", "--pes", pes]) for pes in ("4", "1"))
@@ -83,6 +85,7 @@ def test_code_that_is_not_divided_is_counted() -> None:
     assert "no loop over rows" not in alone.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_build_without_renode_files_says_why(folder: Path) -> None:
     done = build("-o", "out", "--board", "pe-mesh-152", "--pes", "33", "--objective", "throughput")
     assert done.exit_code == 0, done.stderr

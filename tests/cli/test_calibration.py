@@ -29,6 +29,7 @@ def fit(*arguments: str):
     return CliRunner().invoke(app, ["fit", str(DIGITS / "digits_float.onnx"), "--pes", "1", *arguments])
 
 
+@pytest.mark.exhaustive
 def test_json_has_every_layers_error_and_the_accuracy(samples: str) -> None:
     done = fit("--calibration", samples, "--json")
     assert done.exit_code == 0, done.stderr
@@ -41,6 +42,7 @@ def test_json_has_every_layers_error_and_the_accuracy(samples: str) -> None:
     assert min(told["accuracy"]["float"], told["accuracy"]["int8"]) > 0.9
 
 
+@pytest.mark.exhaustive
 def test_the_worst_layers_are_named(samples: str) -> None:
     done = fit("--calibration", samples, "--ranges", "percentile")
     assert "signal over error is least in dense_0 " in done.stdout

@@ -87,6 +87,7 @@ def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
+@pytest.mark.exhaustive
 def test_more_pes_than_the_board_has_are_told() -> None:
     done = CliRunner().invoke(app, ["fit", str(DIGITS / "digits_int8.tflite"), "--pes", "99"])
     assert "--pes 99: pe-mesh has 16 PEs" in done.stdout

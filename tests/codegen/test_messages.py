@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 
 from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
@@ -151,6 +152,7 @@ def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]
     return places[tuple(slice(o, o + n) for o, n in inner)].ravel().tolist()
 
 
+@pytest.mark.exhaustive
 def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> None:
     net = heavy()
     plan = densest_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]))
@@ -168,6 +170,7 @@ def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> Non
         assert all(each["source_flag"] == "NOC_NO_FLAG" for each in descriptors)
 
 
+@pytest.mark.exhaustive
 def test_the_dram_holds_every_streamed_constant_once() -> None:
     """As many bytes as the layers' weights and parameters, and each layer's weights among them."""
     net = heavy()

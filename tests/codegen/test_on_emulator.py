@@ -17,6 +17,7 @@ from helpers import first_of
 from npukit.net.check import check_net
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", first_of(range(3)))
 def test_every_kind_equals_the_reference(seed: int, tmp_path: Path) -> None:
     bundle = Bundle(np.random.default_rng(seed))

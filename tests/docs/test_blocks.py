@@ -103,6 +103,7 @@ def test_toml_is_what_npukit_reads(block: Block, tmp_path: Path) -> None:
         assert load_board(str(file)).summary == given["summary"]
 
 
+@pytest.mark.exhaustive
 def test_the_mapper_of_the_page_places_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     (block,) = (each for each in of_language("python") if each.page.name == "mapping.md")
     names: dict[str, object] = {}

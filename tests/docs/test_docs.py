@@ -85,6 +85,7 @@ RUN = sorted(
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", first_of(RUN, len(FIRST_READ)), ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text()

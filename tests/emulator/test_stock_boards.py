@@ -30,6 +30,7 @@ OWNED.sort(key=lambda name: name not in QUICK)
 """Boards that people own, but those of one core with `BOARDS`; first those that make test tries."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("core", first_of(list(BOARDS), 3))
 def test_a_network_is_exact_and_as_fast_as_predicted_on_each_core(core: str, tmp_path: Path) -> None:
     """Of the other cores make test has what QEMU computes: `end_to_end/test_cores.py`."""
@@ -53,6 +54,7 @@ def test_a_core_that_gdb_is_not_shown_is_refused() -> None:
         DebuggedEmulator(load_board("riscv-virt"), [], {}, b"", Debugger(0, 3333))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("board", "register"), [("mps2-an505", "r0="), ("riscv-virt", "a0=")])
 def test_a_load_from_nowhere_names_instruction_and_registers(board: str, register: str, tmp_path: Path) -> None:
     loop = "for (uint32_t i = 0; i < BYTES; i++"
@@ -67,6 +69,7 @@ def test_a_load_from_nowhere_names_instruction_and_registers(board: str, registe
     assert any(register in fact for fact in caught.value.facts)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("board", first_of(OWNED, len(QUICK)))
 def test_a_board_that_people_own_is_exact_and_as_fast_as_predicted(board: str, tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, toolchain="zig")
@@ -76,6 +79,7 @@ def test_a_board_that_people_own_is_exact_and_as_fast_as_predicted(board: str, t
     assert found.clock_hz == built.board.core.clock_hz
 
 
+@pytest.mark.exhaustive
 def test_a_board_that_counts_no_instructions_and_no_sleep_says_null(tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", QUICK[0], toolchain="zig")
     found = api.bench(built.folder, on="emulator", frames=1).to_json()

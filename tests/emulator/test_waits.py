@@ -35,6 +35,7 @@ def _measured(built: api.Build) -> int:
     return cycles
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("board", ["nucleo-l4r5zi", "pico"])
 def test_flash_with_waits_is_as_slow_as_predicted(board: str, tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, toolchain="zig")

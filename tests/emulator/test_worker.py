@@ -43,6 +43,7 @@ def test_it_imports_no_tvm_and_the_kit_imports_no_unicorn() -> None:
     assert kit.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.exhaustive
 def test_the_core_is_compiled_once_and_kept(tmp_path: Path) -> None:
     code = "from npukit_emulator.compiler import core_library; print(core_library())"
     first = python(code, XDG_CACHE_HOME=str(tmp_path))

@@ -78,6 +78,7 @@ def changed(build: Path, folder: Path, name: str, change: Callable[[bytes], byte
     return copy
 
 
+@pytest.mark.exhaustive
 def test_an_archive_with_a_long_gnu_header(tmp_path: Path) -> None:
     head = tarfile.TarInfo("././@LongLink")
     head.type, head.size = tarfile.GNUTYPE_LONGNAME, 1 << 29
@@ -99,6 +100,7 @@ LINES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("what", first_of(list(LINES), 2))
 def test_a_net_of_a_megabyte(good: Path, tmp_path: Path, what: str) -> None:
     said = ended(BUILD, changed(good, tmp_path, "net.txt", LINES[what]))
@@ -127,6 +129,7 @@ def many_members(_: bytes) -> bytes:
     return whole[:at] + table + whole[end : end + 12] + struct.pack("<IIH", len(table), at, 0)
 
 
+@pytest.mark.exhaustive
 def test_arrays_of_many_names(good: Path, tmp_path: Path) -> None:
     assert "golden.npz" in ended(BUILD, changed(good, tmp_path, "golden.npz", many_members))
 

@@ -21,6 +21,7 @@ MESHES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mesh", first_of(list(MESHES), 2))
 def test_a_board_as_it_is(tmp_path: Path, mesh: str) -> None:
     """benchmarks/mesh/dead_parts.py tries every single PE and link."""

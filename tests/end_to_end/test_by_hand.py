@@ -46,6 +46,7 @@ def npukit(*arguments: str | Path):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
+@pytest.mark.exhaustive
 def test_what_nobody_changed_is_said_to_be_so(made: Path) -> None:
     built = api.load(made, modified=True)
     assert built.modified == ()
@@ -79,6 +80,7 @@ def test_images_older_than_a_change_are_refused(made: Path, tmp_path: Path, file
     assert api.load(folder, modified=True).modified == (file,)
 
 
+@pytest.mark.exhaustive
 def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Path) -> None:
     make_by_hand(changed / "project")
     built = api.load(changed, modified=True)
@@ -93,6 +95,7 @@ def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Pa
     assert f"modified by hand: {NET}" in ran.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_change_that_is_right_is_validated_measured_traced_and_flashed(made: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(made, tmp_path / "out")
     change(folder / NET, "int32_t status = 0;", "int32_t status = 0; for (volatile int32_t i = 0; i < 1000; i++) { }")

@@ -35,6 +35,7 @@ def changed(routine: str, mistake: tuple[str, str]) -> Callable[..., Project]:
     return rendered
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("routine", first_of(["depthwise_planes16_to_pixels", "gemm16_to_pixels_bytes"]))
 def test_a_rounding_done_twice_that_three_cases_of_noise_do_not_show(routine: str, tmp_path: Path) -> None:
     with mock.patch.object(pipeline, "render_project", changed(routine, ROUNDED_TWICE)):

@@ -44,6 +44,7 @@ def on_small_chips(folder: Path, **options: object) -> Build:
     return build(model, folder / "out", board=str(folder / "small.toml"), objective="throughput", **options)
 
 
+@pytest.mark.exhaustive
 def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
     """The root's, that of the leaders of the other chips, and what all share."""
     plan = built.plan()
@@ -57,6 +58,7 @@ def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
     assert all(own[pe] == own[pe % PES] for pe in workers.pes)
 
 
+@pytest.mark.exhaustive
 def test_every_frame_on_every_chip_is_exact(built: Build) -> None:
     """As many cases as all chips take together, and some; all tiles of all PEs."""
     plan = built.plan()
@@ -70,6 +72,7 @@ def test_every_frame_on_every_chip_is_exact(built: Build) -> None:
     assert found.tiles_checked == 2 * CHIPS * tiles
 
 
+@pytest.mark.exhaustive
 def test_all_chips_together_take_hardly_longer_than_one(built: Build) -> None:
     measured, predicted = api.bench(built.folder, frames=1), built.plan().predicted
     assert measured.latency_cycles is not None
@@ -115,6 +118,7 @@ def test_long_programs_start_and_end_with_the_words_of_the_chips(
     assert {piece.pe for piece in traced.slices if piece.step is not None} == set(range(PES))
 
 
+@pytest.mark.exhaustive
 def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> None:
     """The data by which PEs differ is in the flash once for all chips."""
     own = sum(len({overlay.data for overlay in image.overlays}) for image in built.images())

@@ -37,6 +37,7 @@ def test_a_stock_board_of_each_core_on_qemu(core: str, compiler: str, tmp_path: 
     assert (f"DSP instructions, which the {core} lacks" in kernel) == (not board.core.type.has_dsp)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("on", ["qemu", "emulator"])
 def test_two_cores_of_a_chip_compute_frames_of_their_own(on: str, tmp_path: Path) -> None:
     board = load_board("mps2-an521")
@@ -65,6 +66,7 @@ def _skip_without(board: Board, compiler: str) -> None:
     need(architecture.qemu, *([architecture.gcc] if compiler == "gcc" else []))
 
 
+@pytest.mark.exhaustive
 def test_a_mesh_of_cores_without_fpu(tmp_path: Path) -> None:
     shutil.copy(DIGITS.parents[1] / "boards/pe-mesh.toml", tmp_path)
     (tmp_path / "m3.toml").write_text(MESH)

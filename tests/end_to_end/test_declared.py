@@ -26,6 +26,7 @@ def sensed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.exhaustive
 def test_bytes_in_and_the_best_three_out(sensed: Path, tmp_path: Path) -> None:
     (tmp_path / "digits.toml").write_text("[[output]]\nsoftmax = false\ntop = 3\n")
     (tmp_path / "digits.onnx").write_bytes((DIGITS / "digits_float.onnx").read_bytes())
@@ -59,6 +60,7 @@ def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     assert found.accuracy > 0.95
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "sensor",
     first_of(

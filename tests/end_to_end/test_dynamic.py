@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -47,6 +48,7 @@ def save_float_model(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
+@pytest.mark.exhaustive
 def test_a_model_of_quantize_dynamic(tmp_path: Path) -> None:
     save_float_model(tmp_path / "float.onnx")
     quantize_dynamic(tmp_path / "float.onnx", tmp_path / "model.onnx", weight_type=QuantType.QUInt8)

@@ -28,6 +28,7 @@ def network(folder: Path) -> Path:
     return folder / "model.tflite"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([1, 4]))
 def test_floats_of_144_kb_fit_a_pe_of_128_kb_and_stay_exact(pes: int, tmp_path: Path) -> None:
     built = api.build(network(tmp_path), output=tmp_path / "out", options=api.Options(pes=pes))
@@ -63,6 +64,7 @@ def network_of_planes(folder: Path) -> Path:
     return folder / "planes.tflite"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("pes", "objective"), [(2, "latency"), (2, "throughput")])
 def test_planes_become_pixels_as_they_arrive_and_planes_again(pes: int, objective: str, tmp_path: Path) -> None:
     """For throughput the input lies in DRAM."""

@@ -72,6 +72,7 @@ def test_digits_equal_the_reference(place: str, tmp_path: Path) -> None:
     _check_digits("digits_int8.tflite", place, tmp_path)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("place", first_of(list(PLACES)))
 def test_digits_from_onnx_equal_the_reference(place: str, tmp_path: Path) -> None:
     """The same integers from another format."""
@@ -87,6 +88,7 @@ def _check_digits(name: str, place: str, tmp_path: Path) -> None:
     assert found.passed, found.mismatches
 
 
+@pytest.mark.exhaustive
 def test_digits_are_read_right_on_the_mesh(tmp_path: Path) -> None:
     shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=16, toolchain="zig")
     (scores,) = api.run(tmp_path / "out", inputs=DIGITS / "digits.npz")

@@ -55,6 +55,7 @@ def test_a_lost_message_is_a_wait_for_ever_that_names_the_pes(built: Build) -> N
     assert "was lost" in facts
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("bit", [0, 77, None])
 def test_a_flipped_bit_is_a_mismatch(built: Build, bit: int | None) -> None:
     """In every frame, as the outputs of one may be what they would be without it: of an observed one tiles tell."""
@@ -65,6 +66,7 @@ def test_a_flipped_bit_is_a_mismatch(built: Build, bit: int | None) -> None:
     assert found.mismatches[0].case == 0
 
 
+@pytest.mark.exhaustive
 def test_a_message_that_comes_twice_is_noticed(built: Build) -> None:
     """The flag counts once too often: the next frame begins before its inputs are there."""
     fault = {"kind": "duplicate", "message": a_message(built.plan()), "cycles": 50}
@@ -105,6 +107,7 @@ def test_a_power_cut_ends_the_run(built: Build) -> None:
         validate(built, {"kind": "cut power", "packet": 4})
 
 
+@pytest.mark.exhaustive
 def test_the_same_plan_gives_the_same_run(built: Build) -> None:
     fault: dict[str, object] = {"kind": "flip", "chance": 0.3}
     first = outcome(built, fault)

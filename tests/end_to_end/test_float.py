@@ -56,6 +56,7 @@ def proved(folder: Path) -> None:
     assert found.passed, found.mismatches
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("board", first_of(["pe-mesh", "mps2-an386"]))
 def test_a_float_network(board: str, tmp_path: Path) -> None:
     if board == "mps2-an386":
@@ -70,6 +71,7 @@ def test_a_float_network(board: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(got.reshape(expected.shape), expected, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_pes_share_a_transformer_in_float(tmp_path: Path) -> None:
     """Rows of softmax and of norms too, whose work does not fit the stack."""
     transformer(tmp_path / "transformer.onnx", length=40)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from end_to_end.builds import build
 from frontend.random_tflite import bundle_of
 from frontend.random_tflite_further import MAKERS
@@ -11,6 +13,7 @@ from frontend.tflite_models import int8_lstm, lstm_model
 from npukit import api
 
 
+@pytest.mark.exhaustive
 def test_moves_and_c_of_tvm(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(bundle_of(7, [*MAKERS, "strided_slice", "batch_matmul", "abs", "rsqrt"]).bytes())
@@ -19,6 +22,7 @@ def test_moves_and_c_of_tvm(tmp_path: Path) -> None:
     assert api.validate(tmp_path / "out").passed
 
 
+@pytest.mark.exhaustive
 def test_an_lstm_in_float(tmp_path: Path) -> None:
     path = tmp_path / "lstm.tflite"
     path.write_bytes(lstm_model(clip=0.3)[0].bytes(["y"]))
@@ -26,6 +30,7 @@ def test_an_lstm_in_float(tmp_path: Path) -> None:
     assert api.validate(tmp_path / "out").passed
 
 
+@pytest.mark.exhaustive
 def test_pes_share_the_units_of_an_lstm_in_integers(tmp_path: Path) -> None:
     path = tmp_path / "lstm.tflite"
     path.write_bytes(int8_lstm(3)[0].bytes(["y"]))

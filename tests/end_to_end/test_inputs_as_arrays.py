@@ -16,6 +16,7 @@ from npukit.errors import NpukitError
 DIGITS = CHECKOUT / "examples/digits"
 
 
+@pytest.mark.exhaustive
 def test_an_array_is_the_first_input_and_outputs_are_arrays(tmp_path: Path) -> None:
     build = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=1)
     images = np.load(DIGITS / "digits.npz")["in0"][:4]

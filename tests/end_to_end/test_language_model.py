@@ -44,6 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return build(folder / "llama.onnx", folder / "out", str(two_small_chips(folder)), pes=2 * PES, **options)
 
 
+@pytest.mark.exhaustive
 def test_tokens_are_exact_and_predicted_on_two_chips(built: Build) -> None:
     """Nothing is float, and norms, gates and rotations are integer ops; the states' first frame is not predicted."""
     kinds = " ".join(op["op"] for op in built.manifest.summary["ops"]).split()
@@ -56,6 +57,7 @@ def test_tokens_are_exact_and_predicted_on_two_chips(built: Build) -> None:
     assert abs(measured.predicted_latency_cycles / measured.interval_cycles - 1) < 0.05
 
 
+@pytest.mark.exhaustive
 def test_generated_tokens_are_those_of_the_reference(built: Build) -> None:
     """More tokens than attention sees, none twice; without what the PEs keep of those before they are others."""
     said = list[int]()

@@ -28,6 +28,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return build(folder / "table.onnx", folder / "out", "pe-mesh", pes=PES, calibration=folder / "samples.npz")
 
 
+@pytest.mark.exhaustive
 def test_each_pe_has_its_part_of_the_table(built: Build) -> None:
     constants = [memory["constants"] for memory in built.manifest.summary["memory"]]
     assert len(constants) == PES

@@ -38,6 +38,7 @@ def is_exact_and_as_predicted(model: Path, folder: Path, board: str) -> None:
 OTHER = 'cpu = "rv32imafc"\n\n[events]\nbase = 0xE600_0000\n'
 
 
+@pytest.mark.exhaustive
 def test_a_network_on_half_of_the_pes_with_array_and_another_core(tmp_path: Path) -> None:
     (tmp_path / "half.toml").write_text(HALF + OTHER)
     is_exact_and_as_predicted(DIGITS / "digits_int8.tflite", tmp_path / "build", str(tmp_path / "half.toml"))
@@ -106,6 +107,7 @@ def small(tmp_path: Path) -> str:
     return str(tmp_path / "small.toml")
 
 
+@pytest.mark.exhaustive
 def test_frames_on_pes_with_more_and_with_less_memory(small: str, tmp_path: Path) -> None:
     """Each PE's activations end with its own memory, and all know where the others' do."""
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", small, objective="throughput", toolchain="zig")

@@ -58,6 +58,7 @@ def changed(workshop: Workshop, kind: str, file: str, before: str, after: str) -
     return judge(workshop, "2 PEs", mutant)
 
 
+@pytest.mark.exhaustive
 def test_a_sample_is_killed(workshop: Workshop) -> None:
     sample = chosen({"2 PEs": workshop}, SAMPLE, 3)
     assert sample == chosen({"2 PEs": workshop}, SAMPLE, 3)
@@ -124,6 +125,7 @@ def test_mutants_are_those_of_their_seed_and_leave_tags_alone() -> None:
     assert all(each.kind == "commands" and each.line not in (6, 7) for each in own)
 
 
+@pytest.mark.exhaustive
 def test_steps_of_a_frame_are_swapped() -> None:
     frame = "    status = noc_send(a);\n    if (status != 0) {\n    }\n    status = noc_wait(1, 2);\n"
     other = "    status = noc_wait(1, 2);\n    if (status != 0) {\n    }\n    status = noc_send(a);\n"

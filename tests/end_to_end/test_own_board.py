@@ -44,6 +44,7 @@ def follow(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str
     return [line.replace("my-m33", name) for line in block_with("npukit boards").splitlines()]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", QEMU)
 def test_a_board_made_by_the_page_is_checked_builds_and_is_exact(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -57,6 +58,7 @@ def test_a_board_made_by_the_page_is_checked_builds_and_is_exact(
         assert (status, "equal bit for bit" in output) == (0, True), output
 
 
+@pytest.mark.exhaustive
 def test_a_new_board_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("npukit new board fresh")[0] == 0

@@ -19,6 +19,7 @@ from npukit.project.files import Project
 MODEL = DIGITS / "digits_int8.tflite"
 
 
+@pytest.mark.exhaustive
 def test_a_frame_of_a_batch_that_takes_the_inputs_of_another_is_found(tmp_path: Path) -> None:
     """The build has three golden cases: a batch filled up with them again has each case several times."""
     shared_build(MODEL, tmp_path / "out", pes=4, objective="throughput")
@@ -35,6 +36,7 @@ def test_a_frame_of_a_batch_that_takes_the_inputs_of_another_is_found(tmp_path: 
     assert {mismatch.case for mismatch in found.mismatches} == {3}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_wrong_frame_among_those_that_are_timed_in_a_row_is_found(
     stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +83,7 @@ def without(statement: str) -> Callable[..., Project]:
     return rendered
 
 
+@pytest.mark.exhaustive
 def test_a_layer_that_an_observed_frame_leaves_out_is_named_with_the_elements_that_differ(tmp_path: Path) -> None:
     """Its tile lies where no other buffer does: a deployed frame of the same case would have left the right one."""
     with mock.patch.object(pipeline, "render_project", without(DEPTHWISE)):

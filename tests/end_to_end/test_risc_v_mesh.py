@@ -20,6 +20,7 @@ def is_exact_and_as_predicted(model: Path, folder: Path, pes: int) -> None:
     assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=PREDICTED)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([16, 1]))
 def test_a_network_on_a_mesh_of_risc_v_cores(pes: int, tmp_path: Path) -> None:
     is_exact_and_as_predicted(DIGITS / "digits_int8.tflite", tmp_path / "build", pes)

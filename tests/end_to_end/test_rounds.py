@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from end_to_end.builds import DIGITS, shared_build
 from helpers import models
@@ -16,6 +17,7 @@ from npukit.measure.golden import golden_cases
 from npukit.measure.validate import run_case
 
 
+@pytest.mark.exhaustive
 def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: Path) -> None:
     """More cases than a round has frames, and no whole number of rounds."""
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective="throughput")

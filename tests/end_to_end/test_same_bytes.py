@@ -18,6 +18,7 @@ def files_of(folder: Path) -> dict[str, Path]:
     return {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([16, 1]))
 def test_two_builds_in_two_folders(tmp_path: Path, pes: int) -> None:
     folders = [tmp_path / "out", tmp_path / "somewhere else" / "built"]
@@ -29,6 +30,7 @@ def test_two_builds_in_two_folders(tmp_path: Path, pes: int) -> None:
     assert [name for name in first if not filecmp.cmp(first[name], second[name], shallow=False)] == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", first_of([4, 1]))
 def test_the_project_builds_by_hand_to_the_same_bytes(tmp_path: Path, pes: int) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=pes)

@@ -54,6 +54,7 @@ def flip(emulator: Emulator, region: LoadedRegion, chance: random.Random) -> Non
     emulator.write_memory(region.pe, at, bytes([good ^ 1 << chance.randrange(8)]))
 
 
+@pytest.mark.exhaustive
 def test_it_is_exact_and_costs_little(built: Build) -> None:
     assert {region.name for region in regions(built)} == set(REGIONS)
     assert api.validate(built).passed
@@ -75,6 +76,7 @@ def frames_of_a_round(of_pe: list[LoadedRegion]) -> int:
     return sum(-(-len(region.data) // BYTES_A_FRAME) for region in of_pe) + len(REGIONS)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pe", [0, 2])
 def test_what_goes_wrong_meanwhile_is_named_within_a_round(built: Build, pe: int) -> None:
     of_pe = [region for region in regions(built) if region.pe == pe]
@@ -103,6 +105,7 @@ def test_a_loader_that_brings_no_digests_leaves_those_of_the_first_frame(built: 
             session.run(frames=2 * frames_of_a_round(of_root))
 
 
+@pytest.mark.exhaustive
 def test_the_board_s_loader_brings_them(built: Build, tmp_path: Path) -> None:
     flash = tmp_path / "flash"
     api.flash(built, port=f"emulator:{flash}")

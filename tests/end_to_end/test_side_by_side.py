@@ -42,6 +42,7 @@ def pes(build: Build) -> set[int]:
     return {pe.pe for pe in build.plan().pes}
 
 
+@pytest.mark.exhaustive
 def test_each_is_exact_while_the_others_run(folder: Path) -> None:
     builds = api.load_networks(folder)
     assert [len(pes(build)) for build in builds.values()] == [3, 4]
@@ -51,6 +52,7 @@ def test_each_is_exact_while_the_others_run(folder: Path) -> None:
         assert found.tiles_checked > found.layers_checked > 0
 
 
+@pytest.mark.exhaustive
 def test_each_is_run_and_timed_by_its_name(folder: Path, tmp_path: Path) -> None:
     cases = np.load(DIGITS / "digits.npz")
     np.savez(tmp_path / "few.npz", in0=cases["in0"][:10])
@@ -64,6 +66,7 @@ def test_each_is_run_and_timed_by_its_name(folder: Path, tmp_path: Path) -> None
         assert 0.99 * alone < together < 1.2 * alone
 
 
+@pytest.mark.exhaustive
 def test_they_run_at_the_same_time(folder: Path) -> None:
     """Frames of both take as long as those of one, to a few per cent."""
     builds = list(api.load_networks(folder).values())
@@ -92,6 +95,7 @@ def sessions(folder: Path) -> Iterator[tuple[CompanionSession, CompanionSession]
         yield linked, beside
 
 
+@pytest.mark.exhaustive
 def test_each_is_started_looked_at_stopped_and_resumed_while_the_other_runs(
     sessions: tuple[CompanionSession, CompanionSession],
 ) -> None:
@@ -108,6 +112,7 @@ def test_each_is_started_looked_at_stopped_and_resumed_while_the_other_runs(
     assert runs[0].stop().stage is runs[1].stop().stage is Stage.STOPPED
 
 
+@pytest.mark.exhaustive
 def test_the_network_that_has_the_link_restarts_the_board_for_all(
     folder: Path, sessions: tuple[CompanionSession, CompanionSession]
 ) -> None:
@@ -125,6 +130,7 @@ def test_the_network_that_has_the_link_restarts_the_board_for_all(
     assert [state.frames for state in beside.pes()] == [0] * len(other.plan().pes)
 
 
+@pytest.mark.exhaustive
 def test_a_lost_message_of_one_network_names_its_pes(folder: Path, tmp_path: Path) -> None:
     build = api.load_networks(folder)["right"]
     plan = build.plan()

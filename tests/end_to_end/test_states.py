@@ -42,6 +42,7 @@ def expected() -> np.ndarray:
     return np.stack([stream[:, at : at + 3] for at in range(5)], axis=1)[:, :, np.newaxis]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("board", "on"), [("pe-mesh", "emulator"), ("mps2-an386", "qemu")])
 def test_every_verb_runs_sequences(board: str, on: str, model: Path, tmp_path: Path) -> None:
     if on == "qemu":
@@ -78,6 +79,7 @@ def _answer(session: Session, frame: np.ndarray, *, reset: bool) -> bytes:
     return session.read_output(0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("seed", "long_program"), first_of([(1, 400), (6, 1), (3, 400)], 2))
 def test_a_mesh_remembers_whatever_the_split(
     seed: int, long_program: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

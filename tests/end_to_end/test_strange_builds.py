@@ -109,6 +109,7 @@ def in_file(name: str, data: bytes) -> Change:
     return change
 
 
+@pytest.mark.exhaustive
 def test_a_good_build_passes(good: Path, tmp_path: Path):
     """What the attacks below change is all right as it is."""
     every_verb(changed(good, tmp_path, lambda folder: None))
@@ -210,6 +211,7 @@ def test_a_manifest_that_is_none(good: Path, tmp_path: Path, text: bytes):
     refused(changed(good, tmp_path, in_file("npukit.json", text)))
 
 
+@pytest.mark.exhaustive
 def test_openocd_and_pyocd_find_no_files_of_a_build(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Both obey what lies where they run: `pyocd_user.py`, or a configuration of the target's name."""
     tools, seen = tmp_path / "tools", tmp_path / "seen"

@@ -51,6 +51,7 @@ def bottlenecks(*, softmax: bool = False) -> Net:
     return b.net(b.softmax(x) if softmax else x)
 
 
+@pytest.mark.exhaustive
 def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are four and three, so tiles differ; the last layer's slices are of four channels; programs are tables.
 
@@ -98,6 +99,7 @@ def test_sums_of_more_bits_than_an_accumulator_has_are_streamed_too(tmp_path: Pa
     assert found.passed, found.mismatches
 
 
+@pytest.mark.exhaustive
 def test_a_frame_whose_largest_tensor_fits_no_pe_is_made_in_bands(tmp_path: Path) -> None:
     """A bottleneck as in MobileNetV2: what is between its convolutions takes 144 KB on each of two PEs."""
     engines = with_core(plugins_of(BOARD))
@@ -111,6 +113,7 @@ def test_a_frame_whose_largest_tensor_fits_no_pe_is_made_in_bands(tmp_path: Path
     assert found.passed, found.mismatches
 
 
+@pytest.mark.exhaustive
 def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table has rows that are done again; the dense layer is done once for all waves."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
@@ -137,6 +140,7 @@ def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch
     assert found.tiles_checked == -(-found.cases // plan.frames) * sum(len(pe.tiles) for pe in plan.pes)
 
 
+@pytest.mark.exhaustive
 def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Larger and sooner where tensors leave room, in as much memory; waves leave layers in one place."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
@@ -166,6 +170,7 @@ def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: 
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
+@pytest.mark.exhaustive
 def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +198,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     assert found.tiles_checked == -(-found.cases // plan.frames) * sum(len(pe.tiles) for pe in plan.pes)
 
 
+@pytest.mark.exhaustive
 def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +234,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     assert simulate(net, BOARD, plans[1]).latency_cycles == pytest.approx(measured.latency_cycles, rel=0.03)
 
 
+@pytest.mark.exhaustive
 def test_a_crowded_root_has_a_table_beside_pes_with_code_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from end_to_end.builds import DIGITS
 from npukit import api
 
@@ -24,6 +26,7 @@ pes = [2]
 """
 
 
+@pytest.mark.exhaustive
 def test_the_digits_with_sums_in_parts(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     options = api.Options(plan=str(tmp_path / "plan.toml"))

@@ -44,6 +44,7 @@ def test_keyword_spotting_on_both_cores_has_nearly_twice_the_frames_of_one(
     assert alone / both > times
 
 
+@pytest.mark.exhaustive
 def test_each_core_has_its_image_in_its_part_of_flash_and_one_file_has_both(tmp_path: Path) -> None:
     built = shared_build(MODEL, tmp_path / "build", "pico2-dual", toolchain="zig", objective="throughput")
     images = [image.elf for image in built.images()]

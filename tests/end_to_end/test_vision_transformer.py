@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from end_to_end.builds import build
 from end_to_end.transformers import Sizes, save_model, save_samples
@@ -14,6 +15,7 @@ from oracles.onnx_runtime import run_onnx
 SIZES = Sizes(side=8, width=32, heads=4)
 
 
+@pytest.mark.exhaustive
 def test_two_blocks_quantised(tmp_path: Path) -> None:
     """Nothing is float; int8 is exact on the emulator, and near the float model."""
     save_model(tmp_path / "vit.onnx", SIZES)

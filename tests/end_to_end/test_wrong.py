@@ -55,6 +55,7 @@ def check(said: Said, status: int, says: str, folder: Path) -> None:
     assert not list(folder.glob(".out*"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", [npukit, npukit_apart])
 def test_no_such_file(command: Callable[..., Said], tmp_path: Path) -> None:
     check(command("build", "absent.tflite", "-o", "out", folder=tmp_path), 1, "absent.tflite", tmp_path)
@@ -96,12 +97,14 @@ def test_compiler_that_is_not_there(tmp_path: Path) -> None:
     assert "Things to try:" in done.errors
 
 
+@pytest.mark.exhaustive
 def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     done = npukit("build", MODEL, "-o", "file/out", folder=tmp_path)
     check(done, 1, "cannot write to", tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_folder_that_holds_something_else(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")

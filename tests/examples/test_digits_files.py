@@ -117,6 +117,7 @@ def test_the_softmax_is_quantised_as_tflite_demands() -> None:
     assert (quantization.Scale(0), quantization.ZeroPoint(0)) == (1 / 256, -128)
 
 
+@pytest.mark.exhaustive
 def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
     """From the weights as they are: training again takes longer, and differs in the last digits between machines."""
     pytest.importorskip("sklearn", reason="pip install npukit[train]")
@@ -153,6 +154,7 @@ def test_layers_know_their_names_in_the_file(name: str) -> None:
     assert named == LAYERS[name]
 
 
+@pytest.mark.exhaustive
 def test_layers_keep_their_names_when_the_model_is_quantised(split: dict[str, np.ndarray], tmp_path: Path) -> None:
     np.savez(tmp_path / "samples.npz", in0=split["float0"][:8])
     net = load_model(DIGITS / "digits_float.onnx", calibration=tmp_path / "samples.npz").net

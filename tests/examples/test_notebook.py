@@ -27,6 +27,7 @@ def shown(cell: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if isinstance(last, ast.Expr) else None
 
 
+@pytest.mark.exhaustive
 def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(DIGITS)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

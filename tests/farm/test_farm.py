@@ -68,6 +68,7 @@ def farm(digits: Build, tracker: str) -> Iterator[str]:
         yield tracker
 
 
+@pytest.mark.exhaustive
 def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Build, farm: str, tmp_path: Path) -> None:
     golden, got = digits.folder / GOLDEN, tmp_path / "got.npz"
     port = farm.rpartition(":")[2]
@@ -81,6 +82,7 @@ def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Bu
     assert [round(seconds * digits.board.core.clock_hz) for seconds in cycles] == [latency] * 4
 
 
+@pytest.mark.exhaustive
 def test_a_board_behind_a_port_is_served(digits: Build, tracker: str, tmp_path: Path) -> None:
     """The port of an emulated board, with its flash and its link, as that of a board on the desk."""
     golden, got, key = digits.folder / GOLDEN, tmp_path / "got.npz", "behind-a-port"
@@ -93,6 +95,7 @@ def test_a_board_behind_a_port_is_served(digits: Build, tracker: str, tmp_path: 
     assert np.array_equal(np.load(got)["results"], np.load(golden)["out0"])
 
 
+@pytest.mark.exhaustive
 def test_a_network_with_states_goes_on_until_a_client_resets_it(tmp_path: Path) -> None:
     (tmp_path / "ring.tflite").write_bytes(ring(begins=5).bytes(["all"]))
     board = ServedBoard(build(tmp_path / "ring.tflite", tmp_path / "out", pes=1).folder, None)
@@ -108,6 +111,7 @@ def test_a_network_with_states_goes_on_until_a_client_resets_it(tmp_path: Path) 
     assert np.array_equal(results[0], results[2])
 
 
+@pytest.mark.exhaustive
 def test_bench_spreads_over_the_boards_of_a_farm(digits: Build, farm: str) -> None:
     words = ["bench", str(digits.folder), "--tracker", farm, "--key", KEY, "--frames", "5", "--json"]
     done = CliRunner().invoke(app, words)
@@ -140,6 +144,7 @@ def test_a_tracker_that_is_not_there_is_an_error_at_once(digits: Build) -> None:
     assert caught.value.tries[0].endswith("--port 1 --port-end 2")
 
 
+@pytest.mark.exhaustive
 def test_it_says_who_may_do_what(digits: Build) -> None:
     with served(digits, "--port", "9450") as said:
         assert (said["host"], said["allows"]) == ("127.0.0.1", ["run, time and describe this network"])

@@ -316,6 +316,7 @@ print(remote.get_function("npukit.describe")())
 """
 
 
+@pytest.mark.exhaustive
 def test_a_client_of_tvm_finds_nothing_to_load_code_with(server: Server) -> None:
     command = [sys.executable, "-c", CLIENT, str(server.port), KEY]
     said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()

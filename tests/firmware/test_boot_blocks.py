@@ -36,6 +36,7 @@ def test_the_second_stage_of_an_rp2040_has_its_crc_and_the_vector_table_behind_i
     assert elf.sections[".vectors"].address == 0x1000_0100 == struct.unpack_from("<I", data, 52)[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("board", "kind"), [("pico2", 0x1021_0142), ("pico2-rv", 0x1101_0142)])
 def test_an_image_for_the_rp2350_says_for_which_cores_it_is(board: str, kind: int, tmp_path: Path) -> None:
     start, data = Elf(image(board, tmp_path)).binary()
@@ -45,6 +46,7 @@ def test_an_image_for_the_rp2350_says_for_which_cores_it_is(board: str, kind: in
     assert (at > 0, at % 4, data.count(block)) == (True, 0, 1)
 
 
+@pytest.mark.exhaustive
 def test_an_image_for_the_esp32_c3_starts_directly_and_is_written_in_two_pieces(tmp_path: Path) -> None:
     path = image("esp32c3", tmp_path)
     elf = Elf(path)

@@ -298,6 +298,7 @@ def tables(draw: st.DrawFn, base: int) -> list[Row]:
     return [*rows, Row("END")]
 
 
+@pytest.mark.exhaustive
 @given(data=st.data(), observed=st.booleans())
 def test_every_row_does_what_it_means(loop: Loop, data: st.DataObject, observed: bool) -> None:
     rows = data.draw(tables(loop.base))
@@ -306,6 +307,7 @@ def test_every_row_does_what_it_means(loop: Loop, data: st.DataObject, observed:
     assert calls == list(Meaning(rows, observed).calls())
 
 
+@pytest.mark.exhaustive
 @given(data=st.data(), observed=st.booleans())
 def test_pages_are_gone_through_in_their_order(loop: Loop, data: st.DataObject, observed: bool) -> None:
     """From the table to one page after the other, in two places in turn, and back behind where the first one began."""

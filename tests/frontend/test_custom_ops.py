@@ -81,6 +81,7 @@ def test_a_custom_op_of_onnx_knows_its_attributes(tmp_path: Path) -> None:
     assert np.array_equal(got, np.maximum(want, 0))
 
 
+@pytest.mark.exhaustive
 def test_a_custom_op_on_the_device(tmp_path: Path) -> None:
     options = Options(pes=1, custom=(("Halve", HALVED), ("Halve:1", SUM)))
     built = api.build(halving(tmp_path), output=tmp_path / "out", options=options)

@@ -319,6 +319,7 @@ def test_limits_of_onnx(tmp_path: Path) -> None:
     refused_file(changed(expanded, tmp_path), "'huge' of shape .* elements; npukit reads 33,554,432 at most")
 
 
+@pytest.mark.exhaustive
 def test_fields_are_counted_before_they_are_parsed(tmp_path: Path) -> None:
     graph = onnx.GraphProto(name="g").SerializeToString() + b"\x0a\x00" * (1 << 20)
     length = bytes(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
 from frontend.onnx_nodes import NodeTest, claimed_tests, listed
 from frontend.onnx_nodes_in_c import reasons
 
@@ -19,6 +21,7 @@ def claimed() -> list[NodeTest]:
     return list(claimed_tests())
 
 
+@pytest.mark.exhaustive
 def test_those_of_a_sample_that_are_not_listed_pass() -> None:
     chosen = claimed()[::EVERY]
     found = {name: reason for name, reason in reasons(chosen) if reason}

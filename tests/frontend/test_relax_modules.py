@@ -25,6 +25,7 @@ def module() -> IRModule:
     return from_onnx(onnx.load(QDQ))  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.exhaustive
 def test_a_module_builds_as_the_file_it_came_from(module: IRModule, tmp_path: Path) -> None:
     build = api.build(module, output=tmp_path / "out", options=Options(pes=1, io="int8"))
     told = api.fit(QDQ, options=Options(pes=1, io="int8"))

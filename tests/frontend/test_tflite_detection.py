@@ -92,6 +92,7 @@ def test_quantised_ends_equal_to_litert(tmp_path: Path) -> None:
     assert_alike(run_reference(net, inputs), by_litert(data, inputs))
 
 
+@pytest.mark.exhaustive
 def test_on_the_device(tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(detector())
     boxes, scores = seen(1)

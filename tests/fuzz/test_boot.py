@@ -12,6 +12,7 @@ from fuzz.boot import CUTS, FLASH, FORGED, LINE, TAMPERED, Attacks
 EACH = 40
 
 
+@pytest.mark.exhaustive
 def test_no_attack_gets_through(tmp_path: Path) -> None:
     attacks = Attacks(16, tmp_path)
     attacks.run(EACH)

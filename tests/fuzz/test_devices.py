@@ -45,6 +45,7 @@ def test_counters_of_all_ones_are_an_error(kind: int, verb: str, digits: Path, t
     assert ("no core counts" in output) == (verb == "bench" or kind != Run.kind)
 
 
+@pytest.mark.exhaustive
 def test_more_sleep_than_time_is_an_error(digits: Path, tmp_path: Path) -> None:
     assert "of them asleep" in told(digits, tmp_path, "monitor", {ReadCounters.kind}, 20, 0xFFFF, 4)
     assert "of them asleep" in told(digits, tmp_path, "bench", {ReadLayers.kind}, 12, 0xFFFF_FFFE, 4)

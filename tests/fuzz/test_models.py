@@ -20,6 +20,7 @@ SHAPES = {"x": [1, 1, 6, 6], "y": ["n", "c", "h", "w"]}
 FILES = {"tflite": 100, "onnx_example": 30}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("parser", FILES)
 def test_damaged_files_are_read_or_refused(parser: str) -> None:
     taken = count(1)

@@ -10,6 +10,7 @@ from fuzz.splits import example, first_difference, outcome
 from helpers import first_of
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", first_of([2, 4, 6, 8], 2))
 def test_every_tile_of_a_random_split_is_the_references(seed: int, tmp_path: Path) -> None:
     found = outcome(example(seed), tmp_path)
@@ -25,6 +26,7 @@ def test_a_network_that_remembers_is_right_in_any_order_of_turns(seed: int) -> N
         assert first_difference(given, turns) is None
 
 
+@pytest.mark.exhaustive
 def test_a_network_that_remembers_is_right_on_the_emulator(tmp_path: Path) -> None:
     found = outcome(example(13, states=True), tmp_path)
     assert found.passed, found.mismatches

@@ -127,6 +127,7 @@ def from_page(first: str) -> str:
     return textwrap.dedent("\n".join(lines[:end]))
 
 
+@pytest.mark.exhaustive
 def test_a_bare_project(made: Made, tmp_path: Path) -> None:
     built = exported(made, tmp_path)
     ran = Ran(built, linked(tmp_path, *of_library(tmp_path), FIRMWARE / "bare.c", options=(SECTION,)))
@@ -214,6 +215,7 @@ def test_as_a_zephyr_module_the_network_blocks_on_a_semaphore(made: Made, tmp_pa
     shows_that_others_run(Ran(built, elf), built)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("plugin", ["systolic8x8", "graphnpu"])
 def test_a_plug_in_s_driver_and_instances_of_the_caller_s(made: Made, plugin: str, tmp_path: Path) -> None:
     built = exported(made, tmp_path, str(EXAMPLES / f"{plugin}/{plugin}.toml"))
@@ -238,6 +240,7 @@ def test_steps_are_named_by_their_layers(made: Made) -> None:
     assert '"conv2d_0, depthwise_conv2d_0, add_0, conv2d_2, average_pool_0, dense_0", "softmax_0"' in header
 
 
+@pytest.mark.exhaustive
 def test_several_pes_are_refused_with_what_to_do(tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", pes=4)
     with pytest.raises(NpukitError, match="runs on 4 PEs; a library runs on one core") as error:

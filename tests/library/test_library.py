@@ -141,6 +141,7 @@ def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) ->
     assert "int main(" in (tmp_path / "lib" / EXAMPLE).read_text()
 
 
+@pytest.mark.exhaustive
 def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_path: Path) -> None:
     """The tuning records that it was built with are in the build: those of this machine may be others by now."""
     small = CostPreference({op.name: 30.0 for op in on_core.net().ops})

@@ -33,6 +33,7 @@ def read_memory(text: str) -> dict[int, bytes]:
     return {address: bytes(data) for address, data in found.items()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("board", "options"), [("spinnaker2", {"pes": 4}), ("pe-mesh", {"objective": "throughput", "pes": 2})]
 )

@@ -28,6 +28,7 @@ def of_another_bias(net: Net, *others: Any, **options: Any) -> Any:
     return generate(replace(net, constants={**net.constants, name: net.constants[name] + 20_000}), *others, **options)
 
 
+@pytest.mark.exhaustive
 def test_a_build_that_differs_from_the_reference_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "CHECKED_SECONDS", 10.0)
     monkeypatch.setattr(pipeline, "generate", of_another_bias)

@@ -47,6 +47,7 @@ def settled(session: Session, frames: int) -> None:
         pass
 
 
+@pytest.mark.exhaustive
 def test_each_event_is_as_far_from_its_call_as_any_other(built: Build) -> None:
     sites = {pe: call_sites(image) for image in built.images() for pe in image.pes}
     notes = {pe: [at for at, name in each.callees.items() if name == "net_event"] for pe, each in sites.items()}

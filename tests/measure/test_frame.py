@@ -33,6 +33,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return built, api.bench(built, frames=1)
 
 
+@pytest.mark.exhaustive
 def test_the_rows_of_a_frame_add_up(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     assert bench.frame is not None
@@ -67,6 +68,7 @@ def test_rows_and_shares_of_the_report_add_up(measured: tuple[Build, Bench]) -> 
         assert sum(float(share) for _, share in cells) == pytest.approx(100, abs=0.1 * len(cells))
 
 
+@pytest.mark.exhaustive
 def test_the_tables_of_the_command_line_add_up(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     options = built.manifest.options

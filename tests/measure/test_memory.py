@@ -37,6 +37,7 @@ def board(build: Build) -> Iterator[tuple[Emulator, Session]]:
         yield emulator, session
 
 
+@pytest.mark.exhaustive
 def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, board: tuple[Emulator, Session]) -> None:
     """One in each region of each PE; the board still answers, so what it flips of the code is what does not run."""
     emulator, session = board

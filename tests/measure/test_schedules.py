@@ -36,12 +36,14 @@ def cycles(built: Build, seed: int | None) -> int:
         return target.session.run().cycles
 
 
+@pytest.mark.exhaustive
 def test_a_seed_is_a_schedule(built: Build) -> None:
     first = cycles(built, 1)
     assert first == cycles(built, 1)
     assert len({first, cycles(built, 2), cycles(built, None)}) == 3
 
 
+@pytest.mark.exhaustive
 def test_a_validation_says_under_which_schedules(built: Build) -> None:
     found = api.validate(built)
     assert found.passed
@@ -67,6 +69,7 @@ def without_its_last_wait(built: Build, folder: Path) -> Build:
     return copy
 
 
+@pytest.mark.exhaustive
 def test_a_wait_that_is_missing_is_found_where_a_message_is_late(built: Build, tmp_path: Path) -> None:
     assert "noc_wait(2, 3); /* conv2d_2" in (built.folder / "project/roles/0/net/net.c").read_text()
     mutant, net, plan, cases = (

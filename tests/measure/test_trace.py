@@ -49,6 +49,7 @@ def counted(built: Build) -> tuple[Timeline, dict[int, int]]:
         return record_timeline(built, emulator, session, cases, FRAMES), spent
 
 
+@pytest.mark.exhaustive
 def test_every_cycle_of_the_accelerators_is_in_the_timeline(counted: tuple[Timeline, dict[int, int]]) -> None:
     timeline, spent = counted
     traced = {pe: sum(s.cycles for s in timeline.slices if s.pe == pe and s.track == "mac_array") for pe in spent}
@@ -66,6 +67,7 @@ def test_every_computed_tile_is_in_every_frame_under_its_layer(
         assert all(layered.count(pair) % FRAMES == 0 for pair in set(layered))
 
 
+@pytest.mark.exhaustive
 def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
     built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=1, toolchain="zig")
     measured, traced = api.bench(built.folder, frames=2), api.trace(built.folder, tmp_path / "t.json", frames=3)
@@ -82,6 +84,7 @@ def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.exhaustive
 def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) -> None:
     model = CHECKOUT / "examples/digits/digits_int8.tflite"
     built = shared_build(model, tmp_path / "out", pes=PES, objective="throughput", toolchain="zig")
@@ -161,6 +164,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NETWORKS)
 def test_nothing_in_a_trace_is_before_its_beginning_or_overlaps(name: str, tmp_path: Path) -> None:
     model, options = NETWORKS[name]

@@ -41,6 +41,7 @@ def fit(board: str = "pe-mesh", **options: Any) -> dict[str, Any]:
     return api.fit(DIGITS, board=board, options=api.Options(**options))
 
 
+@pytest.mark.exhaustive
 def test_of_one_pe_and_several_the_better_by_the_objective_is_taken() -> None:
     best, one, few = fit(), fit(pes=1), fit(objective="memory")
     assert best["predicted"]["latency_cycles"] < one["predicted"]["latency_cycles"]

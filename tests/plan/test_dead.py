@@ -32,6 +32,7 @@ def assert_exact(net: Net, plan: Plan) -> None:
         assert np.array_equal(got, want)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dead", first_of(sorted(range(BOARD.pe_count), key=lambda pe: pe not in (0, 5)), 2))
 def test_any_one_pe_may_be_dead(dead: int) -> None:
     board = board_with(dead_pes=(dead,))
@@ -40,6 +41,7 @@ def test_any_one_pe_may_be_dead(dead: int) -> None:
     assert_exact(small_net(), plan)
 
 
+@pytest.mark.exhaustive
 def test_a_twentieth_of_a_chip_may_be_dead() -> None:
     grid = Grid(columns=8, rows=19)
     dead = tuple(random.Random(1).sample(range(grid.count), grid.count // 20))
@@ -49,6 +51,7 @@ def test_a_twentieth_of_a_chip_may_be_dead() -> None:
     assert_exact(small_net(), plan)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("link", [(5, 6), (9, 5), pytest.param((0, 1), marks=pytest.mark.exhaustive)])
 def test_no_message_takes_a_dead_link(link: tuple[int, int]) -> None:
     board = board_with(dead_links=(link,))

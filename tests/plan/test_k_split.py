@@ -60,6 +60,7 @@ def random_places(net: Net, data: st.DataObject) -> Assignment:
     return found
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=8, derandomize=True)
 @given(data=st.data())
 def test_any_cut_anywhere_equals_the_whole(data: st.DataObject) -> None:

@@ -34,6 +34,7 @@ def test_the_plan_that_is_chosen_takes_least_as_measured_too(tmp_path: Path) -> 
         assert energy < build(tmp_path, rate, objective, 4)[1]
 
 
+@pytest.mark.exhaustive
 def test_a_low_rate_is_for_one_pe_at_the_low_voltage_and_no_rate_for_many() -> None:
     slow, fast = (
         api.fit(DIGITS, options=api.Options(objective="energy", pes=4, frames_per_second=rate)) for rate in (30, None)

@@ -159,6 +159,7 @@ def tiny() -> Net:
     return b.net(b.dense(b.flatten(b.mean(b.conv(b.depthwise(x), 16))), 10))
 
 
+@pytest.mark.exhaustive
 def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
     few, many = (plan_network(tiny(), BOARD, engines(BOARD), max_pes=pes) for pes in (8, 16))
     assert many.predicted.latency_cycles <= few.predicted.latency_cycles
@@ -310,6 +311,7 @@ ON_MESHES = sorted(product(TINY, [16, 4]), key=lambda case: case not in [(keywor
 """`test_exact.py` has the image network on 16 PEs; the wake words take the planner longest."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("make", "pes"),
     first_of(ON_MESHES, 2),
@@ -341,6 +343,7 @@ def test_the_fewest_pes_that_hold_a_network() -> None:
     assert min(pe.memory.free for pe in plan.pes) >= 0
 
 
+@pytest.mark.exhaustive
 def test_plans_are_the_same_every_time() -> None:
     first, second = (plan_network(image_small(), BOARD, engines(BOARD), max_pes=16) for _ in range(2))
     assert first == second
@@ -351,6 +354,7 @@ def test_an_unknown_objective_is_an_error() -> None:
         plan_network(image_small(), BOARD, engines(BOARD), objective="beauty")
 
 
+@pytest.mark.exhaustive
 def test_a_dead_root_moves_the_plan_to_the_next_pe() -> None:
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": (0, 1)})})
     plan = plan_network(small_net(), board, engines(board), max_pes=16)

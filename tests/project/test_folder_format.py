@@ -31,6 +31,7 @@ SUMMARY = {
 """What the summary of a build has, by format."""
 
 
+@pytest.mark.exhaustive
 def test_what_a_folder_says_belongs_to_its_format(tmp_path: Path) -> None:
     """Another key is another format: a folder of the one before must not fail in a verb that reads the key."""
     summary = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out").manifest.summary

@@ -50,6 +50,7 @@ def test_a_build_finds_the_boards_c_in_its_project(folder: Path, tmp_path: Path)
     assert str(folder) not in (build.folder / "npukit.json").read_text()
 
 
+@pytest.mark.exhaustive
 def test_other_c_is_another_build(folder: Path, tmp_path: Path) -> None:
     one = api.build(MODEL, board=str(folder / f"{NAME}.toml"), output=tmp_path / "one")
     changed(folder, "whatever came before", "anything")

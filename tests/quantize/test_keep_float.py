@@ -43,6 +43,7 @@ def codes(of: Loaded) -> list[Any]:
     return [op for op in of.net.ops if isinstance(op.attributes, TvmCode)]
 
 
+@pytest.mark.exhaustive
 def test_a_layer_between_integer_ones(samples: Path) -> None:
     kept = loaded(samples, "conv2d_1")
     (op,) = codes(kept)
@@ -51,6 +52,7 @@ def test_a_layer_between_integer_ones(samples: Path) -> None:
     assert np.mean(list(errors(kept).values())) >= np.mean(list(errors(loaded(samples)).values())) - 0.5
 
 
+@pytest.mark.exhaustive
 def test_neighbours_pass_floats_to_each_other(samples: Path) -> None:
     names = ["dense_0", "softmax_0"]
     kept = loaded(samples, *names)
@@ -88,6 +90,7 @@ def wide_channels(tmp_path: Path) -> dict[str, Any]:
     return {"path": tmp_path / "m.onnx", "calibration": tmp_path / "c.npz"}
 
 
+@pytest.mark.exhaustive
 def test_a_dense_layer_that_only_float_reads_has_a_range_for_each_channel(wide_channels: dict[str, Any]) -> None:
     whole = errors(load_model(**wide_channels))
     kept = load_model(**wide_channels, keep_float=["x", "add_0", "norm_0"])
@@ -96,6 +99,7 @@ def test_a_dense_layer_that_only_float_reads_has_a_range_for_each_channel(wide_c
     assert errors(kept)["dense_0"] > 30
 
 
+@pytest.mark.exhaustive
 def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
     """It sums integers all the same, of two rows for each token: what is lost is lost in weights and output."""
     kept = load_model(**wide_channels, keep_float=["x", "add_0", "norm_0"])

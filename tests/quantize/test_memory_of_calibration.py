@@ -6,6 +6,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pytest
 from float_models import node, saved, weights
 
 from npukit.quantize.models import load_model
@@ -15,6 +16,7 @@ TIMES = 8
 """A multiple of the bytes of the calibration data: they are loaded, checked and converted, and layers come on top."""
 
 
+@pytest.mark.exhaustive
 def test_cases_of_large_images_are_compared_one_after_the_other(tmp_path: Path) -> None:
     shape = (1, CHANNELS, SIDE, SIDE)
     names = ["x", *(f"h{layer}" for layer in range(1, LAYERS)), "y"]

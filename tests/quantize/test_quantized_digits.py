@@ -34,6 +34,7 @@ def training() -> tuple[np.ndarray, np.ndarray]:
     return train.nchw(images), labels
 
 
+@pytest.mark.exhaustive
 def test_int8_is_half_a_point_under_float_at_most(training: Any, tmp_path: Path) -> None:
     images, labels = training
     np.savez(tmp_path / "data.npz", in0=images[:100], labels=labels[:100])
@@ -88,6 +89,7 @@ def test_no_data_at_all(tmp_path: Path) -> None:
         load_model(MODEL, calibration=tmp_path / "data.npz")
 
 
+@pytest.mark.exhaustive
 def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).random((4, 1, 8, 8)).astype(np.float32)
     (tmp_path / "parts").mkdir()

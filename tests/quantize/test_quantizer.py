@@ -39,6 +39,7 @@ def loaded(tmp_path: Path, *quantizers: Quantizer, keep_float: tuple[str, ...] =
     return load_model(DIGITS / "digits_float.onnx", calibration=samples, keep_float=keep_float, own=own)
 
 
+@pytest.mark.exhaustive
 def test_all_scales_are_its(tmp_path: Path) -> None:
     found = loaded(tmp_path, power_of_two)
     of_kernels = set(FIXED.values())
@@ -68,6 +69,7 @@ def test_weights_of_four_bits_with_one_scale(tmp_path: Path) -> None:
     assert all(len(set(net.tensors[op.inputs[1]].quantization.scales)) == 1 for op in net.ops if op.kind == "conv2d")  # type: ignore[union-attr]
 
 
+@pytest.mark.exhaustive
 def test_scales_of_what_is_read_in_float_are_its_too(tmp_path: Path) -> None:
     found = loaded(tmp_path, power_of_two, keep_float=("softmax_0",))
     given = {each.quantization for each in found.net.tensors.values()} - {None, *FIXED.values()}

@@ -70,6 +70,7 @@ def test_unrolled_it_is_the_same_function(kind: str, inputs: str, more: dict[str
     np.testing.assert_allclose(got, Session(path).run({"x": data})[0], atol=1e-5)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "kinds"),
     [
@@ -105,6 +106,7 @@ def test_what_is_not_read(inputs: str, more: dict[str, Any], message: str, tmp_p
         import_model(path)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", first_of(["LSTM", "GRU"]))
 def test_on_a_device_it_is_exact(kind: str, tmp_path: Path) -> None:
     path = model(tmp_path, kind)
@@ -141,6 +143,7 @@ def test_in_float_the_plan_holds_the_weights_of_all_steps_once(tmp_path: Path) -
     assert held[0] == held[1]
 
 
+@pytest.mark.exhaustive
 def test_parts_of_float_steps_that_take_the_same_weights_hold_them_once(tmp_path: Path) -> None:
     built = api.build(model(tmp_path, "LSTM"), output=tmp_path / "out", options=api.Options(in_float=True, pes=2))
     net = built.net()

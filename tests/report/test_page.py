@@ -64,6 +64,7 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.exhaustive
 def test_the_page_is_whole_and_stands_alone(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     page = render(built, results(bench))
@@ -204,6 +205,7 @@ def test_a_report_in_a_folder_of_somebody_else_is_not_a_fault(
     assert "Permission denied" in said
 
 
+@pytest.mark.exhaustive
 def test_the_report_has_what_python_found(tmp_path: Path) -> None:
     built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=PES)
     api.validate(built, cases=1)

@@ -34,6 +34,7 @@ def padded(kernels: dict[str, LoopKernel]) -> LoopKernel:
     return next(kernel for kernel in kernels.values() if len(searches_for(kernel, AS_WRITTEN, 1, ())) == 2)
 
 
+@pytest.mark.exhaustive
 def test_proposals_come_once_and_compute_the_same(digits: tuple[Net, dict[str, LoopKernel]]) -> None:
     net, kernels = digits
     kernel = padded(kernels)
@@ -64,6 +65,7 @@ def with_code(net: Net, kernel: LoopKernel, tiling: Tiling) -> Net:
     return net.with_ops(tuple(dataclasses.replace(op, attributes=code.get(op.name, op.attributes)) for op in net.ops))
 
 
+@pytest.mark.exhaustive
 def test_it_goes_on_from_what_was_cheap(digits: tuple[Net, dict[str, LoopKernel]]) -> None:
     (search, _) = searches_for(padded(digits[1]), AS_WRITTEN, 1000, ())
     for _ in range(9):

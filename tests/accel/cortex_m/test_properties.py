@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def _between(layer: OpView, sources: list[Layout], orders: list[Order]) -> Itera
         yield from (kernel for kernel in kernels(layer, [source], target) if isinstance(kernel, Kernel))
 
 
+@pytest.mark.exhaustive
 @EXAMPLES
 @given(
     kernel=st.sampled_from([(1, 1), (3, 3), (2, 3), (4, 1), (1, 5)]),
@@ -93,6 +95,7 @@ def test_depthwise_convolutions(kernel, strides, padding, shape, transposed: boo
     assert check_filter(layer, rng, reference.depthwise, planes, orders)
 
 
+@pytest.mark.exhaustive
 @EXAMPLES
 @given(inputs=st.integers(1, 200), outputs=st.integers(1, 40), relu=st.booleans(), seed=SEEDS)
 def test_matrix_vector_products(inputs: int, outputs: int, relu: bool, seed: int):

@@ -44,6 +44,7 @@ def test_random_ops_equal_the_reference(kind: str, tmp_path: Path) -> None:
     _compare(net, _whole(net), tmp_path, seed=2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", sorted(set(MAKERS)))
 def test_tiles_equal_the_reference(kind: str, tmp_path: Path) -> None:
     """Every op cut in two along each axis along which the planner cuts."""
@@ -53,6 +54,7 @@ def test_tiles_equal_the_reference(kind: str, tmp_path: Path) -> None:
     _compare(net, plan, tmp_path, seed=4)
 
 
+@pytest.mark.exhaustive
 def test_tiles_of_code_that_tvm_makes_equal_the_reference(tmp_path: Path) -> None:
     """Layers in float, cut in two along their rows, but for the softmax, whose loops are several."""
     net = load_model(DIGITS / "digits_float.onnx", in_float=True).net

@@ -69,6 +69,7 @@ def linked(frame: Frame, folder: Path, emulator: Emulator) -> Iterator:
             link.hang_up()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["one PE", "sixteen PEs"])
 def test_the_golden_frame_is_reproduced(frames: dict[str, Frame], name: str, tmp_path: Path) -> None:
     frame = frames[name]

@@ -57,6 +57,7 @@ def reference_of(path: Path, x: np.ndarray) -> np.ndarray:
     return Session(path).run({"x": x})[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "gates", "more"), first_of([("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}), ("GRU", 3, {})])
 )

@@ -80,6 +80,7 @@ def test_narrower_weight_tiles_are_taken_if_they_are_smaller() -> None:
     assert ({part.shape[-1] for part in sixteens}, {part.shape[-1] for part in fours}) == ({16}, {4})
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=25)
 @given(data=st.data())
 def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:

@@ -73,6 +73,7 @@ def test_a_batch_of_another_net_or_of_more_pes_has_no_plan(on_two: BatchAlternat
     assert on_two.plan(replace(start, splits=start.splits[:-1])) is None
 
 
+@pytest.mark.exhaustive
 def test_a_build_takes_the_batch_that_was_found_without_a_search(
     on_two: BatchAlternatives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from plan.engines import engines
 from plan.networks import Builder
 
 
+@pytest.mark.exhaustive
 def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
     board, net = wide_board(), small_mobilenet()
     plan = low_memory_plan(Problem(Graph(net), board, engines(board)))
@@ -23,6 +24,7 @@ def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
     assert_exact(net, plan, rounds=1)
 
 
+@pytest.mark.exhaustive
 def test_a_frame_that_no_draft_fits_is_made_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """One frame, on all PEs but those that ask for weights."""
     monkeypatch.setattr("npukit.plan.search.objectives._wants_dram", lambda problem: True)

@@ -80,6 +80,7 @@ def frame(net: Net, seed: int) -> list[np.ndarray]:
     return [random.integers(-128, 128, net.tensor(name).shape, np.int8) for name in net.inputs]
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_assignment_computes_what_the_net_computes(data: st.DataObject) -> None:

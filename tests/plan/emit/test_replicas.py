@@ -80,11 +80,13 @@ def test_a_batch_is_that_of_its_groups_one_by_one(
     assert cycles[0] == pytest.approx(cycles[1], rel=0.01)
 
 
+@pytest.mark.exhaustive
 def test_what_groups_that_are_alike_compute_is_exact() -> None:
     net = rows_net()
     assert_exact(net, planned(net, interleaved=2, micro_batches=2))
 
 
+@pytest.mark.exhaustive
 def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.plan.batch.weight_tiles.MOST_LISTED", 128)
     net = rows_net()

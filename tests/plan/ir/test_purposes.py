@@ -68,6 +68,7 @@ class Interleaving:
             assert {(pe, number) for number in self.awaited[pe][index]} <= self.arrived
 
 
+@pytest.mark.exhaustive
 def test_the_text_says_what_is_waited_for() -> None:
     frame, batch = (print_plan(plan_of(DIGITS, objective)) for objective in ("latency", "throughput"))
     assert "# what was sent may be overwritten" in batch

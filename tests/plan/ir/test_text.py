@@ -47,6 +47,7 @@ def batch(micro_batches: int, groups: int = 3) -> Plan:
     return with_predictions(net, BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), streamed))
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=20)
 @given(data=st.data())
 def test_any_batch_reads_back(data: st.DataObject) -> None:

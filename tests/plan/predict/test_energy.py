@@ -55,6 +55,7 @@ def test_a_board_without_figures_gets_no_estimate_and_no_table() -> None:
     assert costs_of(api.fit(DIGITS, board="mps2-an386")) is None
 
 
+@pytest.mark.exhaustive
 def test_bench_estimates_at_each_voltage_from_what_it_measured(tmp_path: Path) -> None:
     built = shared_build(DIGITS, tmp_path / "out", pes=4)
     measured = api.bench(built.folder, frames=1)
@@ -88,6 +89,7 @@ def test_the_board_file_holds_what_the_fit_says() -> None:
     assert all(abs(model / found - 1) < 0.15 for _, found, model in trials(fitted()))
 
 
+@pytest.mark.exhaustive
 def test_the_energy_that_fit_predicts_is_about_what_bench_estimates(tmp_path: Path) -> None:
     built = shared_build(DIGITS, tmp_path / "out", pes=4)
     measured = api.bench(built.folder, frames=1)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import compress, permutations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def _exchanging(plan: Plan, pe: PePlan, tensor: str) -> PePlan:
     return replace(pe, steps=tuple(compress(pe.steps, kept)))
 
 
+@pytest.mark.exhaustive
 def test_the_estimate_of_an_exchange_is_about_what_it_takes() -> None:
     assert BOARD.noc is not None
     layouts = [grid((1, 16, 16, 32), split, (1, 1, 1, 4)) for split in LAYOUTS]

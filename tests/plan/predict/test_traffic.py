@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
@@ -18,6 +20,7 @@ def test_bytes_travel_over_links_where_there_are_several_pes(tmp_path: Path) -> 
     assert sum(link_bytes(spread.board, spread.net(), spread.plan()).values()) > 0
 
 
+@pytest.mark.exhaustive
 def test_results_show_themselves_in_a_notebook(tmp_path: Path) -> None:
     built = shared_build(DIGITS, tmp_path / "out", pes=1)
     found, measured = api.validate(built.folder, cases=1), api.bench(built.folder, frames=1)

@@ -63,6 +63,7 @@ def test_what_a_search_finds_a_plan_for_is_not_far_too_large(
     assert not fits[-1], "the edge was not tried"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("make", "pes", "kilobytes", "objective"), first_of(EDGES_OF_MANY))
 def test_what_fits_many_pes_without_refusals_fits_with_them(
     make: Callable[[], Net], pes: int, kilobytes: int, objective: str, monkeypatch: pytest.MonkeyPatch

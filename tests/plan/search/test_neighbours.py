@@ -34,6 +34,7 @@ def image_part() -> Net:
     return b.net(b.dense(b.flatten(b.global_pool(b.conv(x, 32, 3, 2))), 10))
 
 
+@pytest.mark.exhaustive
 def test_a_walk_finds_what_is_faster_than_a_search_that_weighs_moves_too_much() -> None:
     on_four = problem(image_net(), 4)
     search = LatencySearch(on_four, THOROUGH, moves_weigh=8.0)
@@ -43,6 +44,7 @@ def test_a_walk_finds_what_is_faster_than_a_search_that_weighs_moves_too_much() 
     assert not missing_bytes(on_four.board, found)
 
 
+@pytest.mark.exhaustive
 def test_a_walk_leaves_pinned_ops_where_they_are() -> None:
     on_eight = problem(image_part())
     search = LatencySearch(on_eight, THOROUGH)

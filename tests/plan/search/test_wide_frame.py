@@ -39,6 +39,7 @@ def large_image_net(channels: int) -> Net:
     return b.net(b.dense(b.flatten(b.mean(x)), 16))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("channels", "streams"), first_of([(128, False), (512, True)]))
 def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if_they_must(
     channels: int, streams: bool
@@ -52,6 +53,7 @@ def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if
     assert_exact(net, plan, rounds=1)
 
 
+@pytest.mark.exhaustive
 def test_an_output_that_the_root_cannot_hold_goes_to_dram() -> None:
     """Every PE says when its part has left, and the root reads a byte of it back: it is the last of the frame."""
     board, b = wide_board(), Builder("large output")
@@ -65,6 +67,7 @@ def test_an_output_that_the_root_cannot_hold_goes_to_dram() -> None:
     assert_exact(net, plan, rounds=2)
 
 
+@pytest.mark.exhaustive
 def test_drafts_come_with_the_most_promising_first_and_are_near_what_is_simulated() -> None:
     board = wide_board()
     search = WideFrame(Problem(Graph(large_image_net(512)), board, engines(board)))
@@ -103,6 +106,7 @@ def test_a_long_network_has_fewer_drafts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {draft.cycles for draft in few} <= {draft.cycles for draft in many}
 
 
+@pytest.mark.exhaustive
 def test_layers_of_a_stream_that_all_pes_together_cannot_hold_are_streamed() -> None:
     """Twelve matrices of 256 KB, and what remains from one frame to the next."""
     board, b = wide_board(), Builder("stream")

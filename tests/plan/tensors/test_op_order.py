@@ -81,6 +81,7 @@ def joins(plan: Plan) -> int:
     return sum(isinstance(step, Join) for pe in plan.pes for step in pe.steps)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=80, derandomize=True)
 @given(net=branchy_nets(), pes=st.sampled_from([1, 1, 3]), seed=st.integers(0, 99))
 def test_any_net_computes_what_it_should(net: Net, pes: int, seed: int) -> None:
