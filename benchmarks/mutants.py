@@ -1,15 +1,13 @@
 """Mutants: small changes of what npukit generates, and how many of them `npukit validate` finds.
 
     PYTHONPATH=kit:tests:. python benchmarks/mutants.py [--work FOLDER] [--sample N] [--seed S] [--write]
-    PYTHONPATH=kit:tests:. python benchmarks/mutants.py --share BUILD
 
 A mutant is a build with one line of its project, or one byte of a PE's own data, changed by a seed. It is compiled,
 and validated as `npukit validate` does without options. It is killed by an output or a tile that differs, by a fault,
 or under a schedule. It is the same if every PE loads the same bytes: proven by comparing them. `proofs.json` says of
 others why no frame can show them. The rest survive. Lines that no frame of a validation runs have no mutants.
 
-Results are kept in the folder, mutant by mutant: a run that was ended goes on. `--share` prints the share of a
-validation's time that its schedules take.
+Results are kept in the folder, mutant by mutant: a run that was ended goes on.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from time import perf_counter
 from unittest import mock
 
 from benchmarks.mutation.mutations import (
@@ -55,13 +51,11 @@ from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind
 from npukit.errors import NpukitError
-from npukit.measure.cases import load_cases
 from npukit.measure.memory import check_memory
 from npukit.measure.schedules import compare
 from npukit.measure.target import Emulation, open_target
-from npukit.measure.validate import run_round, validate
+from npukit.measure.validate import run_round
 from npukit.progress import Silent
-from npukit.project.build_folder import GOLDEN
 from npukit.project.images.image import Image
 
 HERE = Path(__file__).parent
@@ -322,23 +316,6 @@ def _listed(verdicts: Sequence[Verdict], outcome: str) -> str:
     return "\n".join(sorted(lines)) or "None."
 
 
-def share(folder: Path) -> str:
-    """The seconds of a validation on a board that has started, and the share of its schedules."""
-    built = api.load(folder)
-    net, plan = built.net(), built.plan()
-    cases, plainly, seconds = (
-        load_cases(folder / GOLDEN, net, None),
-        partial(validate, progress=Silent()),
-        list[float](),
-    )
-    with open_target(built, None, Emulation(strict=True)) as target:
-        for compared in (plainly, plainly, partial(compare, seed=None, shown=Silent())):
-            begin = perf_counter()
-            compared(target, net, plan, cases)
-            seconds.append(perf_counter() - begin)
-    return f"{seconds[2]:.2f} s, of which schedules {1 - seconds[1] / seconds[2]:.0%}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path)
@@ -346,11 +323,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--write", action="store_true", help="the page benchmarks/mutants.md")
     parser.add_argument("--least", type=float, default=0.0, help="the score that is asked for, from 0 to 1")
-    parser.add_argument("--share", type=Path, metavar="BUILD")
     given = parser.parse_args()
-    if given.share:
-        print(share(given.share))
-        return 0
     with tempfile.TemporaryDirectory() as scratch:
         work = given.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)

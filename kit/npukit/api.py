@@ -210,14 +210,19 @@ def load_linked(folder: Folder, *, modified: bool = False) -> Build:
 
 
 def validate_networks(
-    folder: Networks, *, on: str | None = None, cases: int | None = None, progress: Progress | None = None
+    folder: Networks,
+    *,
+    on: str | None = None,
+    cases: int | None = None,
+    schedule: int | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Validation]:
     """Validate each network of a folder as `validate` does, while all others run too."""
     from npukit.measure.coresident import validate_coresident
     from npukit.report.page import keep_results
 
     builds, shown = load_networks(folder), visible(progress)
-    found = validate_coresident(builds, on, cases, shown)
+    found = validate_coresident(builds, on, cases, schedule, shown)
     for name, each in found.items():
         keep_results(builds[name], shown, validation=each.to_json())
     return found

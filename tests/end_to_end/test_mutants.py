@@ -76,6 +76,13 @@ def test_each_wait_for_a_message_that_is_dropped_is_a_race_with_both_sides(works
         assert RACE_OF_A_MESSAGE.search(verdict.said), (line, verdict)
 
 
+def test_records_are_read_once_their_pe_is_done(workshop: Workshop) -> None:
+    """PE 1 computes a layer again and records it, long behind its last message."""
+    late = "if (observed != 0) { for (volatile int32_t i = 0; i < 100000; i++) { } net_end_layer(3); }"
+    sent = "status = noc_send(&net_constants.message_4_descriptor_0);"
+    assert changed(workshop, "C", "roles/1/net/net.c", sent, f"{sent} {late}").outcome == "survived"
+
+
 @pytest.mark.parametrize(
     ("kind", "file", "before", "after"),
     [

@@ -50,6 +50,13 @@ def test_each_is_exact_while_the_others_run(folder: Path) -> None:
     for found in api.validate_networks(folder, cases=1).values():
         assert found.passed, found.mismatches
         assert found.tiles_checked > found.layers_checked > 0
+        assert found.schedules == (1,)
+
+
+def test_a_schedule_is_repeated_alone_while_the_others_run(folder: Path) -> None:
+    for found in api.validate_networks(folder, cases=1, schedule=3).values():
+        assert found.passed, found.mismatches
+        assert (found.schedules, found.tiles_checked) == ((3,), 0)
 
 
 @pytest.mark.exhaustive

@@ -158,7 +158,7 @@ def lying(liar: Callable[[Transport], Liar]) -> Iterator[None]:
             patch.object(target, "start", start),
             patch.object(target, "ANSWER_SECONDS", SECONDS),
             patch("npukit.link.session._RUN_SECONDS", SECONDS),
-            patch("npukit.measure.device_trace._SETTLE_SECONDS", SECONDS),
+            patch("npukit.link.session._SETTLE_SECONDS", SECONDS),
         ):
             patches.enter_context(patched)
         yield

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic, sleep
 from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
@@ -45,6 +46,8 @@ from npukit.project.images.regions import REGIONS
 
 ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
+_SETTLE_SECONDS = 10.0
+"""Seconds that other PEs may still be at work once the root PE is done."""
 GIVEN_UP = -1
 """The error code of a PE that waited for the others until the host broke the run off."""
 STOPPED = -32
@@ -239,6 +242,14 @@ class Session:
         if named != self._pes or len(set(named)) < len(named):
             raise NpukitError(f"the device says that its PEs are {_few(named)}, and said before {_few(self._pes)}")
         return told
+
+    def settle(self) -> None:
+        """Wait until every PE of the network is done with as many frames as the one that has the link."""
+        until = monotonic() + _SETTLE_SECONDS
+        while self.device.pe_count > 1 and len({pe.frames for pe in self.pes()}) > 1:
+            if monotonic() > until:
+                raise NpukitError("the root PE is done with its frames, other PEs are not", tries=["npukit monitor"])
+            sleep(0.01)
 
     def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
         """A PE's records of its `count` layers in the last observed run, which must have succeeded."""

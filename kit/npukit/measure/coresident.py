@@ -10,9 +10,10 @@ from npukit.board.board import Board
 from npukit.link.companions import CompanionSession, run_together
 from npukit.measure.bench import Bench, bench
 from npukit.measure.cases import Cases, first_cases, load_cases
+from npukit.measure.schedules import compare
 from npukit.measure.target import Emulation, Target, open_targets
 from npukit.measure.trace import timeline_of
-from npukit.measure.validate import Validation, validate
+from npukit.measure.validate import Validation
 from npukit.progress import Progress
 from npukit.project.build_folder import GOLDEN, Build
 
@@ -37,9 +38,9 @@ class CoresidentBench:
 
 
 def validate_coresident(
-    builds: Mapping[str, Build], on: str | None, cases: int | None, progress: Progress
+    builds: Mapping[str, Build], on: str | None, cases: int | None, seed: int | None, progress: Progress
 ) -> dict[str, Validation]:
-    """Every case of each network, run while each of the others runs frames all the time."""
+    """Every case of each network, run while each of the others runs frames all the time; some under schedules, too."""
     found = {}
     with open_targets(builds, on, Emulation(strict=True), progress) as targets:
         for name, target in targets.items():
@@ -47,7 +48,7 @@ def validate_coresident(
             build = builds[name]
             progress.stage(f"network {name}")
             chosen = first_cases(_golden(build), cases)
-            found[name] = validate(target, build.net(), build.plan(), chosen, progress)
+            found[name] = compare(target, build.net(), build.plan(), chosen, seed, progress)
     return found
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from time import monotonic, sleep
 
 from npukit.errors import NpukitError
 from npukit.link.events import FRAME_END, Event
@@ -18,8 +17,6 @@ from npukit.plan.predict.timeline import CORE, RESTORE, SEND, WAIT, Timeline, Ti
 from npukit.project.build_folder import Build
 
 _NO_MORE = 0xFFFF_FFFF
-_SETTLE_SECONDS = 10.0
-"""Seconds that other PEs may still be at work once the root PE is done."""
 
 
 def record_on_device(build: Build, session: Session, cases: Cases, frames: int) -> Timeline:
@@ -27,9 +24,8 @@ def record_on_device(build: Build, session: Session, cases: Cases, frames: int) 
     plan, spans = build.plan(), build.spans()
     write_inputs(session, cases, rounds(cases.count, plan.frames)[0])
     before = {pe.pe: session.events(pe.pe, _NO_MORE).written for pe in plan.pes}
-    done = {pe.pe: pe.frames for pe in session.pes()}
     session.run(frames=frames)
-    _settle(session, {pe: count + frames for pe, count in done.items()})
+    session.settle()
     noted = [_noted(session, pe, before[pe.pe], spans[pe.pe]) for pe in plan.pes]
     return _timeline(build, noted)
 
@@ -74,14 +70,6 @@ def _noted(session: Session, pe: PePlan, first: int, spans: Sequence[int]) -> _N
     if unknown:
         raise NpukitError(f"PE {pe.pe} tells of step {min(unknown)} of a frame of {len(spans)} steps")
     return _Noted(pe, spans, told.events, told.first - wanted)
-
-
-def _settle(session: Session, frames: Mapping[int, int]) -> None:
-    until = monotonic() + _SETTLE_SECONDS
-    while any(pe.frames < frames[pe.pe] for pe in session.pes()):
-        if monotonic() > until:
-            raise NpukitError("the root PE is done with its frames, other PEs are not", tries=["npukit monitor"])
-        sleep(0.01)
 
 
 def _timeline(build: Build, noted: Sequence[_Noted]) -> Timeline:

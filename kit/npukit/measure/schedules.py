@@ -45,7 +45,7 @@ def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None
 def _usual(target: Target, plan: Plan, cases: Cases) -> list[Schedule]:
     """The schedules of a validation that names none; none elsewhere, or where nothing happens at the same time.
 
-    At most one for two rounds, or two sequences of them, so that they take about a quarter of the time.
+    At most one for two rounds, or two sequences of them: `benchmarks/emulator_speed.py` measures what that takes.
     """
     concurrent = target.board.noc or target.board.accelerator
     most = -(-len(sequences(cases, plan.frames_of_all)) // 2)

@@ -33,7 +33,12 @@ class RecordedTile:
 
 
 def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[RecordedTile]:
-    """Every tile of every layer on every PE in the last observed run; what is wrong first comes first."""
+    """Every tile of every layer on every PE in the last observed run; what is wrong first comes first.
+
+    A PE's last record may come behind its last message. Whoever sees how many frames a PE has done sees the records of
+    these frames.
+    """
+    session.settle()
     places = {op.name: place for place, op in enumerate(net.ops)}
     tiles = [tile for number in range(len(plan.chips)) for tile in _of_chip(session, board, plan, number)]
     return sorted(tiles, key=lambda tile: places[tile.step.op])

@@ -44,11 +44,9 @@ def validate(
 
     build = chosen_network(build, network)
     if networks := api.load_networks(build, modified=modified):
-        refuse_for_several(
-            build, "--inputs, --expect, --stream, --faults and --schedule", inputs, expect, stream, faults, schedule
-        )
+        refuse_for_several(build, "--inputs, --expect, --stream and --faults", inputs, expect, stream, faults)
         show_modified(terminal, *networks.values())
-        _validate_networks(networks, on, cases, terminal)
+        _validate_networks(networks, on, cases, schedule, terminal)
         return
     built = api.load(build, modified=modified)
     show_modified(terminal, built)
@@ -69,10 +67,12 @@ def validate(
         terminal.print(f"{found.accuracy:.1%} of the labels are right")
 
 
-def _validate_networks(builds: Mapping[str, Build], on: str | None, cases: int | None, terminal: Terminal) -> None:
+def _validate_networks(
+    builds: Mapping[str, Build], on: str | None, cases: int | None, schedule: int | None, terminal: Terminal
+) -> None:
     from npukit import api
 
-    found = api.validate_networks(builds, on=on, cases=cases, progress=terminal)
+    found = api.validate_networks(builds, on=on, cases=cases, schedule=schedule, progress=terminal)
     told = {name: {"name": name, **each.to_json()} for name, each in found.items()}
     terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
     for name, each in found.items():
