@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from helpers import ZIG, need
 from npukit.board.board import load_board
 from npukit.emulator.qemu import QemuMachine
 from npukit.errors import NpukitError
+from npukit.host.budget import EMULATOR
 
 ECHO = r"""
 #include <stdint.h>
@@ -63,6 +66,16 @@ def test_bytes_come_back_even_those_sent_before_anyone_listened(echo: Path) -> N
         process = machine._process
     assert got == b"hello, mesh"
     assert process.poll() is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
+def test_qemu_has_a_budget_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told by a stand-in for QEMU."""
+    (tmp_path / "qemu-system-arm").write_text("#!/bin/sh\nexec cat\n")
+    (tmp_path / "qemu-system-arm").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with QemuMachine(load_board("mps2-an386"), tmp_path / "any.elf") as machine:
+        assert resource.prlimit(machine._process.pid, resource.RLIMIT_DATA) == (EMULATOR, EMULATOR)
 
 
 def test_an_image_that_is_not_there_is_said(echo: Path) -> None:

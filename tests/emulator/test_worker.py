@@ -15,6 +15,7 @@ from emulator.programs import program, resident_bytes, running
 from npukit.emulator.here import INSTALL
 from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
+from npukit.host.budget import TRUSTED, VARIABLE
 from oracles.dma_model import DRAM
 
 LOOP = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
@@ -106,6 +107,17 @@ def test_a_death_is_told_by_what_it_was() -> None:
     assert [any(each == INSTALL for each in error.tries) for error in (crash, killed, missing, raised)] == [
         *(False, False, True, False)
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
+def test_it_has_the_memory_of_its_board_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a hundredth of it, less than its board's DRAM is."""
+    monkeypatch.setenv(VARIABLE, "0.01")
+    with running((program(LOOP), (0,))) as emulator:
+        emulator.run(1_000)
+        with pytest.raises(NpukitError, match="the emulator's worker process gave up: out of memory") as raised:
+            emulator.write_memory(DRAM, 0, b"1")
+    assert TRUSTED in raised.value.tries
 
 
 def test_without_the_emulators_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,11 @@ from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
 from npukit.errors import NpukitError
+from npukit.host.budget import EMULATOR
 from npukit.project.images.image import Image
 
+_MEMORY_OF_A_PE, _TIMES_SRAM = 8 << 20, 32
+"""Bytes of the worker for each PE: its core's own, and of each byte of SRAM what is known of it."""
 _SECONDS_AT_ONCE = 0.5
 """Seconds that the worker may run before it listens again: it ends this soon after its parent at the latest."""
 
@@ -98,6 +101,7 @@ class Emulator:
         self._dram = {DRAM + chip: dram for chip in chips if dram}
         self._output = b""
         self._worker = WorkerProcess()
+        self._worker.bound(_most_memory(board))
         try:
             self._start()
         except BaseException:
@@ -305,6 +309,14 @@ class Emulator:
 
     def _no_memory(self, pe: int, address: int, size: int) -> NpukitError:
         return NpukitError(f"PE {pe} of board {self._board.name} has no {size} bytes of memory at {address:#010x}")
+
+
+def _most_memory(board: Board) -> int:
+    """The bytes that the worker may take: those of a board whose DRAM is all in use, and what any run takes."""
+    sram = sum(memory.size for memory in board.memory)
+    dram = board.noc.dram_bytes if board.noc else 0
+    chips = board.mesh.chips.columns * board.mesh.chips.rows
+    return EMULATOR + board.pe_count * (_MEMORY_OF_A_PE + _TIMES_SRAM * sram) + chips * dram
 
 
 _MOST_RECEIVED = 256

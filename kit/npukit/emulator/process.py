@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 
 from npukit.emulator.here import INSTALL
 from npukit.errors import NpukitError
-from npukit.host.programs import start
+from npukit.host.budget import TRUSTED
+from npukit.host.programs import bound, start
 
 _WORKER = "npukit_emulator"
 _HEADER = struct.Struct("<II")
@@ -61,6 +62,10 @@ class WorkerProcess:
         if "error" in reply:
             raise NpukitError(reply["error"])
         return reply, data
+
+    def bound(self, memory: int) -> None:
+        """Gives it so many bytes of memory at most. Once: nobody may give it more afterwards."""
+        bound(self._process.pid, memory)
 
     @property
     def process_id(self) -> int:
@@ -110,7 +115,9 @@ def death(status: int, last_words: str) -> NpukitError:
     if status < 0:
         return NpukitError(f"the emulator crashed by {_signal_name(-status)}{said}", tries=_REPORT)
     if status == _GAVE_UP:
-        return NpukitError(f"the emulator's worker process gave up{said}", tries=["fewer PEs", "fewer --cases"])
+        return NpukitError(
+            f"the emulator's worker process gave up{said}", tries=["fewer PEs", "fewer --cases", TRUSTED]
+        )
     if last_words.startswith(("ModuleNotFoundError", "ImportError")):
         return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", INSTALL])
     return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)

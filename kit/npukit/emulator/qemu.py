@@ -13,7 +13,8 @@ from time import monotonic
 
 from npukit.board.board import Board, Qemu
 from npukit.errors import NpukitError
-from npukit.host.programs import find_program, start
+from npukit.host.budget import EMULATOR
+from npukit.host.programs import bound, find_program, start
 
 DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 """The package that brings each of QEMU's programs."""
@@ -56,6 +57,7 @@ class QemuMachine:
                 bufsize=0,
                 pass_fds=[theirs.fileno()],
             )
+        bound(self._process.pid, EMULATOR)
 
     def __enter__(self) -> QemuMachine:
         return self

@@ -35,6 +35,9 @@ BUILD = Budget(512 << 20, 30)
 """A part of a build folder: manifest, net, plan, code of an image, or the table of contents of an npz file."""
 ARCHIVE = Budget(256 << 20, 60)
 """A build folder that a client packed; it is written in pieces, and has 2 GB at most."""
+EMULATOR = 8 << 30
+"""Bytes of memory of an emulator that runs what a stranger built; of the built-in one besides its board's memories. Its
+seconds are bounded answer by answer."""
 MOST_FILE = 2 << 30
 """Bytes of a file that such work may write."""
 

@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from npukit.host.budget import factor
+
 FOLDERS = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LOCALAPPDATA", "ZIG_GLOBAL_CACHE_DIR")
 """Variables that programs are given if their value is an absolute path: where to keep caches and scratch files."""
 SEARCHED = ("PATH", "PYTHONPATH")
@@ -78,7 +80,7 @@ def run(
     """
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     with start(command, folder, stdin=nothing, stdout=pipe, stderr=pipe) as process:
-        _bound(process.pid, seconds)
+        bound(process.pid, MOST_MEMORY, seconds)
         try:
             said = process.communicate(timeout=seconds)
         except BaseException as stop:
@@ -92,18 +94,18 @@ def run(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def _bound(process: int, seconds: float) -> None:
-    """The kernel's bounds of a program, which what it starts has too. Systems other than Linux set none from here."""
+def bound(process: int, memory: int, seconds: float | None = None) -> None:
+    """The kernel's bounds of a program, which what it starts has too: bytes of memory, seconds of the processor.
+
+    Systems other than Linux set none from here.
+    """
     if sys.platform != "linux":
         return
     import resource
 
-    bounds = {
-        resource.RLIMIT_DATA: MOST_MEMORY,
-        resource.RLIMIT_CPU: int(seconds) + 1,
-        resource.RLIMIT_FSIZE: MOST_FILE,
-        resource.RLIMIT_CORE: 0,
-    }
+    bounds = {resource.RLIMIT_DATA: int(memory * factor()), resource.RLIMIT_FSIZE: MOST_FILE, resource.RLIMIT_CORE: 0}
+    if seconds is not None:
+        bounds[resource.RLIMIT_CPU] = int(seconds) + 1
     for kind, most in bounds.items():
         with suppress(OSError, ValueError):  # it has ended already, or has tighter bounds
             resource.prlimit(process, kind, (most, most))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import stat
 import sys
@@ -15,6 +16,7 @@ import pytest
 from npukit.board.board import Board, load_board
 from npukit.emulator.renode.machine import VARIABLE, RenodeMachine, find_renode
 from npukit.errors import NpukitError
+from npukit.host.budget import EMULATOR
 from npukit.project.images.image import Image
 
 FAKE = Path(__file__).with_name("fake_renode.py")
@@ -61,6 +63,14 @@ def test_bytes_go_there_and_back(tmp_path: Path, board: Board, monkeypatch: pyte
         while len(received) < 4:
             received += machine.read(5)
         assert received == b"AB\0C"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
+def test_renode_has_a_budget_of_memory(tmp_path: Path, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As have those that it starts."""
+    with RenodeMachine(board, images(install(tmp_path, "echo", monkeypatch))):
+        child = int((tmp_path / "child").read_text())
+        assert resource.prlimit(child, resource.RLIMIT_DATA) == (EMULATOR, EMULATOR)
 
 
 def test_closing_leaves_nothing_behind(tmp_path: Path, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

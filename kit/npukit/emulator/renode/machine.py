@@ -16,7 +16,8 @@ from time import monotonic, sleep
 from npukit.board.board import Board
 from npukit.emulator.renode.render import SCRIPT, Dram, objection, render_renode
 from npukit.errors import NpukitError
-from npukit.host.programs import find_program, start
+from npukit.host.budget import EMULATOR
+from npukit.host.programs import bound, find_program, start
 from npukit.project.images.image import Image
 
 _SECONDS_TO_START = 120.0
@@ -40,6 +41,7 @@ class RenodeMachine:
         render_renode(board, images, Path(self._folder.name), dram)
         port = _free_port()
         self._process = self._start(program, port)
+        bound(self._process.pid, EMULATOR)
         self._link: socket.socket | None = None
         try:
             self._link = self._connect(port)
