@@ -8,6 +8,7 @@ import re
 import pytest
 
 from emulator.programs import program, resident_bytes, run_to_sleep
+from helpers import first_of
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
@@ -165,7 +166,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.parametrize("name", first_of(list(ENDLESS)))
 def test_a_long_run_takes_no_more_memory(name: str) -> None:
     """The worker's memory after many thousand of each, and after four times as many."""
     source = f"fill(); for (uint32_t n = 1; DMA_PE == 0; n++) {{ (void)n; {ENDLESS[name]} }} {UNUSED} return 0;"
@@ -175,3 +176,18 @@ def test_a_long_run_takes_no_more_memory(name: str) -> None:
         before = resident_bytes(emulator.worker_process_id)
         emulator.run(3 * LONG)
         assert resident_bytes(emulator.worker_process_id) - before < MEBIBYTE
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_after_many_messages_a_race_is_still_found_and_no_other(waits: bool) -> None:
+    """So many that records are used again: the last message has both sides of its own."""
+    messages = f"for (uint32_t n = 1; n <= 40000; n++) {{ {SEND} while (DMA_COMPLETED < n) {{ }} }}"
+    last = f"{FETCH} {'await(2, 1);' if waits else ''} BYTE({A}) = 1;"
+    first = f"{messages} DMA_FLAG(2) = 0; {last}"
+    if waits:
+        run(first, "")
+        return
+    with pytest.raises(CoreFault) as raised:
+        run(first, "")
+    for side in (CORE.format(0, "stores"), "the DMA of PE 0 stores it for message 8, descriptor fetches"):
+        assert re.search(side, raised.value.message), raised.value.message
