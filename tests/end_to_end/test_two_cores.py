@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from benchmarks.mutation.workshop import load_workshop
 
 from end_to_end.builds import DIGITS, build, shared_build
-from helpers import models
+from helpers import first_of, models
 from npukit import api
-from npukit.errors import DoesNotFit
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.programmer import tool_command
+from npukit.measure.target import Emulation, open_target
+from npukit.measure.validate import validate
+from npukit.progress import SILENT
 from npukit.project.images.elf import Elf
 
 MODEL = DIGITS / "digits_int8.tflite"
@@ -30,6 +35,20 @@ def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path:
     alone = cycles_between_frames(MODEL, one, tmp_path, "latency")
     both = cycles_between_frames(MODEL, f"{one}-dual", tmp_path, "throughput")
     assert alone / both > 1.8
+
+
+@pytest.mark.parametrize("board", first_of(["pico-dual", "mps2-an521"]))
+def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: Path) -> None:
+    """The first wait of each core, for what the other has stored in its memory."""
+    shared_build(MODEL, tmp_path / "build", board, toolchain="zig")
+    workshop = load_workshop(tmp_path / "build", tmp_path / "scratch")
+    for file in ("roles/0/net/net.c", "roles/1/net/net.c"):
+        dropped = workshop.with_text(file, re.sub(r"noc_wait\(\d+, \d+\)", "0", workshop.text(file), count=1))
+        with pytest.raises(NpukitError) as raised, open_target(dropped, "emulator", Emulation(strict=True)) as target:
+            validate(target, workshop.net, workshop.plan, workshop.cases, SILENT)
+        said = raised.value.message
+        assert "nothing orders the two" in said
+        assert {*re.findall(r"the core of PE (\d) (?:stores|loads) it at pc", said)} == {"0", "1"}, said
 
 
 @pytest.mark.exhaustive

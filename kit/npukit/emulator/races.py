@@ -43,8 +43,7 @@ def _side(side: Mapping[str, int], address: int, names: Names) -> str:
     pe, at = side["pe"], side["address"]
     does = "stores" if side["stores"] else "loads"
     if side["kind"] in (_CORE, _WINDOW_LOAD, _WINDOW_STORE):
-        way = "" if side["kind"] == _CORE else " through the window"
-        return f"the core of PE {pe} {does} it{way} at {names.instruction(pe, at)}"
+        return f"the core of PE {pe} {does} it at {names.instruction(pe, at)}"
     if side["kind"] == _WORK:
         return f"{names.accelerators[side['device']]} of PE {pe} {does} it for the command {names.object(pe, at)}"
     part = "its descriptor" if side["kind"] == _FETCH and 0 <= address - at < DESCRIPTOR_BYTES else "it"

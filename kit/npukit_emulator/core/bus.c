@@ -246,6 +246,7 @@ static uint64_t on_common_read(uc_engine *core, uint64_t offset, unsigned size, 
     uint64_t bytes, value = 0;
     (void)core;
     if (begin_shared(pe)) {
+        races_window(pe, (struct place){DRAM_OF_CHIP, (uint32_t)offset}, size, false);
         memcpy(&value, noc_memory(pe->mesh, DRAM_OF_CHIP, &bytes) + offset, size);
     }
     return value;
@@ -258,6 +259,7 @@ static void on_common_write(uc_engine *core, uint64_t offset, unsigned size, uin
     (void)core;
     if (begin_shared(pe)) {
         blocks_site_stores_to_registers(pe);
+        races_window(pe, (struct place){DRAM_OF_CHIP, (uint32_t)offset}, size, true);
         memcpy(noc_memory(pe->mesh, DRAM_OF_CHIP, &bytes) + offset, &value, size);
     }
 }

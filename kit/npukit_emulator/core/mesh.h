@@ -103,6 +103,7 @@ void flash_free(struct mesh *mesh);
 struct page {
     uint32_t address;
     uint32_t words[1024];
+    struct view views[1024]; /* what was known as each was written: races.h */
 };
 
 enum rule_kind {

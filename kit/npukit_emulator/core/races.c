@@ -252,13 +252,21 @@ static bool own_touch(struct pe *pe, struct cells *cells, uint32_t at, uint32_t 
     return true;
 }
 
+/* A word that all PEs see, like a register: it hands on what is known. */
+void races_register(struct pe *pe, struct view *word, bool stores)
+{
+    if (pe->races != NULL) {
+        pass_on(pe->mesh, word, &pe->races->view, stores);
+        pe->races->view.time = stores ? races_next(pe->races->view.time) : pe->races->view.time;
+    }
+}
+
 static bool is_polled(struct pe *pe, uint32_t address, bool stores)
 {
     struct races *races = pe->races;
     struct view *word = races->polled_count == 0 ? NULL : polled_word(races, address);
     if (word != NULL) {
-        pass_on(pe->mesh, word, &races->view, stores);
-        races->view.time = stores ? races_next(races->view.time) : races->view.time;
+        races_register(pe, word, stores);
     }
     return word != NULL;
 }
@@ -335,12 +343,12 @@ static void create_pe(struct pe *pe)
     races->works = needed(calloc(DEVICES_PER_PE, sizeof *races->works));
 }
 
-/* Before PEs are powered up. Where cores see each other's memories without a window, what orders them is not known. */
+/* Before PEs are powered up. One core alone has nobody to race with. */
 void races_create(struct mesh *mesh)
 {
     const struct figures *figures = &mesh->figures;
     const uint32_t chips = figures->chip_columns * figures->chip_rows;
-    if (figures->shared || figures->stock) {
+    if (figures->stock && !figures->shared) {
         return;
     }
     mesh->deeds = needed(calloc(1, sizeof *mesh->deeds));

@@ -153,6 +153,7 @@ void races_free(struct mesh *mesh);
 void races_poll(struct pe *pe, uint32_t from, uint32_t to);
 void races_load(struct pe *pe, uint32_t address, uint32_t bytes);
 void races_store(struct pe *pe, uint32_t address, uint32_t bytes);
+void races_register(struct pe *pe, struct view *word, bool stores);
 void races_forget(struct pe *pe, uint32_t address, uint32_t bytes);
 void races_access(struct mesh *mesh, struct view *view, uint32_t deed, struct place place, uint32_t bytes, bool stores);
 

@@ -53,9 +53,10 @@ static uint32_t read_by_rules(const struct pe *pe, uint32_t address)
 
 static uint32_t read_register(struct pe *pe, void *device, uint32_t offset)
 {
-    const struct page *page = device;
+    struct page *page = device;
     const uint32_t address = page->address + offset;
     uint32_t value;
+    races_register(pe, &page->views[offset / 4], false);
     if (is_uart(pe, address)) {
         return uart_read(&pe->mesh->uart, address - (uint32_t)pe->mesh->figures.uart_base);
     }
@@ -89,6 +90,7 @@ static void start_at(struct mesh *mesh, uint32_t address)
         struct pe *pe = &mesh->pes[i];
         if (pe->code_base + mesh->figures.start == address && pe->core != NULL && pe->state == PE_ABSENT) {
             pe->cycles = mesh->now;
+            races_start(pe);
             pe_reset(pe);
         }
     }
@@ -99,6 +101,7 @@ static void write_register(struct pe *pe, void *device, uint32_t offset, uint32_
     struct page *page = device;
     const uint32_t address = page->address + offset;
     page->words[offset / 4] = value;
+    races_register(pe, &page->views[offset / 4], true);
     timer_write(pe, address);
     if (pe->number == pe->mesh->root) {
         uart_write(&pe->mesh->uart, address - (uint32_t)pe->mesh->figures.uart_base, value);
@@ -176,6 +179,9 @@ const char *stock_attach(struct pe *pe)
 void stock_free(struct mesh *mesh)
 {
     for (uint32_t i = 0; i < mesh->page_count; i++) {
+        for (uint32_t word = 0; word < PAGE_BYTES / 4; word++) {
+            clocks_let_go(&mesh->pages[i]->views[word]);
+        }
         free(mesh->pages[i]);
     }
 }
