@@ -35,7 +35,8 @@ from benchmarks.mutation.mutations import (
     in_structs,
     swapped_calls,
 )
-from benchmarks.mutation.proofs import of_listed, of_member, of_own_member, of_scratch, why_it_survives
+from benchmarks.mutation.programs import of_assembly, of_constants
+from benchmarks.mutation.proofs import of_listed, of_member, of_nothing, of_own_member, of_scratch, why_it_survives
 from benchmarks.mutation.workshop import (
     DoesNotCompile,
     KeptWorker,
@@ -117,12 +118,22 @@ def judge(workshop: Workshop, name: str, mutant: Mutant) -> Verdict:
 
 def _proof(workshop: Workshop, mutant: Mutant) -> str:
     if mutant.pe < 0:
-        routines = Path(mutant.file).with_name("routines.S").as_posix()
-        there = workshop.text(routines) if routines in workshop.sources else ""
-        return of_member(mutant, workshop.text(mutant.file)) or of_scratch(mutant, there)
+        routines, constants = (_beside(workshop, mutant, name) for name in ("routines.S", "constants.c"))
+        text = workshop.text(mutant.file)
+        if mutant.kind == "assembly":
+            return of_assembly(mutant, text, constants, workshop.net)
+        if mutant.kind == "constants":
+            return of_constants(mutant, text, routines, workshop.net)
+        return of_member(mutant, text) or of_nothing(mutant, text) or of_scratch(mutant, routines)
     image = next(image for image in workshop.build.images() if mutant.pe in image.pes)
     (data,) = (overlay.data for overlay in image.overlays if overlay.pe == mutant.pe)
     return of_own_member(mutant, own_listing(workshop, image), data, workshop.text("firmware/mac_array/mac_array.h"))
+
+
+def _beside(workshop: Workshop, mutant: Mutant, name: str) -> str:
+    """The text of a file in the folder of the mutant's; empty if there is none."""
+    file = Path(mutant.file).with_name(name).as_posix()
+    return workshop.text(file) if file in workshop.sources else ""
 
 
 def own_listing(workshop: Workshop, image: Image) -> str:
@@ -252,8 +263,16 @@ def _options(given: Mapping[str, object]) -> api.Options:
 # ---- results ----
 
 
-def run(work: Path, total: int, seed: int, names: Sequence[str] = tuple(BUILDS)) -> Iterator[Verdict]:
-    """The verdicts, those of an earlier run out of the folder."""
+def listed_survivor(build: str, mutant: Mutant) -> bool:
+    """True of a mutant that the page says survived."""
+    page = PAGE.read_text().partition("## Survived")[2].partition("## Equivalent")[0]
+    return "".join(f"- {build}, {mutant}:".split()) in "".join(page.split())
+
+
+def run(
+    work: Path, total: int, seed: int, names: Sequence[str] = tuple(BUILDS), *, again: bool = False
+) -> Iterator[Verdict]:
+    """The verdicts, those of an earlier run out of the folder; with `again` on the survivors of the page alone."""
     kept_file = work / f"verdicts-{seed}-{commit().partition(' ')[0]}.jsonl"
     kept = [Verdict(**json.loads(line)) for line in kept_file.read_text().splitlines()] if kept_file.is_file() else []
     known = {(each.build, each.mutant): each for each in kept}
@@ -264,6 +283,8 @@ def run(work: Path, total: int, seed: int, names: Sequence[str] = tuple(BUILDS))
     ):
         shops = workshops(work, names)
         for name, mutant in chosen(shops, total, seed):
+            if again and not listed_survivor(name, mutant):
+                continue
             verdict = known.get((name, str(mutant))) or judge(shops[name], name, mutant)
             if (name, str(mutant)) not in known:
                 print(json.dumps(asdict(verdict)), file=out, flush=True)
@@ -321,6 +342,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--sample", type=int, default=TOTAL)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--again", action="store_true", help="only the mutants that the page lists as survivors")
     parser.add_argument("--write", action="store_true", help="the page benchmarks/mutants.md")
     parser.add_argument("--least", type=float, default=0.0, help="the score that is asked for, from 0 to 1")
     given = parser.parse_args()
@@ -328,7 +350,7 @@ def main() -> int:
         work = given.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
         verdicts = []
-        for verdict in run(work, given.sample, given.seed):
+        for verdict in run(work, given.sample, given.seed, again=given.again):
             verdicts.append(verdict)
             if verdict.outcome == "survived":
                 print(verdict.build, verdict.mutant, file=sys.stderr, flush=True)

@@ -68,6 +68,15 @@ _RULES: Mapping[str, tuple[Callable[[Members, Members], bool], str]] = {
 }
 
 
+def of_nothing(mutant: Mutant, text: str) -> str:
+    """The reason why a descriptor without bytes moves nothing, however many rows it has."""
+    match = _FIELD.match(mutant.before)
+    if mutant.kind != "descriptors" or mutant.pe >= 0 or match is None or match[1] != "rows":
+        return ""
+    empty = members(text, mutant.line).get("row_bytes") == 0
+    return "a descriptor without bytes moves nothing, and counts its flags: `boards/pe-mesh.md`" if empty else ""
+
+
 def of_member(mutant: Mutant, text: str) -> str:
     """The reason why a device does not see the change of a number of a command; empty if it may."""
     match = _FIELD.match(mutant.before)

@@ -113,6 +113,14 @@ class Worker:
         self._running.trace(request["on"])
         return {}, b""
 
+    def alone(self, request: dict[str, Any], payload: bytes) -> Reply:
+        """Layers that a PE runs again and again in its next frame; the payload is a table, places and bytes."""
+        self._running.alone(request["pe"], request["span"], request["counts"], payload)
+        return {}, b""
+
+    def alone_made(self, request: dict[str, Any], _: bytes) -> Reply:
+        return {}, self._running.alone_made(request["pe"], request["size"])
+
     def take_trace(self, _: dict[str, Any], __: bytes) -> Reply:
         return {}, self._running.take_trace()
 

@@ -41,6 +41,7 @@ _MOST_MEMORIES = 6
 _MOST_OUTPUT = 1 << 16
 _MOST_RECORDS = 1 << 16
 _RECORD_BYTES = 40
+_LAYER_BYTES = 12
 _MOST_NOTES = 1024
 _ANY = (1 << 32) - 1
 _UNSAID = {"at": _NEVER, "packet": _NEVER, "bit": _NEVER, "source": _ANY, "destination": _ANY, "tag": _ANY}
@@ -249,6 +250,21 @@ class EmulatedBoard:
         self._core.mesh_trace_mark(
             self._mesh, self._pe(pe), (ctypes.c_uint32 * len(addresses))(*addresses), len(addresses)
         )
+
+    def alone(self, pe: int, span: Sequence[int], counts: Sequence[int], given: bytes) -> None:
+        """Let a PE run the layers of its next frame again and again: their table, their places, the inputs' bytes.
+
+        `counts` are bytes of the first two.
+        """
+        table, rest = given[: counts[0]], given[counts[0] :]
+        count, places = len(table) // _LAYER_BYTES, rest[: counts[1]]
+        self._core.mesh_alone(self._mesh, self._pe(pe), Extent(*span), table, count, places, rest[counts[1] :])
+
+    def alone_made(self, pe: int, size: int) -> bytes:
+        """The outputs that are there, at most so many bytes."""
+        buffer = ctypes.create_string_buffer(max(size, 1))
+        count = self._core.mesh_alone_take(self._mesh, self._pe(pe), buffer, size)
+        return buffer.raw[:count]
 
     def take_trace(self) -> bytes:
         """The records since, or the next part of them: entries of `struct trace_record`."""

@@ -161,6 +161,8 @@ _PROTOTYPES = {
     "mesh_trace": (None, (c_void_p, c_int)),
     "mesh_trace_mark": (None, (c_void_p, c_uint32, POINTER(c_uint32), c_size_t)),
     "mesh_trace_take": (c_size_t, (c_void_p, c_char_p, c_size_t)),
+    "mesh_alone": (None, (c_void_p, c_uint32, Extent, c_char_p, c_uint32, c_char_p, c_char_p)),
+    "mesh_alone_take": (c_size_t, (c_void_p, c_uint32, c_char_p, c_size_t)),
     "mesh_count": (None, (c_void_p, c_uint32, POINTER(Counters))),
     "mesh_fault": (None, (c_void_p, POINTER(Fault))),
     "mesh_be_strict": (None, (c_void_p, c_int)),

@@ -12,7 +12,11 @@ import pytest
 from end_to_end.builds import DIGITS
 from helpers import first_of
 from npukit import api, pipeline
-from npukit.measure.cases import noise
+from npukit.measure.cases import load_cases, noise
+from npukit.measure.target import open_target
+from npukit.measure.validate import validate
+from npukit.progress import Silent
+from npukit.project.build_folder import GOLDEN
 from npukit.project.files import Project
 
 ROUNDED_TWICE = (r"\bsmmla\b", "smmlar")
@@ -42,5 +46,8 @@ def test_a_rounding_done_twice_that_three_cases_of_noise_do_not_show(routine: st
         options = api.Options(pes=1, engine="cpu")
         built = api.build(DIGITS / "digits_int8.tflite", output=tmp_path / "out", options=options, check=False)
     net = built.net()
-    assert api.validate(built, inputs=noise(net, net.inputs[0], 3)).passed
-    assert not api.validate(built).passed
+    three = load_cases(noise(net, net.inputs[0], 3), net, None)
+    with open_target(built) as target:
+        assert validate(target, net, built.plan(), three, Silent()).passed
+        assert not validate(target, net, built.plan(), load_cases(built.folder / GOLDEN, net, None), Silent()).passed
+    assert not api.validate(built, inputs=three.inputs[0]).passed, "the layer alone shows it"

@@ -16,7 +16,6 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.calls import FRAME, call_sites
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.device_trace import record_on_device
 from npukit.measure.trace import timeline_of
@@ -24,6 +23,7 @@ from npukit.measure.validate import write_inputs
 from npukit.plan.ir.plan import Compute
 from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, Timeline, TimeSlice
 from npukit.project.build_folder import GOLDEN, Build
+from npukit.project.images.calls import FRAME, call_sites
 
 FRAMES = 2
 COST = 60

@@ -31,8 +31,8 @@ def golden(built: Build) -> Cases:
 
 def cycles(built: Build, seed: int | None) -> int:
     with open_target(built) as target:
-        assert target.disturb
-        target.disturb(None if seed is None else Schedule(seed))
+        assert target.emulator
+        target.emulator.disturb(None if seed is None else Schedule(seed))
         return target.session.run().cycles
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from npukit.board.board import AcceleratorSlot, Board, Flash, Memory, Noc
 from npukit.board.cores import CORES, RISC_V
 from npukit.board.noc import DRAM
@@ -21,7 +23,7 @@ from npukit.emulator.faults import explain, in_words
 from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
-from npukit.emulator.program import load_segments, stack_and_code, where
+from npukit.emulator.program import address_of, load_segments, stack_and_code, where
 from npukit.emulator.races import Names
 from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
@@ -100,6 +102,7 @@ class Emulator:
         self._images = tuple(images)
         self._dram = {DRAM + chip: dram for chip in chips if dram}
         self._output = b""
+        self._addresses = dict[tuple[Path | None, str], int]()
         self._worker = WorkerProcess()
         self._worker.bound(_most_memory(board))
         try:
@@ -186,6 +189,27 @@ class Emulator:
         """The records since the last call."""
         parts = list(iter(lambda: self._worker.ask("take_trace")[1], b""))
         return TraceRecords.from_bytes(b"".join(parts))
+
+    def symbol(self, pe: int, name: str) -> int:
+        """The address of a function or variable of the PE's program; 0 if it has none of that name."""
+        elf = self._elf(pe)
+        if (elf, name) not in self._addresses:
+            self._addresses[elf, name] = address_of(elf, name) if elf else 0
+        return self._addresses[elf, name]
+
+    def alone(self, pe: int, span: tuple[int, int], layers: np.ndarray, places: np.ndarray, data: bytes) -> None:
+        """Have a PE run each layer of its next frame again and again: from where it begins to where it ends, in code.
+
+        `layers`, [layer, 3]: cases, places of inputs, places of outputs; `places`, [place, 2]: address, bytes; `data`:
+        of the inputs of each case.
+        """
+        table, where_ = (each.astype("<u4").tobytes() for each in (layers, places))
+        begin, end = (address & ~1 for address in span)
+        self._worker.ask("alone", table + where_ + data, pe=pe, span=(begin, end), counts=(len(table), len(where_)))
+
+    def alone_made(self, pe: int, size: int) -> bytes:
+        """The outputs that those layers have left, case by case: `size` bytes, or fewer."""
+        return self._worker.ask("alone_made", pe=pe, size=size)[1]
 
     def silence(self) -> tuple[str, ...]:
         """The PEs that wait for each other, from the root on; registers of the first and the last; last messages."""

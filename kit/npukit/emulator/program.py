@@ -72,6 +72,12 @@ def _section(file: ELFFile, name: str) -> tuple[int, int]:
     return (found["sh_addr"], found["sh_addr"] + found["sh_size"]) if found else (0, 0)
 
 
+def address_of(elf: Path, name: str) -> int:
+    """The value of a symbol, or 0."""
+    with _opened(elf) as file:
+        return _symbol(file, name)
+
+
 def _symbol(file: ELFFile, name: str) -> int:
     table = file.get_section_by_name(".symtab")
     found = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None

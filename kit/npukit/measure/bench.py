@@ -17,7 +17,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, Malformed, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, filled, reference_of, sequences
-from npukit.measure.on_messages import sends, waits
+from npukit.measure.messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import RecordedTile, recorded_tiles
 from npukit.measure.validate import (

@@ -9,12 +9,12 @@ from itertools import accumulate, pairwise
 from npukit.errors import NpukitError
 from npukit.link.events import FRAME_END, Event
 from npukit.link.session import Session
-from npukit.measure.calls import FRAME
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import write_inputs
 from npukit.plan.ir.plan import Compute, Join, PePlan, Restore, Send, Step, Wait
 from npukit.plan.predict.timeline import CORE, RESTORE, SEND, WAIT, Timeline, TimeSlice
 from npukit.project.build_folder import Build
+from npukit.project.images.calls import FRAME
 
 _NO_MORE = 0xFFFF_FFFF
 

@@ -9,9 +9,9 @@ from math import inf, nextafter
 from typing import Any
 
 from npukit.board.noc import DRAM
-from npukit.measure.calls import FRAME
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Timeline, TimeSlice
+from npukit.project.images.calls import FRAME
 
 Event = dict[str, Any]
 

@@ -14,13 +14,13 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind, TraceRecords
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.calls import FRAME, CallSites, call_sites
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import run_round, write_inputs
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Compute, Plan
 from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Timeline, TimeSlice
 from npukit.project.build_folder import Build
+from npukit.project.images.calls import FRAME, CallSites, call_sites
 
 _Span = tuple[int, int]
 _BEGIN, _END = "net_begin_layer", "net_end_layer"

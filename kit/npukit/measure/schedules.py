@@ -11,6 +11,7 @@ import numpy as np
 
 from npukit.emulator.schedule import Schedule
 from npukit.errors import NpukitError
+from npukit.measure.alone import check_alone
 from npukit.measure.cases import Cases, sequences
 from npukit.measure.target import Target
 from npukit.measure.validate import (
@@ -39,6 +40,7 @@ def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None
         nothing = Validation(target.name, cases.count, outputs_equal=True, mismatches=(), layers_checked=0)
         return _rerun(target, net, plan, cases, nothing, [Schedule(seed)], shown)
     found = validate(target, net, plan, cases, shown)
+    found = check_alone(target, net, plan, cases, found) if found.passed else found
     return _rerun(target, net, plan, cases, found, _usual(target, plan, cases), shown) if found.passed else found
 
 
@@ -49,7 +51,7 @@ def _usual(target: Target, plan: Plan, cases: Cases) -> list[Schedule]:
     """
     concurrent = target.board.noc or target.board.accelerator
     most = -(-len(sequences(cases, plan.frames_of_all)) // 2)
-    return [Schedule(seed) for seed in range(1, 1 + min(most, MOST_SCHEDULES)) if target.disturb and concurrent]
+    return [Schedule(seed) for seed in range(1, 1 + min(most, MOST_SCHEDULES)) if target.emulator and concurrent]
 
 
 def _rerun(
@@ -87,16 +89,16 @@ def _rerun(
 @contextmanager
 def _disturbed(target: Target, schedule: Schedule) -> Iterator[None]:
     """The target under a schedule; errors meanwhile name it."""
-    if target.disturb is None:
+    if target.emulator is None:
         raise NpukitError(f"--schedule is for the built-in emulator, not for {target.name}", tries=["--on emulator"])
-    target.disturb(schedule)
+    target.emulator.disturb(schedule)
     try:
         yield
     except NpukitError as error:
         again = f"npukit validate BUILD --schedule {schedule.seed}"
         error.facts = (f"under {schedule}, which {again} repeats alone", *error.facts)
         raise
-    target.disturb(None)
+    target.emulator.disturb(None)
 
 
 def _reference(net: Net, cases: Cases, rounds: Sequence[Sequence[int]]) -> dict[int, dict[str, np.ndarray]]:

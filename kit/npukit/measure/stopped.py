@@ -14,7 +14,7 @@ from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, filled, reference_of, sequences
 from npukit.measure.target import Target
-from npukit.measure.validate import Validation, difference, run_round, run_zeros, write_inputs
+from npukit.measure.validate import ALONE, Validation, difference, run_round, run_zeros, write_inputs
 from npukit.net.box import Box
 from npukit.net.net import NO_WORK, Net
 from npukit.net.ops import Reshape
@@ -82,7 +82,7 @@ def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validatio
 
     A tile that is right when the frame runs again keeps its digests, and so do all where the board does not come back.
     """
-    first = next((each for each in found.mismatches if each.box), None)
+    first = next((each for each in found.mismatches if each.box and each.path != ALONE), None)
     if first is None:
         return found
     whole, op = filled(net, cases, plan.frames_of_all), next(op for op in net.ops if op.output == first.tensor)

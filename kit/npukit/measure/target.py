@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,6 @@ from npukit.emulator.here import usual
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.render import Dram
-from npukit.emulator.schedule import Schedule
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.link.companions import CompanionSession
@@ -50,8 +49,8 @@ class Target:
     name: str
     session: Session
     board: Board
-    disturb: Callable[[Schedule | None], None] | None = None
-    """Sets the schedule of what follows, or the predicted one again; None where there is but one."""
+    emulator: Emulator | None = None
+    """The built-in emulator, if it is that: it can set the schedule of what follows, and values in memory."""
 
     @cached_property
     def counts_cycles(self) -> bool:
@@ -100,13 +99,9 @@ def open_target(
     try:
         with Session(transport, build.build_id, _patience(name, emulation), network_pe(build)) as session:
             _fill_dram(build, name, session)
-            yield Target(name, session, build.board, _disturb(transport))
+            yield Target(name, session, build.board, transport if isinstance(transport, Emulator) else None)
     finally:
         transport.close()
-
-
-def _disturb(transport: Transport) -> Callable[[Schedule | None], None] | None:
-    return transport.disturb if isinstance(transport, Emulator) else None
 
 
 def _patience(name: str, emulation: Emulation) -> float:
@@ -132,7 +127,8 @@ def open_targets(
         for network, each in builds.items():
             session = CompanionSession(link.line(), each.build_id, _patience(name, emulation), network_pe(each))
             session.open()
-            targets[network] = Target(name, session, each.board, _disturb(transport))
+            emulator = transport if isinstance(transport, Emulator) else None
+            targets[network] = Target(name, session, each.board, emulator)
         _fill_dram(build, name, next(iter(targets.values())).session)
         yield targets
     finally:

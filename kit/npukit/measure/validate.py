@@ -24,6 +24,8 @@ from npukit.progress import Progress
 LISTED_MISMATCHES = 20
 DEPLOYED, OBSERVED = "deployed", "observed"
 """The two paths of the firmware: frames as they always run, and those in which each layer runs by itself."""
+ALONE = "alone"
+"""The path of a layer that is given inputs of its own (`measure/alone.py`)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Mismatch:
 
     Of outputs, and of tiles whose bytes have been fetched (`measure/stopped.py`), `differing` elements differ, by
     `largest` at most. Of other tiles only the digest is known: `index` is empty, got and want are CRC-32s. `path` is
-    that of the frame: `DEPLOYED` or `OBSERVED`; `schedule` the seed of the schedule that it ran under.
+    that of the frame: `DEPLOYED` or `OBSERVED`, or `ALONE` of a layer, whose cases are its own; `schedule` the seed of
+    the schedule that it ran under.
     """
 
     case: int
@@ -50,7 +53,8 @@ class Mismatch:
     def __str__(self) -> str:
         where = f"{self.tensor}{list(self.index)}" if self.index else f"the CRC-32 of {self.tensor}{self.box}"
         under = "" if self.schedule is None else f" under schedule {self.schedule}"
-        frame = f"case {self.case}, PE {self.pe}, {self.path} frame{under}"
+        run = "the layer alone" if self.path == ALONE else f"{self.path} frame"
+        frame = f"case {self.case}, PE {self.pe}, {run}{under}"
         others = f"; {self.differing} differ in {self.box or 'it'}, by {self.largest} at most" if self.differing else ""
         return f"{frame}: {where} is {self.got}, the reference says {self.want}{others}"
 

@@ -311,6 +311,8 @@ static void power_down(struct pe *pe)
     free(pe->instrumented);
     free(pe->port_uses);
     free(pe->calls);
+    free(pe->marks);
+    alone_free(pe);
     waits_free(pe);
 }
 

@@ -74,6 +74,22 @@ API void mesh_trace(struct mesh *mesh, int on);
 API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *addresses, size_t count);
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 
+/* What a PE does between two instructions, from now on the first time, the second, and so on: so many cases of each such
+ * layer, whose inputs and outputs lie in so many places, which follow each other, as do the bytes given for the inputs
+ * case by case. What it leaves in the outputs is there to be taken. */
+struct alone_span {
+    uint32_t begin, end;
+};
+struct alone_layer {
+    uint32_t cases, inputs, outputs;
+};
+struct alone_place {
+    uint32_t address, bytes;
+};
+API void mesh_alone(struct mesh *mesh, uint32_t pe, struct alone_span span, const struct alone_layer *layers,
+                    uint32_t count, const struct alone_place *places, const uint8_t *given);
+API size_t mesh_alone_take(struct mesh *mesh, uint32_t pe, uint8_t *data, size_t room);
+
 /* Before PEs are powered up: reading memory that was never written is a fault, and so is any store into code, however
  * little of it shares a page with variables. Costs speed. */
 API void mesh_be_strict(struct mesh *mesh, int races);

@@ -435,6 +435,10 @@ static bool answer_stop(struct pe *pe, uc_err error)
         return exceptions_take(pe);
     case STOP_RETURN:
         return return_from_exception(pe);
+    case STOP_REPEAT:
+        blocks_rewind(pe, pe->pc);
+        alone_repeat(pe);
+        return true;
     case STOP_DEBUG:
         blocks_rewind(pe, pe->pc);
         pe->mesh->debug.stopped = true;

@@ -29,6 +29,7 @@ enum stop {
     STOP_RETURN,
     STOP_FAULT,
     STOP_DEBUG,
+    STOP_REPEAT,
 };
 
 enum fault_kind {
@@ -188,6 +189,7 @@ struct pe {
     uint32_t error_count, last_error, last_error_address;
     uint64_t bytes_sent;
     uint8_t *marks; /* trace.c: a bit for each halfword of code */
+    struct alone *alone_layers; /* alone.c */
 };
 
 void pe_create(struct pe *pe);
@@ -241,6 +243,11 @@ void shadow_written(const struct pe *pe, uint32_t address, size_t bytes);
 bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes);
 void shadow_share(const struct pe *first, const struct pe *other);
 void shadow_leave_it_block(struct pe *pe);
+
+/* alone.c: layers that run again and again. */
+void alone_at(struct pe *pe, uint32_t address);
+void alone_repeat(struct pe *pe);
+void alone_free(struct pe *pe);
 
 /* disturb.c: schedules by a seed. */
 uint64_t disturb_delay(struct pe *pe);

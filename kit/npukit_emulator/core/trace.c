@@ -43,16 +43,19 @@ static uint8_t mark_bit(uint64_t address)
     return (uint8_t)(1U << (address / 2 % 8));
 }
 
+bool trace_is_marked(const struct pe *pe, uint32_t address)
+{
+    return pe->marks != NULL && (pe->marks[(address - pe->code_base) / 16] & mark_bit(address)) != 0;
+}
+
 static void on_mark(uc_engine *core, uint64_t address, uint32_t size, void *user)
 {
     struct pe *pe = user;
     (void)core, (void)size;
-    if ((pe->marks[(address - pe->code_base) / 16] & mark_bit(address)) == 0) {
+    if (!trace_is_marked(pe, (uint32_t)address) || pe->stop != STOP_NONE) { /* or the block was left before it began */
         return;
     }
-    if (pe->stop != STOP_NONE) { /* not yet: the block was left before it began */
-        return;
-    }
+    alone_at(pe, (uint32_t)address);
     const uint64_t time = blocks_time_at(pe, (uint32_t)address);
     trace_record(pe->mesh, (struct trace_record){time, time, TRACE_MARK, pe->number, (uint32_t)address, 0, 0, 0});
 }

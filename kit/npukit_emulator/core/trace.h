@@ -34,6 +34,7 @@ bool trace_is_on(const struct mesh *mesh);
 
 /* From now on, say when the PE comes to one of these instructions, which ascend. */
 void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count);
+bool trace_is_marked(const struct pe *pe, uint32_t address);
 size_t trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 void trace_free(struct mesh *mesh);
 

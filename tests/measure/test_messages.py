@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npukit.measure.on_messages import sends, waits
+from npukit.measure.messages import sends, waits
 from npukit.plan.predict.timeline import CORE, Timeline, TimeSlice
 
 

@@ -1,0 +1,232 @@
+"""Layers alone: every layer on every PE, again and again, with inputs of its own, whatever the layers before it make.
+
+The inputs of a network reach few of the values that its inner layers may get. In one observed frame the built-in
+emulator has the core go from the end of a layer back to its begin, each time with other bytes in the layer's inputs.
+What is in its outputs then must equal the reference. The inputs are values that the layers before could make, as far as
+that is known: a layer may rely on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from npukit.measure.cases import Cases, sequences
+from npukit.measure.messages import check_messages
+from npukit.measure.target import Target
+from npukit.measure.validate import ALONE, LISTED_MISMATCHES, Mismatch, Validation, difference, run_round
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
+from npukit.net.reference import evaluate
+from npukit.net.reference.sharp import inputs_alone
+from npukit.net.value_ranges import value_ranges
+from npukit.plan.ir.plan import Buffer, Compute, PePlan, Plan, View
+from npukit.plan.multi_chip import twins
+from npukit.plan.predict.memory import control_bytes
+
+CYCLES = 4_000_000
+"""The most cycles that all cases of all layers take together, as far as each layer has the `LEAST` cases."""
+
+LEAST, MOST = 3, 256
+"""Cases of a layer."""
+
+WORK = 100_000_000
+"""The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
+
+_BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"
+
+Values = Mapping[str, np.ndarray]
+"""Tensors by name, [case, ...]."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A part of a tensor in a PE's memory: its elements in the order in which they lie there.
+
+    `starts` and `sizes` are of each run of bytes without a gap, counted from where the activations begin.
+    """
+
+    buffer: Buffer
+    tensor: str
+    elements: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+    dtype: np.dtype
+
+    @property
+    def _less(self) -> int:
+        return self.buffer.arrangement.subtracted if self.buffer.arrangement else 0
+
+    @property
+    def bytes(self) -> int:
+        return int(self.sizes.sum())
+
+    def store(self, values: np.ndarray) -> np.ndarray:
+        """The bytes of the part, [case, byte]."""
+        part = values.reshape(len(values), -1)[:, self.elements]
+        stored = part if self._less == 0 else part.astype(np.int64) - self._less
+        return np.ascontiguousarray(stored.astype(self.dtype)).view(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """A part of a layer that a PE computes: where its inputs and its output lie.
+
+    `again`: it computes the same for an earlier frame of the batch.
+    """
+
+    step: Compute
+    inputs: tuple[_Place, ...]
+    output: _Place
+    again: bool
+
+    def cases(self, given: Mapping[str, Values]) -> int:
+        return len(given[self.step.op][self.output.tensor]) if self.step.op in given and not self.again else 0
+
+
+def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
+    """`found`, and how layers alone differ from the reference; nothing more where no emulator can run them so."""
+    emulator = target.emulator
+    if emulator is None:
+        return found
+    layers = {pe.pe: list(_layers(net, pe)) for pe in plan.pes}
+    given = _given(net, plan, layers)
+    every = list(twins(target.board, plan))
+    for pe, like in every:
+        own = layers[like]
+        arena = emulator.symbol(pe, _ARENA) + control_bytes(len(plan.by_pe[like].tiles))
+        table = [(layer.cases(given), *_counts(layer)) for layer in own]
+        places = np.concatenate([np.zeros((0, 2), np.int64), *(_rows(layer, arena) for layer in own)])
+        data = b"".join(_data(layer, given).tobytes() for layer in own)
+        span = emulator.symbol(pe, _BEGIN), emulator.symbol(pe, _END)
+        emulator.alone(pe, span, np.array(table).reshape(-1, 3), places, data)
+    emulator.trace(True)
+    run_round(target.session, net, cases, sequences(cases, plan.frames_of_all)[0][0], observe=True)
+    emulator.trace(False)
+    if target.board.noc and not target.board.shares_memory:
+        check_messages(target.board, net, plan, emulator.traced())
+    wrong = list[Mismatch]()
+    for pe, like in every:
+        size = sum(layer.cases(given) * layer.output.bytes for layer in layers[like])
+        wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
+    return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])
+
+
+def _first(net: Net, wrong: Sequence[Mismatch]) -> list[Mismatch]:
+    places = {op.output: place for place, op in enumerate(net.ops)}
+    return sorted(wrong, key=lambda each: places[each.tensor])
+
+
+def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict[str, Values]:
+    """The inputs and outputs of each layer that may have its own, by its op."""
+    every = [layer for own in layers.values() for layer in own]
+    refused = {layer.step.op for layer in every if _overlap(layer.inputs)}
+    refused |= {step.op for pe in plan.pes if pe.memory.banks for step in pe.computes()}
+    ops = [op for op in net.ops if op.name not in refused and _is_free(net, op)]
+    ranges, given = value_ranges(net), dict[str, Values]()
+    for op in ops:
+        steps = [layer.step for layer in every if layer.step.op == op.name and not layer.again]
+        cycles, boxes = sum(step.cycles for step in steps), [step.output.box for step in steps]
+        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST), MOST)
+        alone = _open(net, op)
+        given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, WORK // len(ops), boxes))
+    return given
+
+
+def _is_free(net: Net, op: Op) -> bool:
+    """True if the op takes any int8 values: of what TVM printed, and of places, that is not known."""
+    inputs = [net.tensor(name) for name in net.activations(op)]
+    code = any(isinstance(part.attributes, TvmCode) for part in op.parts)
+    return not code and bool(inputs) and all(each.dtype == "int8" and each.quantization for each in inputs)
+
+
+def _open(net: Net, op: Op) -> Net:
+    """A net of the op alone, whose inputs are all activations that it reads, states too."""
+    return replace(net.alone(op), inputs=tuple(dict.fromkeys(net.activations(op))), states=())
+
+
+def _overlap(inputs: Sequence[_Place]) -> bool:
+    """True if two tensors that an op reads share memory."""
+    spans = sorted((int(each.starts.min()), int((each.starts + each.sizes).max()), each.tensor) for each in inputs)
+    return any(one[1] > other[0] and one[2] != other[2] for one, other in pairwise(spans))
+
+
+# ---- where things lie ----
+
+
+def _layers(net: Net, pe: PePlan) -> Iterator[_Layer]:
+    ops, known = {op.name: op for op in net.ops}, set[tuple[str, Box]]()
+    for step in pe.computes():
+        names, part = net.activations(ops[step.op]), (step.op, step.output.box)
+        inputs = tuple(_place(net, pe, name, view) for name, view in zip(names, step.inputs, strict=True))
+        yield _Layer(step, inputs, _place(net, pe, ops[step.op].output, step.output), part in known)
+        known.add(part)
+
+
+def _place(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:
+    buffer, shape = pe.buffer(view.buffer), net.tensor(tensor).shape
+    made = buffer.arrangement
+    dtype = np.dtype(made.dtype if made else net.tensor(tensor).dtype)
+    axes = [np.arange(start, stop) for start, stop in zip(view.box.start, view.box.stop, strict=True)]
+    grid = np.meshgrid(*axes, indexing="ij")
+    elements = np.ravel_multi_index(grid, shape).ravel() if shape else np.zeros(1, np.int64)
+    if made:
+        index = np.unravel_index(elements, made.shape)
+        offsets = made.origin + np.stack(index, axis=1) @ np.array(made.strides)
+    else:
+        inside = [axis - start for axis, start in zip(grid, buffer.box.start, strict=True)]
+        offsets = np.ravel_multi_index(inside, buffer.box.shape).ravel() if shape else elements
+        offsets = dtype.itemsize * offsets
+    order = np.argsort(offsets, kind="stable")
+    ordered = offsets[order]
+    first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - dtype.itemsize - 1) != dtype.itemsize)
+    sizes = np.diff(first, append=len(ordered)) * dtype.itemsize
+    return _Place(buffer, tensor, elements[order], buffer.offset + ordered[first], sizes, dtype)
+
+
+def _counts(layer: _Layer) -> tuple[int, int]:
+    return sum(len(place.starts) for place in layer.inputs), len(layer.output.starts)
+
+
+def _rows(layer: _Layer, arena: int) -> np.ndarray:
+    """Address and size of each run of bytes of the inputs, and then of the output."""
+    parts = [np.stack([arena + place.starts, place.sizes], axis=1) for place in (*layer.inputs, layer.output)]
+    return np.concatenate(parts)
+
+
+def _data(layer: _Layer, given: Mapping[str, Values]) -> np.ndarray:
+    """The bytes of the inputs, case by case."""
+    if layer.cases(given) == 0:
+        return np.zeros(0, np.uint8)
+    values = given[layer.step.op]
+    return np.concatenate([place.store(values[place.tensor]) for place in layer.inputs], axis=1)
+
+
+# ---- what was made ----
+
+
+def _wrong(net: Net, pe: int, layers: Sequence[_Layer], given: Mapping[str, Values], made: bytes) -> Iterator[Mismatch]:
+    """The first case of each layer of a PE in which its output is not the reference's."""
+    at = 0
+    for layer in (each for each in layers if each.cases(given)):
+        count, place = layer.cases(given), layer.output
+        end = at + count * place.bytes
+        got = np.frombuffer(made[at:end].ljust(end - at, b"\0"), np.uint8).reshape(count, -1)
+        at, want = end, place.store(given[layer.step.op][place.tensor])
+        cases = np.flatnonzero((got != want).any(axis=1))
+        if len(cases):
+            yield _mismatch(net, pe, layer, int(cases[0]), got, given[layer.step.op][place.tensor])
+
+
+def _mismatch(net: Net, pe: int, layer: _Layer, case: int, got: np.ndarray, want: np.ndarray) -> Mismatch:
+    place, box = layer.output, layer.step.output.box
+    values = want[case].copy()
+    less = place.buffer.arrangement.subtracted if place.buffer.arrangement else 0
+    values.reshape(-1)[place.elements] = got[case].view(place.dtype).astype(np.int64) + less
+    slices = tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))
+    found = difference(values[slices], want[case][slices], box.start)
+    return Mismatch(case, place.tensor, pe, box=str(box), path=ALONE, **found)

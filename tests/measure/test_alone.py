@@ -1,0 +1,100 @@
+"""Layers alone: what no input of the network shows is found, by inputs of the layer's own; and messages that differ."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from end_to_end.builds import DIGITS, shared_build
+from npukit.errors import DoesNotFit
+from npukit.measure.alone import check_alone
+from npukit.measure.cases import Cases, load_cases
+from npukit.measure.target import Target, open_target
+from npukit.measure.validate import ALONE, Validation, validate
+from npukit.net.ops import Conv2d
+from npukit.net.reference.sharp import inputs_alone
+from npukit.net.requantize import requantization
+from npukit.net.value_ranges import Range
+from npukit.progress import Silent
+from npukit.project.build_folder import GOLDEN, Build
+
+NOTHING = Validation("emulator", 0, outputs_equal=True, mismatches=(), layers_checked=0)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("alone") / "build", pes=4)
+
+
+def golden(built: Build) -> Cases:
+    return load_cases(built.folder / GOLDEN, built.net(), None)
+
+
+def alone(built: Build) -> Validation:
+    with open_target(built) as target:
+        return check_alone(target, built.net(), built.plan(), golden(built), NOTHING)
+
+
+def changed(built: Build, folder: Path, before: bytes, after: bytes) -> Build:
+    """The build with other bytes in all images."""
+    copy = replace(built, folder=Path(shutil.copytree(built.folder, folder)))
+    for image in (copy.folder / "images").glob("*.elf"):
+        image.write_bytes(image.read_bytes().replace(before, after))
+    return copy
+
+
+def test_layers_of_a_good_build_equal_the_reference(built: Build) -> None:
+    assert alone(built).passed
+
+
+def test_a_multiplier_that_is_a_little_off_shows_in_the_layer_alone(built: Build, tmp_path: Path) -> None:
+    net = built.net()
+    conv = next(op for op in net.ops if isinstance(op.attributes, Conv2d))
+    multiplier = int(requantization(net, conv).multipliers[0])
+    wrong = changed(
+        built, tmp_path / "wrong", multiplier.to_bytes(4, "little"), (multiplier ^ 1 << 13).to_bytes(4, "little")
+    )
+    with open_target(wrong) as target:
+        assert validate(target, net, wrong.plan(), golden(wrong), Silent()).passed
+        found = check_alone(target, net, wrong.plan(), golden(wrong), NOTHING)
+    first = found.mismatches[0]
+    assert (first.path, first.tensor, first.index[-1]) == (ALONE, conv.output, 0)
+    assert "the layer alone" in str(first)
+
+
+def test_a_frame_goes_on_behind_layers_alone(built: Build) -> None:
+    with open_target(built) as target:
+        check_alone(target, built.net(), built.plan(), golden(built), NOTHING)
+        assert validate(target, built.net(), built.plan(), golden(built), Silent()).passed
+
+
+def test_nothing_is_checked_without_the_built_in_emulator(built: Build) -> None:
+    with open_target(built) as opened:
+        elsewhere = Target("elsewhere", opened.session, opened.board)
+        assert check_alone(elsewhere, built.net(), built.plan(), golden(built), NOTHING) == NOTHING
+
+
+def test_a_message_of_other_bytes_than_the_plan_says_is_refused(built: Build) -> None:
+    plan = built.plan()
+    at = next(number for number, each in enumerate(plan.messages) if each.tensor == "image")
+    box = plan.messages[at].source.box
+    smaller = replace(box, stop=(*box.stop[:1], box.stop[1] - 1, *box.stop[2:]))
+    message = replace(plan.messages[at], source=replace(plan.messages[at].source, box=smaller))
+    other = replace(plan, messages=(*plan.messages[:at], message, *plan.messages[at + 1 :]))
+    with open_target(built) as target, pytest.raises(DoesNotFit, match="moves from PE 0 to PE"):
+        check_alone(target, built.net(), other, golden(built), NOTHING)
+
+
+def test_inputs_keep_to_the_ranges_and_come_close_to_every_rounding(built: Build) -> None:
+    net = built.net()
+    conv = next(op for op in net.ops if op.name == "conv2d_2")
+    low, high = np.full(16, -100), np.full(16, 50)
+    (given,) = inputs_alone(net.alone(conv), {conv.inputs[0]: Range(low, high)}, 30, 10_000_000)
+    assert given.dtype == np.int8
+    assert (given.min(), given.max()) == (-100, 50)
+    (again,) = inputs_alone(net.alone(conv), {conv.inputs[0]: Range(low, high)}, 30, 10_000_000)
+    assert np.array_equal(given, again)
