@@ -20,13 +20,13 @@ from npukit.net.reference.window import padded, taps
 from npukit.net.requantize import quantization, requantization, wrap_int32
 from npukit.net.value_ranges import LayerWeights, Range, filter_of
 
-SHARP = 3
-"""Cases of a layer of weights of which one is noise, and the others are sharp."""
+SHARP, MOST_SHARP = 3, 48
+"""Cases of a layer of weights of which one is noise, and the others are sharp; the most sharp ones."""
 
 LEAST, MOST = 16, 256
 """Proposals for a window: a layer for which there is no time for the least has no sharp inputs."""
 
-WINDOWS = 192
+WINDOWS = 96
 """The most windows of a layer's sharp inputs, together."""
 
 PRODUCTS, CHANNEL = 32, 20
@@ -48,7 +48,7 @@ def inputs_alone(
     `boxes` are the parts of the output that have constants of their own: each is to see sharp ones.
     """
     rng = np.random.default_rng(crc32(net.name.encode()))
-    sharp = _sharp(net, ranges, count - -(-count // SHARP), work, boxes, rng)
+    sharp = _sharp(net, ranges, min(count - -(-count // SHARP), MOST_SHARP), work, boxes, rng)
     count -= 0 if sharp is None else len(sharp)
     drawn = [_drawn(net, ranges, name, count, rng) for name in net.inputs]
     return drawn if sharp is None else [np.concatenate([drawn[0], sharp])]
@@ -161,11 +161,11 @@ class _Search:
     def _proposed(self, taps: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Values for taps of a window, more or less quiet; some are at the end that drives one channel up, or down."""
         shape, zero, rng = (self.proposals, len(taps)), self.layer.made.zero, self.rng
-        loud = rng.integers(low, high + 1, shape) - zero
+        loud = low - zero + rng.random(shape, np.float32) * (high - low)
         values = np.rint(loud * np.resize(_QUIET, (self.proposals, 1))) + zero
         channels = rng.integers(0, self.layer.weights.shape[1], self.proposals)
-        up = self.layer.weights[taps][:, channels].T.astype(np.int64) * rng.choice([-1, 1], (self.proposals, 1)) > 0
-        ends = rng.random(shape) < np.maximum(rng.uniform(-0.5, 1, (self.proposals, 1)), 0)
+        up = (self.layer.weights.T[channels][:, taps] > 0) == (rng.random((self.proposals, 1)) < 0.5)
+        ends = rng.random(shape, np.float32) < np.maximum(rng.uniform(-0.5, 1, (self.proposals, 1)), 0)
         return np.clip(np.where(ends, np.where(up, high, low), values), low, high)
 
     def _chosen(self, proposed: np.ndarray, best: np.ndarray) -> int:
