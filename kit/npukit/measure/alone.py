@@ -31,10 +31,10 @@ from npukit.plan.predict.memory import control_bytes
 CYCLES = 2_000_000
 """The most cycles that all cases of all layers take together, as far as each layer has the `LEAST` cases."""
 
-LEAST, MOST = 3, 128
+LEAST, MOST = 3, 256
 """Cases of a layer."""
 
-WORK = 60_000_000
+WORK = 100_000_000
 """The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
 
 _BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"

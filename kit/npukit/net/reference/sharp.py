@@ -26,7 +26,7 @@ SHARP, MOST_SHARP = 3, 48
 LEAST, MOST = 16, 256
 """Proposals for a window: a layer for which there is no time for the least has no sharp inputs."""
 
-WINDOWS = 96
+WINDOWS = 144
 """The most windows of a layer's sharp inputs, together."""
 
 PRODUCTS, CHANNEL = 32, 20
@@ -36,7 +36,7 @@ FIRST = 500.0
 """The worth of a channel's first output that is not clamped: as of one within 2^-8 of a step of where it changes."""
 
 _AMPLITUDES = 6
-_QUIET = np.exp2(-np.arange(4.0))
+_QUIET = np.exp2(-np.arange(4, dtype=np.float32))
 """Shares of the range that proposals go from the zero point: most sums of the whole range are clamped."""
 
 
@@ -161,7 +161,7 @@ class _Search:
     def _proposed(self, taps: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Values for taps of a window, more or less quiet; some are at the end that drives one channel up, or down."""
         shape, zero, rng = (self.proposals, len(taps)), self.layer.made.zero, self.rng
-        loud = low - zero + rng.random(shape, np.float32) * (high - low)
+        loud = rng.random(shape, np.float32) * (high - low).astype(np.float32) + (low - zero).astype(np.float32)
         values = np.rint(loud * np.resize(_QUIET, (self.proposals, 1))) + zero
         channels = rng.integers(0, self.layer.weights.shape[1], self.proposals)
         up = (self.layer.weights.T[channels][:, taps] > 0) == (rng.random((self.proposals, 1)) < 0.5)
