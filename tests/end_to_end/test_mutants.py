@@ -83,7 +83,8 @@ def test_records_are_read_once_their_pe_is_done(workshop: Workshop) -> None:
     """PE 1 computes a layer again and records it, long behind its last message."""
     late = "if (observed != 0) { for (volatile int32_t i = 0; i < 100000; i++) { } net_end_layer(3); }"
     sent = "status = noc_send(&net_constants.message_4_descriptor_0);"
-    assert changed(workshop, "C", "roles/1/net/net.c", sent, f"{sent} {late}").outcome == "survived"
+    verdict = changed(workshop, "C", "roles/1/net/net.c", sent, f"{sent} {late}")
+    assert verdict.outcome == "survived", verdict
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ CYCLES = 2_000_000
 LEAST, MOST = 3, 256
 """Cases of a layer."""
 
-WORK = 100_000_000
+WORK = 140_000_000
 """The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
 
 _BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"

@@ -23,10 +23,10 @@ from npukit.net.value_ranges import LayerWeights, Range, filter_of
 SHARP, MOST_SHARP = 3, 48
 """Cases of a layer of weights of which one is noise, and the others are sharp; the most sharp ones."""
 
-LEAST, MOST = 16, 256
+LEAST, MOST = 16, 128
 """Proposals for a window: a layer for which there is no time for the least has no sharp inputs."""
 
-WINDOWS = 144
+WINDOWS = 192
 """The most windows of a layer's sharp inputs, together."""
 
 PRODUCTS, CHANNEL = 32, 20
