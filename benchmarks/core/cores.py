@@ -133,7 +133,8 @@ def page(found: Mapping[str, Any]) -> str:
         " inference: TensorFlow Lite Micro's with CMSIS-NN on Arm's cores and with its reference kernels on RISC-V,"
         " and those of a frame of npukit's firmware; `benchmarks/core/cores.py` says how each was counted. *Equal*:"
         " cases of which all outputs are TensorFlow Lite Micro's (of digits, those of the integer reference). Nothing"
-        " stands where nothing was run, or counted; vectors are more than the built-in emulator has.",
+        " stands where nothing was run, or counted; vectors are more than the built-in emulator has. RAM and flash of"
+        " both stand in `benchmarks/core/cortex_m4.md`: TensorFlow Lite Micro's were measured on that core alone.",
         f"Measured at the commit of each row by `python benchmarks/core/cores.py`, with {tools}.",
     ]
     before, behind = (textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) for text in said)
