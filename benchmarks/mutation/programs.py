@@ -187,7 +187,7 @@ def of_unread(mutant: Mutant, text: str) -> str:
     name = re.compile(rf"\b{register}\b")
     for line in text.split("\n")[mutant.line :] if register else ():
         if _RETURNS.match(line) and register in ("r1", "r2", "r3"):
-            return f"the routine returns, and nobody reads its {register}"
+            return f"the routine returns, and nothing reads its {register}"
         if _ENDS.match(line) or _in_list(line, register):
             return ""
         if _loads(line, register):

@@ -33,9 +33,10 @@ from benchmarks.core import cortex_m4
 from typer.testing import CliRunner
 
 from helpers import CHECKOUT
-from npukit import api
+from npukit import api, tools
 from npukit.board.cores import CORTEX_M
 from npukit.cli.main import app
+from npukit.project import toolchain
 from npukit.templates import templates_in
 
 PAGES = sorted([*CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("docs/tutorials/*.md"), CHECKOUT / "README.md"])
@@ -197,12 +198,16 @@ def _check_python(page: Path, folder: Path) -> None:
 @contextmanager
 def _newcomers_machine(folder: Path) -> Iterator[None]:
     """No compiler but the one that npukit brings, nothing that was tuned before, no maker who is trusted."""
-    which, own = shutil.which, {"NPUKIT_TUNED": str(folder / "tuned.json"), "XDG_CONFIG_HOME": str(folder / "config")}
+    own = {"NPUKIT_TUNED": str(folder / "tuned.json"), "XDG_CONFIG_HOME": str(folder / "config")}
+    find = toolchain.find_program
 
-    def found(name: str, *rest: object, **more: object) -> str | None:
-        return None if name == CORTEX_M.gcc else which(name, *rest, **more)  # pyright: ignore
+    def found(name: str, paths: str | None = None) -> str | None:
+        return None if name == CORTEX_M.gcc else find(name, paths)
 
-    with mock.patch.dict(os.environ, own), mock.patch("shutil.which", found):
+    with ExitStack() as patches:
+        patches.enter_context(mock.patch.dict(os.environ, own))
+        for room in (toolchain, tools):
+            patches.enter_context(mock.patch.object(room, "find_program", found))
         yield
 
 

@@ -68,9 +68,11 @@ def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: WantedIn
     if array.ndim == 0 or prod(array.shape[1:]) != prod(wanted.shape):
         case = list(array.shape[1:])
         raise NpukitError(f"{key} in {path} has cases of shape {case}, the model's input has {list(wanted.shape)}")
-    if not np.all(np.isfinite(array)):
-        raise NpukitError(f"{key} in {path} has values that are infinite or no numbers")
-    return array.reshape(len(array), *wanted.shape).astype(wanted.dtype)
+    with np.errstate(over="ignore"):
+        cases = array.reshape(len(array), *wanted.shape).astype(wanted.dtype)
+    if not np.all(np.isfinite(cases)):
+        raise NpukitError(f"{key} in {path} has values that are infinite or no numbers as {wanted.dtype}")
+    return cases
 
 
 def labels_of(arrays: Mapping[str, np.ndarray], path: Path | str, count: int) -> np.ndarray | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, frexp, isfinite, ldexp
+from math import ceil, frexp, isfinite, isnan, ldexp
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,11 @@ def extremes(runs: Iterator[list[np.ndarray]]) -> list[ObservedRange]:
     seen: list[ObservedRange] = []
     for values in runs:
         now = [ObservedRange(float(value.min()), float(value.max())) for value in values]
+        if any(isnan(each.low) for each in now):
+            raise NpukitError(
+                "the float model computes values that are no numbers of the cases for calibration",
+                tries=["cases without values near the largest of a float", "run the model on these cases in its tool"],
+            )
         seen = [before.joined(after) for before, after in zip(seen, now, strict=True)] if seen else now
     return [each.steady for each in seen]
 
