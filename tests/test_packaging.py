@@ -113,6 +113,7 @@ def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
     assert "mps2-an386" not in [board["name"] for board in told]
 
 
+@pytest.mark.exhaustive
 def test_without_the_emulator_s_package_the_error_names_it(installed: Path, tmp_path: Path) -> None:
     shared_build(MODEL, tmp_path / "out", pes=1)
     done = run(installed, tmp_path, "validate", "out")

@@ -15,6 +15,7 @@ KINDS = ("add", "dense", "matmul", "mean", "minimum", "multiply", "resize_biline
 """Both compilers make nearly the same of them."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 def test_ops_in_c_are_predicted(toolchain: str) -> None:
     compiler = helpers.toolchain(toolchain).name

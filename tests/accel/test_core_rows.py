@@ -81,6 +81,7 @@ def test_a_norm_in_parts_is_the_norm_however_it_is_cut(pes: int, tmp_path: Path)
         assert pes > 1 or layer.cycles <= 1.15 * layer.predicted_cycles + OBSERVED, layer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", [pytest.param(4, marks=pytest.mark.exhaustive), 1])
 def test_sums_in_parts_are_added_exactly_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     bundle = Bundle(np.random.default_rng(11))

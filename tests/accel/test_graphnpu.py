@@ -234,6 +234,7 @@ def behind(tmp_path: Path) -> Board:
     return load_board(str(tmp_path / "board.toml"))
 
 
+@pytest.mark.exhaustive
 def test_operands_lie_in_the_arena(behind: Board, tmp_path: Path) -> None:
     b = Builder("alone", seed=6)
     x, y = b.input(1, 9, 7, 5), b.input(1, 5, 4, 6)

@@ -53,6 +53,7 @@ def test_every_op_on_the_core_says_why(digits: Build) -> None:
     assert all(reasons.values())
 
 
+@pytest.mark.exhaustive
 def test_every_layer_is_predicted(digits: Build) -> None:
     """To 15 percent: the driver is C, which gcc and zig compile to different cycles."""
     layers = [layer for layer in api.bench(digits.folder, frames=1).layers if layer.engine == "systolic8x8"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from helpers import CHECKOUT, toolchain
 from npukit.board.board import load_board
 from npukit.boot.loader import loader_area
@@ -61,6 +63,7 @@ def _answer(board: FlashedBoard, frame: bytes) -> bytes:
     return received
 
 
+@pytest.mark.exhaustive
 def test_host_and_loader_say_what_the_document_says(tmp_path: Path) -> None:
     board = load_board("pe-mesh")
     with FlashedBoard(board, tmp_path / "flash", loader_area(board, b"", toolchain("zig"))) as running:

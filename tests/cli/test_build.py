@@ -28,6 +28,7 @@ def build(*arguments: str):
     return CliRunner().invoke(app, ["build", "digits.tflite", *arguments])
 
 
+@pytest.mark.exhaustive
 def test_json_names_every_layer_and_its_engine(folder: Path) -> None:
     done = build("-o", "out/digits", "--pes", "1", "--json")
     assert done.exit_code == 0, done.stderr
@@ -42,6 +43,7 @@ def test_json_names_every_layer_and_its_engine(folder: Path) -> None:
     assert json.loads((folder / "out/digits/npukit.json").read_text())["summary"] == told
 
 
+@pytest.mark.exhaustive
 def test_without_the_accelerator_every_layer_runs_on_the_core() -> None:
     told = json.loads(build("-o", "out", "--engine", "cpu", "--pes", "1", "--json").stdout)
     assert {op["engine"] for op in told["ops"]} == {"cpu"}
@@ -95,6 +97,7 @@ def test_a_build_without_renode_files_says_why(folder: Path) -> None:
     assert json.loads((folder / "out/npukit.json").read_text())["summary"]["no_renode"] == why
 
 
+@pytest.mark.exhaustive
 def test_flash_and_ram_are_told_apart_with_the_time_of_a_frame() -> None:
     done = CliRunner().invoke(app, ["fit", "digits.tflite", "--board", "mps2-an386"])
     assert re.search(

@@ -66,6 +66,7 @@ def workers(room: int = ROOM) -> list[Role]:
     return [role for role in roles_of(programs(planned()), lambda _: room) if not role.first.is_root]
 
 
+@pytest.mark.exhaustive
 def test_chains_of_commands_may_be_long() -> None:
     b = Builder("long")
     flow = b.input(1, 1, 1, 4)

@@ -274,6 +274,7 @@ def test_the_output_lies_on_no_operand_but_exactly_on_one_that_goes_in_element_b
             assert " in main+" in raised.value.message
 
 
+@pytest.mark.exhaustive
 def test_accumulators_may_be_added_to_in_place() -> None:
     """As software does that sums up in parts: `RAW`, and what it starts from exactly where it leaves it."""
     sram = np.zeros(SRAM_BYTES, np.uint8)

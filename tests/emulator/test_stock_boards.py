@@ -40,6 +40,7 @@ def test_a_network_is_exact_and_as_fast_as_predicted_on_each_core(core: str, tmp
     assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=0.2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("board", ["mps2-an386", "riscv-virt"])
 def test_a_board_starts_again_and_computes(board: str, tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, toolchain="zig")

@@ -54,6 +54,7 @@ def everything(elf: Path, workers: int) -> list[object]:
         return [(emulator.counters(pe), words(emulator, pe, 600)) for pe in range(16)]
 
 
+@pytest.mark.exhaustive
 def test_bytes_cycles_and_instructions_are_the_same() -> None:
     elf = program(RING)
     first = everything(elf, 1)

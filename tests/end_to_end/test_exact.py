@@ -67,6 +67,7 @@ def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, cases
     check(name, place, cases, tmp_path / "out")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("place", first_of(list(PLACES), 4))
 def test_digits_equal_the_reference(place: str, tmp_path: Path) -> None:
     _check_digits("digits_int8.tflite", place, tmp_path)

@@ -41,6 +41,7 @@ def a_message(plan: Plan) -> int:
     return next(m for m in sent if plan.messages[m].tensor and plan.messages[m].landings[0].pe != root.pe)
 
 
+@pytest.mark.exhaustive
 def test_a_lost_message_is_a_wait_for_ever_that_names_the_pes(built: Build) -> None:
     plan = built.plan()
     number = a_message(plan)
@@ -73,6 +74,7 @@ def test_a_message_that_comes_twice_is_noticed(built: Build) -> None:
     assert outcome(built, fault) != str(validate(built))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "fault",
     [{"kind": "delay", "chance": 0.3, "cycles": 900}, {"kind": "stall dma", "pe": 1, "packet": 3, "cycles": 30_000}],
@@ -93,6 +95,7 @@ def test_a_dead_link_is_noticed(built: Build) -> None:
         validate(built, {"kind": "kill link", "between": [0, 1], "message": a_message(built.plan())})
 
 
+@pytest.mark.exhaustive
 def test_flipped_bits_of_the_constants_are_named(built: Build) -> None:
     image = built.images()[0]
     constants = Elf(image.elf).sections[".constants"]
@@ -115,6 +118,7 @@ def test_the_same_plan_gives_the_same_run(built: Build) -> None:
     assert first != str(validate(built))
 
 
+@pytest.mark.exhaustive
 def test_without_faults_all_is_well(built: Build) -> None:
     assert validate(built).passed
     assert any(isinstance(step, Wait) for step in built.plan().pes[1].steps)

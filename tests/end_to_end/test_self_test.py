@@ -92,6 +92,7 @@ def test_what_goes_wrong_meanwhile_is_named_within_a_round(built: Build, pe: int
             assert state.frames <= 3 + 2 * most
 
 
+@pytest.mark.exhaustive
 def test_a_loader_that_brings_no_digests_leaves_those_of_the_first_frame(built: Build) -> None:
     address = Elf(built.images()[0].elf).symbols[EXPECTED]
     of_root = [region for region in regions(built) if region.pe == 0]

@@ -37,6 +37,7 @@ def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path:
     assert alone / both > 1.8
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("board", first_of(["pico-dual", "mps2-an521"]))
 def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: Path) -> None:
     """The first wait of each core, for what the other has stored in its memory."""

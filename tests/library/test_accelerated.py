@@ -145,6 +145,7 @@ def test_hooks_of_the_firmware_s_own_that_poll(made: Made, tmp_path: Path) -> No
     assert ran.word("hook_calls", 1) > runs
 
 
+@pytest.mark.exhaustive
 def test_under_freertos_s_functions_the_network_blocks_on_a_semaphore(made: Made, tmp_path: Path) -> None:
     built = exported(made, tmp_path)
     (tmp_path / "hooks.c").write_text(from_page('#include "FreeRTOS.h"'))

@@ -75,6 +75,7 @@ def test_a_library_remembers_until_it_is_reset(board: str, tmp_path: Path) -> No
     assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("portable", [False, True])
 def test_it_compiles_for_cortex_m(on_core: Build, tmp_path: Path, portable: bool) -> None:
     made = library(on_core, portable)
@@ -164,6 +165,7 @@ def test_two_libraries_share_no_name(accelerated: Build, on_core: Build) -> None
     assert library(on_core, True).files["kernels.c"] == files["kernels.c"]
 
 
+@pytest.mark.exhaustive
 def test_an_archive_is_the_same_every_time_and_safe_to_unpack(accelerated: Build, tmp_path: Path) -> None:
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
     api.export(accelerated.folder, first, portable=True)
@@ -232,6 +234,7 @@ int main(void)
 """
 
 
+@pytest.mark.exhaustive
 def test_two_instances_in_memory_of_the_caller_s_and_a_hook(accelerated: Build, tmp_path: Path) -> None:
     api.export(accelerated.folder, tmp_path / "lib", portable=True)
     program = compiled(tmp_path / "lib", TWO, "-DDIGITS_INT8_NO_MEMORY", "-DDIGITS_INT8_HOOK=seen_step")
@@ -260,6 +263,7 @@ int main(void)
 """
 
 
+@pytest.mark.exhaustive
 def test_shapes_scales_and_labels_are_constants(accelerated: Build, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("".join(f'the "{digit}"\n' for digit in range(10)))

@@ -75,6 +75,7 @@ def flash(build: Build, port: str, *words: str) -> tuple[int, dict, str]:
     return done.exit_code, json.loads(done.stdout) if done.stdout.startswith("{") else {}, done.output
 
 
+@pytest.mark.exhaustive
 def test_a_stock_board_is_written_by_its_tool_and_asked_what_it_runs(stock: Build, tool: Path, port: str) -> None:
     status, said, _ = flash(stock, port)
     assert (status, said["board"], said["build_id"]) == (0, "mps2-an386", stock.manifest.build_id)

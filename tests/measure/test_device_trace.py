@@ -79,6 +79,7 @@ def test_every_step_of_every_frame_is_there_in_order(built: Build) -> None:
         assert all(a[1] <= b[0] for a, b in pairwise(steps))
 
 
+@pytest.mark.exhaustive
 def test_the_emulators_own_trace_of_the_build_has_the_same_steps(built: Build) -> None:
     """But for what noting them takes: both say how long each wait, message and layer was."""
     cases, moves = cases_of(built), ("noc_wait", "noc_send")
@@ -115,6 +116,7 @@ def test_what_the_ring_has_no_room_for_is_counted(built: Build) -> None:
     assert all(piece.track == CORE for piece in timeline.slices)
 
 
+@pytest.mark.exhaustive
 def test_builds_that_do_not_trace_say_so(tmp_path: Path) -> None:
     plain = shared_build(DIGITS, tmp_path / "out", pes=1, toolchain="zig")
     with pytest.raises(NpukitError, match="writes no events") as error:

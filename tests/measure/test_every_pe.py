@@ -87,6 +87,7 @@ def test_a_wrong_weight_on_a_worker_is_named_with_layer_and_pe(built: Build) -> 
     assert first.got != first.want
 
 
+@pytest.mark.exhaustive
 def test_bench_counts_what_the_emulator_counts(built: Build) -> None:
     net, plan = built.net(), built.plan()
     with running(built, built.images()) as (target, emulator):

@@ -81,6 +81,7 @@ def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPa
         check_memory(cast(Session, Memory(written[:-1] + b"\1")), cast(Build, None))
 
 
+@pytest.mark.exhaustive
 def test_run_names_weights_that_flipped_meanwhile(build: Build, tmp_path: Path) -> None:
     region = next(region for region in _regions(build) if (region.pe, region.name) == (2, "constants"))
     (tmp_path / "faults.toml").write_text(

@@ -178,6 +178,7 @@ def test_nothing_in_a_trace_is_before_its_beginning_or_overlaps(name: str, tmp_p
     _check_nesting(events)
 
 
+@pytest.mark.exhaustive
 def test_only_the_chosen_pes(built: Build, tmp_path: Path) -> None:
     used = [pe.pe for pe in built.plan().pes]
     traced = api.trace(built.folder, tmp_path / "t.json", pes=f"{used[1]}")

@@ -48,6 +48,7 @@ def test_small_nets(net: Net) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.exhaustive
 def test_only_what_needs_itself_is_walked_frame_by_frame(tmp_path: Path) -> None:
     """Of a language model that is writing keys and values; all else waits for no other token."""
     sizes = Sizes(width=16, heads=2, wide=32, blocks=2, tokens=8)

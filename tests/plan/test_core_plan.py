@@ -29,6 +29,7 @@ from plan.networks import Builder
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
+@pytest.mark.exhaustive
 def test_an_op_that_one_pe_computes_whole_has_its_kernel_and_stays_exact(tmp_path: Path) -> None:
     built = shared_build(DIGITS, tmp_path / "out", pes=4)
     rows = {op["name"]: op for op in built.manifest.summary["ops"]}
@@ -56,11 +57,13 @@ def test_one_pe_is_enough_where_several_do_not_hold_the_network(monkeypatch: pyt
     assert fit(pes=4)["pes_used"] == 1
 
 
+@pytest.mark.exhaustive
 def test_cores_share_a_frame_without_accelerators_too() -> None:
     alone, both = (fit(board=board)["predicted"]["latency_cycles"] for board in ("pico", "pico-dual"))
     assert alone > 1.6 * both
 
 
+@pytest.mark.exhaustive
 def test_two_cores_of_a_chip_have_constants_that_make_them_wait_near() -> None:
     fitted = fit(board="pico-dual", objective="throughput")
     assert [pe["variables"] > 1000 for pe in fitted["memory"]] == [True, True]

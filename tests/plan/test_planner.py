@@ -327,6 +327,7 @@ def test_the_tiny_networks_on_a_mesh_equal_the_reference(make: Callable[[], Net]
             assert np.array_equal(got, want)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("make", "cycles"),
     first_of([(autoencoder, 13_200), (keyword_net, 35_600), (image_net, 46_200), (wake_word_net, 84_400)], 2),

@@ -43,6 +43,7 @@ def test_a_board_as_the_docs_add_one_runs(folder: Path, tmp_path: Path) -> None:
     assert api.validate(build, on="qemu", cases=1).passed
 
 
+@pytest.mark.exhaustive
 def test_a_build_finds_the_boards_c_in_its_project(folder: Path, tmp_path: Path) -> None:
     build = api.build(MODEL, board=str(folder / f"{NAME}.toml"), output=tmp_path / "out")
     shutil.rmtree(folder)

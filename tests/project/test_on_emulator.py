@@ -88,6 +88,7 @@ def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> 
         assert emulator.counters(0).device_errors > 0
 
 
+@pytest.mark.exhaustive
 def test_a_pe_that_fails_is_named_and_the_link_lives_on(tmp_path: Path) -> None:
     """PE 0 waits for PE 1, which fails: the host breaks the run off and asks who is to blame."""
     with running(there_and_back("zig", tmp_path)) as (session, _):

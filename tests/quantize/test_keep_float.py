@@ -61,6 +61,7 @@ def test_neighbours_pass_floats_to_each_other(samples: Path) -> None:
     assert kept.net.tensor(kept.net.outputs[0]).dtype == "int8"
 
 
+@pytest.mark.exhaustive
 def test_a_layer_that_is_not_there(samples: Path) -> None:
     with pytest.raises(NpukitError, match="has no layer 'conv2d_77'") as raised:
         loaded(samples, "conv2d_77")
@@ -109,6 +110,7 @@ def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
     assert errors(wide)["whole_0"] > errors(kept)["dense_1"] + 1
 
 
+@pytest.mark.exhaustive
 def test_pes_share_what_becomes_of_bytes(wide_channels: dict[str, Any]) -> None:
     """A token's bytes and the results of their sums are made of that token alone, wherever its rows lie."""
     wide = load_model(**wide_channels, keep_float=["x", "add_0"], keep_int16=["norm_0"])

@@ -61,6 +61,7 @@ def four_bits(tensor: Tensor, values: np.ndarray | None) -> Tensor:
     return replace(tensor, dtype="int4", quantization=Quantization((float(np.abs(values).max()) / 7,), (0,)))
 
 
+@pytest.mark.exhaustive
 def test_weights_of_four_bits_with_one_scale(tmp_path: Path) -> None:
     net = loaded(tmp_path, four_bits).net
     weights = [net.constants[op.inputs[1]] for op in net.ops if op.kind in ("conv2d", "depthwise_conv2d", "dense")]

@@ -74,6 +74,7 @@ def test_convolutions(kernel, strides, padding, channels, transposed: bool, seed
     assert check_filter(layer, rng, reference.convolution, [source], orders)
 
 
+@pytest.mark.exhaustive
 @EXAMPLES
 @given(
     kernel=st.sampled_from([(3, 3), (3, 3), (5, 5), (2, 2), (1, 4), (3, 1)]),

@@ -76,6 +76,7 @@ def test_a_recurrent_layer_in_float_has_its_weights_once(
     np.testing.assert_allclose(run_reference(net, [x])[0], reference_of(path, x), atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_functions_one_after_the_other_in_float(tmp_path: Path) -> None:
     path = saved(tmp_path, in_a_row(["Sin", "Neg"] * 150), ([1, 3], [1, 3]), TensorProto.FLOAT)
     net = imported(path, in_float=True)
@@ -83,6 +84,7 @@ def test_functions_one_after_the_other_in_float(tmp_path: Path) -> None:
     np.testing.assert_allclose(run_reference(net, [x])[0], reference_of(path, x), atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_many_moves_of_integers(tmp_path: Path) -> None:
     nodes = quantised(in_a_row(["Transpose"] * 501, "real", "made"))
     path = saved(tmp_path, nodes, ([2, 3], [3, 2]), TensorProto.INT8, **ENDS)

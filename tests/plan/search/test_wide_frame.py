@@ -93,6 +93,7 @@ def test_what_a_pe_is_expected_to_hold_has_scratch_memory_and_what_code_its_core
         assert pe.memory.code + pe.memory.stack + pe.memory.activations <= expected + ORDERS
 
 
+@pytest.mark.exhaustive
 def test_a_long_network_has_fewer_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
     board, net = wide_board(), large_image_net(512)
     problem = Problem(Graph(net), board, engines(board))

@@ -54,6 +54,7 @@ def test_one_memory_is_accounted_for_to_the_byte(identity: Identity, compiler: s
     assert sum({**vars(image.memory), "banks": 0}.values()) == load_board("pe-mesh").memory[0].size
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
 def test_two_folders_give_the_same_bytes(identity: Identity, tmp_path: Path, compiler: str) -> None:
     with compiled_anew():
