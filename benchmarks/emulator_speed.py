@@ -150,7 +150,7 @@ def _validated(build: Build, given: Path, emulation: Emulation, *, scheduled: bo
     assert isinstance(emulator, Emulator)
     with emulator, Session(emulator, build.build_id, EMULATED_SECONDS) as session:
         before = _user_seconds(emulator)
-        found = validation(Target("emulator", session, build.board, emulator.disturb), net, plan, cases)
+        found = validation(Target("emulator", session, build.board, emulator), net, plan, cases)
         assert found.passed
         return _user_seconds(emulator) - before, _usage(emulator)[1]
 

@@ -35,7 +35,7 @@ def main() -> None:
 
 def counted(model: Path, board: str, folder: Path) -> int:
     built = api.build(model, board=board, output=folder, options=api.Options(engine="cpu"))
-    return api.bench(built.folder, frames=1).instructions
+    return api.bench(built.folder, frames=1).instructions or 0
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def _measured(model: Path, which: tuple[str, str, str], cases: int) -> Row:
         options = api.Options(engine="cpu", objective=objective, toolchain=compiler)
         built = api.build(model, board=BOARD, output=Path(scratch) / "out", options=options)
         found = api.validate(built.folder, inputs=model.with_suffix(".npz"), expect="out0_tflm", cases=cases)
-        instructions = api.bench(built.folder, frames=1).instructions
+        instructions = api.bench(built.folder, frames=1).instructions or 0
         (image,) = built.images()
         text = Elf(image.elf).sections[".text"].size
         cycles = _cycles(model, options, Path(scratch)) if compiler == "gcc" else None

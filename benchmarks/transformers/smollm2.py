@@ -30,7 +30,7 @@ from benchmarks.transformers.package import Model, load_package, package_file
 from benchmarks.transformers.words import Tokenizer
 
 from npukit import api
-from npukit.net.limits import VARIABLE
+from npukit.host.budget import VARIABLE
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
 from npukit.net.reference.sequence import run_sequence

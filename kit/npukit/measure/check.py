@@ -89,7 +89,7 @@ def _cycles(build: Build) -> int:
 def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[str, Validation]:
     most = _SEQUENCES if any(each.manifest.summary["states"] for each in builds.values()) else _FIRST
     if len(builds) > 1:
-        return validate_coresident(builds, on, most, progress)
+        return validate_coresident(builds, on, most, None, progress)
     ((name, build),) = builds.items()
     net = build.net()
     cases = first_cases(load_cases(build.folder / GOLDEN, net, None), most)

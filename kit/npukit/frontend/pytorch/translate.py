@@ -99,8 +99,8 @@ def _largest(most: bool, node: Any, importer: Any) -> relax.Tuple:
     data, *rest = node.args
     builder, value = importer.block_builder, importer.env[data]
     if node.target.__name__ == "topk.default":
-        count, axis, most, _ = (*rest, *(-1, True, True)[len(rest) - 1 :])
-        values, places = extremes(builder, value, count, axis, largest=most)
+        count, axis, largest, *_ = (*rest, *(-1, True, True)[len(rest) - 1 :])
+        values, places = extremes(builder, value, count, axis, largest=bool(largest))
     else:
         axis, keep = (*rest, False)[:2]
         values, places = extremes(builder, value, 1, axis, largest=most)
