@@ -70,11 +70,12 @@ def test_bytes_come_back_even_those_sent_before_anyone_listened(echo: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_qemu_has_a_budget_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told by a stand-in for QEMU."""
-    (tmp_path / "qemu-system-arm").write_text("#!/bin/sh\nexec cat\n")
+    """Told by a stand-in for QEMU, once it runs."""
+    (tmp_path / "qemu-system-arm").write_text("#!/bin/sh\necho runs\nexec cat\n")
     (tmp_path / "qemu-system-arm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with QemuMachine(load_board("mps2-an386"), tmp_path / "any.elf") as machine:
+        assert machine.read(5) == b"runs\n"
         assert resource.prlimit(machine._process.pid, resource.RLIMIT_DATA) == (EMULATOR, EMULATOR)
 
 

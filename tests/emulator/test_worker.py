@@ -15,7 +15,7 @@ from emulator.programs import program, resident_bytes, running
 from npukit.emulator.here import INSTALL
 from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
-from npukit.host.budget import TRUSTED, VARIABLE
+from npukit.host.budget import EMULATOR, TRUSTED, VARIABLE
 from oracles.dma_model import DRAM
 
 LOOP = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
@@ -86,7 +86,7 @@ def _lives(process: int) -> bool:
 
 
 def test_nonsense_is_answered_with_an_error() -> None:
-    worker = WorkerProcess()
+    worker = WorkerProcess(EMULATOR)
     try:
         with pytest.raises(NpukitError, match="the board has not been set up"):
             worker.ask("run", until=None, stop_at_output=True, seconds=1)
@@ -123,7 +123,7 @@ def test_it_has_the_memory_of_its_board_and_no_more(monkeypatch: pytest.MonkeyPa
 def test_without_the_emulators_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(NpukitError, match="a package of its own, and not installed") as caught:
-        WorkerProcess()
+        WorkerProcess(EMULATOR)
     assert caught.value.tries == (INSTALL,)
 
 
@@ -149,7 +149,7 @@ def test_what_is_asked_of_a_pe_that_is_not_there_is_refused(asked: str, pe: int)
 
 
 def test_a_reply_that_was_not_waited_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = WorkerProcess()
+    worker = WorkerProcess(EMULATOR)
 
     def stopped(_: WorkerProcess) -> None:
         raise KeyboardInterrupt

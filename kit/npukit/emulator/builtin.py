@@ -103,8 +103,7 @@ class Emulator:
         self._dram = {DRAM + chip: dram for chip in chips if dram}
         self._output = b""
         self._addresses = dict[tuple[Path | None, str], int]()
-        self._worker = WorkerProcess()
-        self._worker.bound(_most_memory(board))
+        self._worker = WorkerProcess(_most_memory(board))
         try:
             self._start()
         except BaseException:

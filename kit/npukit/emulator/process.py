@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from npukit.emulator.here import INSTALL
 from npukit.errors import NpukitError
 from npukit.host.budget import TRUSTED
-from npukit.host.programs import bound, start
+from npukit.host.programs import start
 
 _WORKER = "npukit_emulator"
 _HEADER = struct.Struct("<II")
@@ -36,7 +36,8 @@ _REPORT = ("report it, with the build and what was asked of it: no input may do 
 class WorkerProcess:
     """A worker of our own. It ends when we close it, and when this process ends in any way: its input ends then."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int) -> None:
+        """`memory` is the number of bytes that the worker may take."""
         if importlib.util.find_spec(_WORKER) is None:
             raise NpukitError("the built-in emulator is a package of its own, and not installed", tries=[INSTALL])
         self._diagnostics = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
@@ -45,6 +46,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._diagnostics,
+            memory=memory,
         )
 
     def ask(self, do: str, payload: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
@@ -62,10 +64,6 @@ class WorkerProcess:
         if "error" in reply:
             raise NpukitError(reply["error"])
         return reply, data
-
-    def bound(self, memory: int) -> None:
-        """Gives it so many bytes of memory at most. Once: nobody may give it more afterwards."""
-        bound(self._process.pid, memory)
 
     @property
     def process_id(self) -> int:

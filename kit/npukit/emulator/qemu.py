@@ -14,7 +14,7 @@ from time import monotonic
 from npukit.board.board import Board, Qemu
 from npukit.errors import NpukitError
 from npukit.host.budget import EMULATOR
-from npukit.host.programs import bound, find_program, start
+from npukit.host.programs import find_program, start
 
 DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 """The package that brings each of QEMU's programs."""
@@ -56,8 +56,8 @@ class QemuMachine:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 pass_fds=[theirs.fileno()],
+                memory=EMULATOR,
             )
-        bound(self._process.pid, EMULATOR)
 
     def __enter__(self) -> QemuMachine:
         return self

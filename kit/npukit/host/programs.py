@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -60,15 +59,43 @@ def find_zig() -> str | None:
     return find_program("zig", os.pathsep.join((package and package.submodule_search_locations) or []))
 
 
-def start(command: Sequence[str | Path], folder: Path | None = None, **settings: Any) -> subprocess.Popen[bytes]:
-    """A program, started in `folder`, else where it lies itself. An `OSError` if it is not there."""
+def start(
+    command: Sequence[str | Path],
+    folder: Path | None = None,
+    *,
+    memory: int | None = None,
+    seconds: float | None = None,
+    **settings: Any,
+) -> subprocess.Popen[bytes]:
+    """A program, started in `folder`, else where it lies itself. An `OSError` if it is not there.
+
+    `memory` is the number of bytes that the program may take, and each program that it starts. `seconds` are of the
+    processor. The kernel keeps these bounds, on Linux.
+    """
     words = list(map(str, command))
     if not os.path.dirname(words[0]):
         program = find_program(words[0])
         if program is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
         words[0] = program
-    return subprocess.Popen[bytes](words, cwd=folder or Path(words[0]).parent, env=environment(), **settings)
+    folder = folder or Path(words[0]).parent
+    if memory is not None and sys.platform == "linux":
+        if not os.access(words[0], os.X_OK):
+            number = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
+            raise OSError(number, os.strerror(number), words[0])
+        words = ["/bin/sh", "-c", _bounded(int(memory * factor()), seconds), *words]
+    return subprocess.Popen[bytes](words, cwd=folder, env=environment(), **settings)
+
+
+def _bounded(memory: int, seconds: float | None) -> str:
+    """A line of shell that bounds its process and then becomes the program: no bound comes too late for a child.
+
+    A bound of the system's own that is tighter stays.
+    """
+    bounds = {"-c": 0, "-f": MOST_FILE // 512, "-d": memory >> 10}
+    if seconds is not None:
+        bounds["-t"] = int(seconds) + 1
+    return "".join(f"ulimit {kind} {most} 2>/dev/null; " for kind, most in bounds.items()) + 'exec "$0" "$@"'
 
 
 def run(
@@ -79,8 +106,8 @@ def run(
     An `OSError` if it is not there, a `TimeoutError` if it took longer than `seconds`.
     """
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    with start(command, folder, stdin=nothing, stdout=pipe, stderr=pipe) as process:
-        bound(process.pid, MOST_MEMORY, seconds)
+    within = {"memory": MOST_MEMORY, "seconds": seconds}
+    with start(command, folder, stdin=nothing, stdout=pipe, stderr=pipe, **within) as process:
         try:
             said = process.communicate(timeout=seconds)
         except BaseException as stop:
@@ -92,20 +119,3 @@ def run(
         raise TimeoutError(f"it has not ended after {seconds:g} seconds of the processor")
     out, err = (each.decode(errors="replace") for each in said)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
-def bound(process: int, memory: int, seconds: float | None = None) -> None:
-    """The kernel's bounds of a program, which what it starts has too: bytes of memory, seconds of the processor.
-
-    Systems other than Linux set none from here.
-    """
-    if sys.platform != "linux":
-        return
-    import resource
-
-    bounds = {resource.RLIMIT_DATA: int(memory * factor()), resource.RLIMIT_FSIZE: MOST_FILE, resource.RLIMIT_CORE: 0}
-    if seconds is not None:
-        bounds[resource.RLIMIT_CPU] = int(seconds) + 1
-    for kind, most in bounds.items():
-        with suppress(OSError, ValueError):  # it has ended already, or has tighter bounds
-            resource.prlimit(process, kind, (most, most))

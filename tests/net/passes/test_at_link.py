@@ -69,6 +69,17 @@ def test_bytes_of_another_meaning_are_looked_up_by_the_link() -> None:
     assert at_link(net) == ["q"]
 
 
+def test_a_state_shown_in_another_shape_is_given_by_the_pes() -> None:
+    """By the time the link reads an output, the state has its next value."""
+    net = converted(
+        "net shown\ninput x: int8[1,4] scale 0.5 zero 3\n"
+        "op r: int8[4,1] scale 0.5 zero 3 = reshape(h)\nop y: int8[4,1] scale 0.25 zero 3 = requantize(r)\n"
+        "op next: int8[1,4] scale 0.5 zero 3 = maximum(h, x)\noutput y\n"
+        "state h: int8[1,4] scale 0.5 zero 3 becomes next begins 1\n"
+    )
+    assert at_link(net) == []
+
+
 PLANES = """net planes
 input x: float32[1,3,2,4]
 op q: int8[1,3,2,4] scale 0.5 zero 3 = quantize(x, o, s)

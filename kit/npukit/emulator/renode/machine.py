@@ -17,7 +17,7 @@ from npukit.board.board import Board
 from npukit.emulator.renode.render import SCRIPT, Dram, objection, render_renode
 from npukit.errors import NpukitError
 from npukit.host.budget import EMULATOR
-from npukit.host.programs import bound, find_program, start
+from npukit.host.programs import find_program, start
 from npukit.project.images.image import Image
 
 _SECONDS_TO_START = 120.0
@@ -41,7 +41,6 @@ class RenodeMachine:
         render_renode(board, images, Path(self._folder.name), dram)
         port = _free_port()
         self._process = self._start(program, port)
-        bound(self._process.pid, EMULATOR)
         self._link: socket.socket | None = None
         try:
             self._link = self._connect(port)
@@ -96,6 +95,7 @@ class RenodeMachine:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                memory=EMULATOR,
             )
 
     def _connect(self, port: int) -> socket.socket:

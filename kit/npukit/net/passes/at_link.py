@@ -6,14 +6,14 @@ Such tensors never lie in memory as the host has them, and no frame waits for th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from npukit.net.net import CORE, LINK, Net, Op
-from npukit.net.ops import Dequantize, Lookup, Quantize, Requantize, Transpose
+from npukit.net.ops import Dequantize, Lookup, Quantize, Requantize, Reshape, Transpose
 
 AS_IT_ARRIVES = "as it arrives"
 AS_IT_LEAVES = "as it leaves"
@@ -23,10 +23,19 @@ def with_ends_at_link(net: Net) -> Net:
     """The net in which the link converts what it can."""
     reads = Counter(name for op in net.ops for name in op.inputs)
     found = {op.name: op.placed(LINK, AS_IT_ARRIVES) for name in net.inputs for op in _arriving(net, name, reads)}
-    made = {op.output for op in net.ops if op.name not in found}
+    made = _made(op for op in net.ops if op.name not in found)
     leaving = (op for name in net.outputs for op in _leaving(net, name, reads, made))
     found |= {op.name: op.placed(LINK, AS_IT_LEAVES) for op in leaving}
     return net.with_ops(tuple(found.get(op.name, op) for op in net.ops))
+
+
+def _made(ops: Iterable[Op]) -> set[str]:
+    """The outputs of the ops, without reshapes of the net's inputs and states: the frame overwrites a state."""
+    made: set[str] = set()
+    for op in ops:
+        if not isinstance(op.attributes, Reshape) or op.inputs[0] in made:
+            made.add(op.output)
+    return made
 
 
 def without_link(net: Net) -> Net:
