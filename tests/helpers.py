@@ -36,7 +36,9 @@ def models() -> Path:
 GCC = CORTEX_M4F.architecture.gcc
 ZIG = [str(find_zig()), "cc"]
 """Zig's C compiler, which npukit brings: whatever needs a compiler and asks for none has this one everywhere."""
-HOST_COMPILER = [found] if (found := shutil.which("cc")) else ZIG
+TRAPS = ["-fsanitize=undefined", "-fsanitize-trap=undefined"]
+"""Undefined behaviour ends the program. Without a trap zig compiles a library of sanitizers first, for 15 seconds."""
+HOST_COMPILER = [found] if (found := shutil.which("cc")) else [*ZIG, *TRAPS]
 """The C compiler for programs that run on this machine."""
 
 

@@ -162,15 +162,15 @@ class KeptWorker(WorkerProcess):
 
     _kept: WorkerProcess | None = None
 
-    def __new__(cls) -> KeptWorker:
+    def __new__(cls, memory: int) -> KeptWorker:
         kept = cls._kept
         if isinstance(kept, cls) and kept._process.poll() is None:  # pyright: ignore[reportPrivateUsage]
             return kept
         cls._kept = made = super().__new__(cls)
-        WorkerProcess.__init__(made)
+        WorkerProcess.__init__(made, memory)
         return made
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int) -> None:
         """Started by `__new__`."""
 
     def close(self) -> None:

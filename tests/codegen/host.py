@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers import CHECKOUT, ZIG
+from helpers import CHECKOUT, TRAPS, ZIG
 from npukit.codegen.sources import Sources
 
 FIRMWARE = CHECKOUT / "firmware"
@@ -19,7 +19,7 @@ FLAGS = ["-std=c11", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", *WARNIN
 # Undefined behaviour traps.
 COMPILERS = {
     "cc": ["cc", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
-    "zig": [*ZIG, "-fsanitize=undefined", "-fsanitize-trap=undefined"],
+    "zig": [*ZIG, *TRAPS],
 }
 COMPILER = COMPILERS["cc" if shutil.which("cc") else "zig"]
 

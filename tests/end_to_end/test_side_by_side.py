@@ -53,6 +53,7 @@ def test_each_is_exact_while_the_others_run(folder: Path) -> None:
         assert found.schedules == (1,)
 
 
+@pytest.mark.exhaustive
 def test_a_schedule_is_repeated_alone_while_the_others_run(folder: Path) -> None:
     for found in api.validate_networks(folder, cases=1, schedule=3).values():
         assert found.passed, found.mismatches

@@ -28,6 +28,7 @@ def crc32(data: bytes) -> int:
     return crc
 
 
+@pytest.mark.exhaustive
 def test_the_second_stage_of_an_rp2040_has_its_crc_and_the_vector_table_behind_it(tmp_path: Path) -> None:
     elf = Elf(image("pico", tmp_path))
     start, data = elf.binary()

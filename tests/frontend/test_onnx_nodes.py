@@ -28,5 +28,6 @@ def test_those_of_a_sample_that_are_not_listed_pass() -> None:
     assert found == {test.name: listed()[test.name] for test in chosen if test.name in listed()}
 
 
+@pytest.mark.exhaustive
 def test_what_is_listed_is_claimed() -> None:
     assert set(listed()) <= {test.name for test in claimed()}

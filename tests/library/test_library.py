@@ -16,7 +16,7 @@ import pytest
 
 from end_to_end.builds import build, shared_build
 from frontend.tflite_models import ring
-from helpers import CHECKOUT, GCC, HOST_COMPILER, needs
+from helpers import CHECKOUT, GCC, HOST_COMPILER, first_of, needs
 from npukit import api
 from npukit.accel.core_kernels import CostPreference
 from npukit.board.cores import CORES
@@ -60,7 +60,7 @@ def test_the_example_notices_a_wrong_weight(accelerated: Build, tmp_path: Path) 
     assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 2
 
 
-@pytest.mark.parametrize("board", ["pe-mesh", "mps2-an386"])
+@pytest.mark.parametrize("board", first_of(["pe-mesh", "mps2-an386"]))
 def test_a_library_remembers_until_it_is_reset(board: str, tmp_path: Path) -> None:
     """The example is a stream, run twice."""
     (tmp_path / "ring.tflite").write_bytes(ring(begins=5).bytes(["all"]))

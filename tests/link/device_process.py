@@ -43,8 +43,9 @@ def build_device(folder: Path) -> Path:
 
 def compile_here(command: list[str], program: Path) -> Path:
     """A program of this machine; with sanitizers where the compiler has them."""
+    sanitizers = [] if HOST_COMPILER[0] == ZIG[0] else SANITIZERS
     command = [*HOST_COMPILER, "-O1", "-D_DEFAULT_SOURCE", *command, "-o", str(program)]
-    if subprocess.run([*command, *SANITIZERS], capture_output=True).returncode != 0:
+    if subprocess.run([*command, *sanitizers], capture_output=True).returncode != 0:
         subprocess.run(command, check=True)
     return program
 
