@@ -75,6 +75,7 @@ def by_reference(net: Net, *, keeps: bool) -> list[int]:
     return said
 
 
+@pytest.mark.exhaustive
 def test_generate_names_an_input_of_another_type(built: Build) -> None:
     frame = [np.zeros(built.net().tensor(name).shape, np.float32) for name in built.net().inputs]
     with pytest.raises(NpukitError, match=r"is int8 of .* not float32"):

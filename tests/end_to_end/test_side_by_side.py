@@ -211,6 +211,7 @@ def test_a_network_that_does_not_fit_beside_the_others_is_named(tmp_path: Path) 
     assert error.message.startswith("network left does not fit beside the others")
 
 
+@pytest.mark.exhaustive
 def test_a_network_is_not_built_again_without_the_others(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NpukitError, match="shares its board with other networks"):
         api.tune(folder / "left")

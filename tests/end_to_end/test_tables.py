@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, build
-from helpers import first_of
 from npukit import api
 from npukit.measure.device_trace import record_on_device
 from npukit.measure.golden import golden_cases
 from npukit.measure.target import open_target
 
 
-@pytest.mark.parametrize("objective", first_of(["throughput", "latency"]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("objective", ["throughput", "latency"])
 def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
     """Here every program counts as long: waits, messages, signals, chains, and kernels of the core."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)

@@ -136,6 +136,7 @@ def test_a_bare_project(made: Made, tmp_path: Path) -> None:
     assert ARENA[0] <= ran._place("digits_int8_net_memory")[0] < ARENA[1]
 
 
+@pytest.mark.exhaustive
 def test_hooks_of_the_firmware_s_own_that_poll(made: Made, tmp_path: Path) -> None:
     built = exported(made, tmp_path)
     elf = linked(tmp_path, *of_library(tmp_path), FIRMWARE / "bare.c", options=("-DACCELERATOR_HOOKS",))

@@ -20,16 +20,26 @@ from npukit.emulator.builtin import Emulator
 from npukit.link.frames import FrameDecoder, encode_frame
 
 
-@pytest.fixture(scope="module")
-def frames(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Frame]:
-    return {
-        "one PE": one_pe(tmp_path_factory.mktemp("one")),
-        "sixteen PEs": sixteen_pes(tmp_path_factory.mktemp("sixteen")),
-    }
+class Frames(dict[str, Frame]):
+    """The frames by name, each built when a test first asks for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __missing__(self, name: str) -> Frame:
+        folder = self._folder / name.replace(" ", "-")
+        folder.mkdir()
+        self[name] = frame = {"one PE": one_pe, "sixteen PEs": sixteen_pes}[name](folder)
+        return frame
 
 
 @pytest.fixture(scope="module")
-def library(frames: dict[str, Frame], tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+def frames(tmp_path_factory: pytest.TempPathFactory) -> Frames:
+    return Frames(tmp_path_factory.mktemp("frames"))
+
+
+@pytest.fixture(scope="module")
+def library(frames: Frames, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     folder = tmp_path_factory.mktemp("library")
     render_frame(frames["one PE"], folder)
     return load_library(folder)
@@ -71,7 +81,7 @@ def linked(frame: Frame, folder: Path, emulator: Emulator) -> Iterator:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["one PE", "sixteen PEs"])
-def test_the_golden_frame_is_reproduced(frames: dict[str, Frame], name: str, tmp_path: Path) -> None:
+def test_the_golden_frame_is_reproduced(frames: Frames, name: str, tmp_path: Path) -> None:
     frame = frames[name]
     with linked(frame, tmp_path, Emulator(frame.board, frame.images)) as link:
         link.firmware_should_answer()
@@ -81,7 +91,7 @@ def test_the_golden_frame_is_reproduced(frames: dict[str, Frame], name: str, tmp
             link.golden_frame_should_not_be_reproduced()
 
 
-def test_a_broken_image_is_found_out(frames: dict[str, Frame], tmp_path: Path) -> None:
+def test_a_broken_image_is_found_out(frames: Frames, tmp_path: Path) -> None:
     frame = frames["one PE"]
     emulator = Emulator(frame.board, frame.images)
     place = int((render_frame(frame, tmp_path).read_text().split("IN    ")[2]).split()[0], 16)
@@ -94,7 +104,7 @@ def test_a_broken_image_is_found_out(frames: dict[str, Frame], tmp_path: Path) -
             link.golden_frame_should_be_reproduced()
 
 
-def test_a_refused_request_is_no_broken_image(frames: dict[str, Frame], tmp_path: Path) -> None:
+def test_a_refused_request_is_no_broken_image(frames: Frames, tmp_path: Path) -> None:
     """Without the handshake the firmware refuses everything."""
     frame = frames["one PE"]
     with (
@@ -104,7 +114,7 @@ def test_a_refused_request_is_no_broken_image(frames: dict[str, Frame], tmp_path
         link.golden_frame_should_not_be_reproduced()
 
 
-def test_another_build_is_found_out(frames: dict[str, Frame], tmp_path: Path) -> None:
+def test_another_build_is_found_out(frames: Frames, tmp_path: Path) -> None:
     frame = frames["one PE"]
     with linked(frame, tmp_path, Emulator(frame.board, frame.images)) as link:
         link.golden["build_id"] = "ff" * 16
