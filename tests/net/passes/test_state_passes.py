@@ -11,10 +11,11 @@ from net.small_nets import op_net, quantized, remembering_net
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op, State
-from npukit.net.ops import Add, Reshape, Slice
+from npukit.net.ops import Add, Reshape, Select, Slice
 from npukit.net.parse import parse_net
 from npukit.net.passes.states import with_states, with_states_in_place
 from npukit.net.reference import evaluate
+from npukit.net.tensor import Tensor
 from npukit.net.text import print_net, stored_values
 
 FRAMES = np.random.default_rng(8).integers(-128, 128, (5, 1, 16)).astype(np.int8)
@@ -103,6 +104,20 @@ def test_an_output_that_is_the_state_as_it_was_is_a_copy() -> None:
     assert settled.outputs != ("fast",)
     assert isinstance(next(op for op in settled.ops if op.output == settled.outputs[0]).attributes, Slice)
     assert np.array_equal(outputs(settled, FRAMES), outputs(net, FRAMES))
+
+
+@pytest.mark.parametrize("other", ["x", "h"])
+def test_a_choice_is_made_in_place_of_a_state_unless_it_is_between_the_state_and_itself(other: str) -> None:
+    """In place the kernel has no pointer to the state beside the one to its output."""
+    net = sums()
+    slot = Tensor("slot", (1, 1), "bool", None)
+    chosen = Op("y", Select(), ("slot", other, "h"), ("y",))
+    state = State("h", "y", np.zeros((1, 16), np.int8))
+    net = replace(
+        net, inputs=("x", "slot"), ops=(chosen,), tensors={**net.tensors, "slot": slot}, states=(state,), outputs=("y",)
+    )
+    settled = check_net(with_states_in_place(check_net(net)))
+    assert (settled.states[0].output == "y") == (other == "x")
 
 
 def test_a_state_takes_a_reshape_of_another_before_that_changes() -> None:

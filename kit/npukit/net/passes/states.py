@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -106,13 +106,18 @@ def _with(net: Net, number: int, state: State) -> Net:
 
 
 def _follows_all_reads(net: Net, home: str, state: str) -> bool:
-    """True if an op makes the tensor, and no op reads the state then or later; or that op alone, which leaves most of
-    it as it is."""
+    """True if an op makes the tensor, and no op reads the state then or later; or a choice makes it, between something
+    else and the state, which it leaves where it lies."""
     maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
     seen = _shown(net, state)
     read = [place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)]
-    kept = maker in read and isinstance(net.ops[maker].attributes, Select) and net.ops[maker].inputs[2] == state
+    kept = maker in read and _leaves(net.ops[maker], state, seen)
     return maker > max(read[:-1] if kept else read, default=-1)
+
+
+def _leaves(op: Op, state: str, shown: Set[str]) -> bool:
+    """True if the op chooses between the state and something that is not the state."""
+    return isinstance(op.attributes, Select) and op.inputs[2] == state and shown.isdisjoint(op.inputs[:2])
 
 
 def _shown(net: Net, state: str) -> set[str]:
