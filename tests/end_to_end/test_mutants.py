@@ -12,7 +12,7 @@ import pytest
 from benchmarks.mutants import CYCLES, Verdict, chosen, judge, score, told, with_proofs
 from benchmarks.mutation.mutations import CLASSES, Mutant, in_own_data, in_structs, swapped_calls
 from benchmarks.mutation.programs import of_exponential, of_parameters, of_reciprocal, of_unread
-from benchmarks.mutation.proofs import of_member, of_nothing
+from benchmarks.mutation.proofs import of_listed, of_member, of_nothing
 from benchmarks.mutation.workshop import KeptWorker, Workshop
 
 from end_to_end.builds import DIGITS, build
@@ -102,6 +102,16 @@ def test_what_once_passed_is_killed(workshop: Workshop, kind: str, file: str, be
 def test_the_same_bytes_are_the_same_mutant(workshop: Workshop) -> None:
     assert changed(workshop, "C", "roles/0/net/net.c", "int32_t status = 0;", "int32_t status = 1;").outcome == "same"
     assert changed(workshop, "C", "roles/0/net/net.c", "int32_t status = 0;", "int32_t status;;;(").outcome == "invalid"
+
+
+def test_looks_at_a_flag_are_proven_to_change_cycles_alone_unless_they_never_end() -> None:
+    loop = "for (uint32_t look = 0; look < LOOKS; look++) {"
+
+    def proven(after: str) -> str:
+        return of_listed(f"8 PEs, {Mutant('firmware', 'firmware/noc/noc.c', 111, loop, after)}")
+
+    assert all(proven(loop.replace(*other)) for other in (("= 0", "= 1"), ("= 0", "= 16"), ("<", "!="), ("<", ">=")))
+    assert proven(loop.replace("look++", "look--")) == ""
 
 
 def number_of(member: str, text: str, value: int) -> Mutant:

@@ -15,10 +15,12 @@ from npukit.measure.alone import check_alone
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import Target, open_target
 from npukit.measure.validate import ALONE, Validation, validate
-from npukit.net.ops import Conv2d
+from npukit.net.ops import Conv2d, Softmax
 from npukit.net.reference.sharp import inputs_alone
-from npukit.net.requantize import requantization
+from npukit.net.reference.softmax import exp_table
+from npukit.net.requantize import quantization, requantization
 from npukit.net.value_ranges import Range
+from npukit.plan.ir.plan import Compute
 from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build
 
@@ -64,6 +66,35 @@ def test_a_multiplier_that_is_a_little_off_shows_in_the_layer_alone(built: Build
     first = found.mismatches[0]
     assert (first.path, first.tensor, first.index[-1]) == (ALONE, conv.output, 0)
     assert "the layer alone" in str(first)
+
+
+def test_an_exponential_that_is_a_little_off_shows_in_the_softmax_alone(built: Build, tmp_path: Path) -> None:
+    net = built.net()
+    softmax = net.ops[-1]
+    assert isinstance(softmax.attributes, Softmax)
+    table = exp_table(quantization(net, softmax.inputs[0]).scale, softmax.attributes.beta)
+    for entry, bit in ((1, 8), (12, 9), (100, 12)):
+        before = table[entry + 2 : entry - 1 : -1].astype("<i4")
+        after = before ^ np.array([0, 0, 1 << bit], "<i4")
+        wrong = changed(built, tmp_path / str(entry), before.tobytes(), after.tobytes())
+        assert {found.tensor for found in alone(wrong).mismatches} == {softmax.output}, entry
+
+
+def test_what_a_layer_alone_writes_behind_its_output_is_refused(built: Build) -> None:
+    plan = built.plan()
+    pe = plan.pes[1]
+    at = next(number for number, each in enumerate(pe.steps) if getattr(each, "op", "") == "conv2d_2")
+    step = pe.steps[at]
+    assert isinstance(step, Compute)
+    *most, columns, channels = step.output.box.stop
+    smaller = replace(step.output.box, stop=(*most, columns - 1, channels))
+    steps = (*pe.steps[:at], replace(step, output=replace(step.output, box=smaller)), *pe.steps[at + 1 :])
+    buffers = tuple(
+        replace(each, bytes=each.bytes - channels) if each.name == "conv2d_2" else each for each in pe.buffers
+    )
+    other = replace(plan, pes=(plan.pes[0], replace(pe, steps=steps, buffers=buffers), *plan.pes[2:]))
+    with open_target(built) as target, pytest.raises(DoesNotFit, match=r"conv2d_2 alone on PE 1 writes \d+ bytes"):
+        check_alone(target, built.net(), other, golden(built), NOTHING)
 
 
 def test_a_frame_goes_on_behind_layers_alone(built: Build) -> None:

@@ -2,8 +2,8 @@
 
 The inputs of a network reach few of the values that its inner layers may get. In one observed frame the built-in
 emulator has the core go from the end of a layer back to its begin, each time with other bytes in the layer's inputs.
-What is in its outputs then must equal the reference. The inputs are values that the layers before could make, as far as
-that is known: a layer may rely on it.
+What is in its outputs then must equal the reference, and what lies near them, of no other use then, must stay. The
+inputs are values that the layers before could make, as far as that is known: a layer may rely on it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from npukit.errors import DoesNotFit
 from npukit.measure.cases import Cases, sequences
 from npukit.measure.messages import check_messages
 from npukit.measure.target import Target
@@ -31,11 +32,14 @@ from npukit.plan.predict.memory import control_bytes
 CYCLES = 2_000_000
 """The most cycles that all cases of all layers take together, as far as each layer has the `LEAST` cases."""
 
-LEAST, MOST = 3, 256
+LEAST, MOST = 3, 512
 """Cases of a layer."""
 
 WORK = 140_000_000
 """The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
+
+AROUND = 256
+"""The bytes before an output, and as many behind it, that a layer must not write."""
 
 _BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"
 
@@ -76,13 +80,27 @@ class _Place:
 class _Layer:
     """A part of a layer that a PE computes: where its inputs and its output lie.
 
-    `again`: it computes the same for an earlier frame of the batch.
+    Near the output are runs that the layer must not write, [run, 2], first byte and bytes: noise is put into those in
+    `noisy`, but not into those in `quiet`, from which a message may be under way. `again`: it computes the same for an
+    earlier frame of the batch.
     """
 
     step: Compute
     inputs: tuple[_Place, ...]
     output: _Place
+    noisy: np.ndarray
+    quiet: np.ndarray
     again: bool
+
+    @property
+    def near(self) -> np.ndarray:
+        """The place of each byte that is not to be written."""
+        runs = [start + np.arange(size) for start, size in (*self.noisy, *self.quiet)]
+        return np.concatenate([np.zeros(0, np.int64), *runs])
+
+    def noise(self, cases: int) -> np.ndarray:
+        """The noise of each case, [case, byte]."""
+        return np.random.default_rng(cases).integers(0, 256, (cases, int(self.noisy[:, 1].sum())), np.uint8)
 
     def cases(self, given: Mapping[str, Values]) -> int:
         return len(given[self.step.op][self.output.tensor]) if self.step.op in given and not self.again else 0
@@ -93,7 +111,7 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
     emulator = target.emulator
     if emulator is None:
         return found
-    layers = {pe.pe: list(_layers(net, pe)) for pe in plan.pes}
+    layers = {pe.pe: list(_layers(net, plan, pe)) for pe in plan.pes}
     given = _given(net, plan, layers)
     every = list(twins(target.board, plan))
     for pe, like in every:
@@ -112,7 +130,7 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
     wrong = list[Mismatch]()
     for pe, like in every:
         target.session.layers(pe, len(plan.by_pe[like].tiles))  # once the PE is done: no frame follows one under way
-        size = sum(layer.cases(given) * layer.output.bytes for layer in layers[like])
+        size = sum(layer.cases(given) * (layer.output.bytes + len(layer.near)) for layer in layers[like])
         wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
     return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])
 
@@ -159,13 +177,31 @@ def _overlap(inputs: Sequence[_Place]) -> bool:
 # ---- where things lie ----
 
 
-def _layers(net: Net, pe: PePlan) -> Iterator[_Layer]:
+def _layers(net: Net, plan: Plan, pe: PePlan) -> Iterator[_Layer]:
     ops, known = {op.name: op for op in net.ops}, set[tuple[str, Box]]()
-    for step in pe.computes():
+    sources = {each.source.buffer for each in plan.messages if each.source_pe == pe.pe}
+    landings = {landing.view.buffer for each in plan.messages for landing in each.landings if landing.pe == pe.pe}
+    for number, step in ((number, step) for number, step in enumerate(pe.steps) if isinstance(step, Compute)):
         names, part = net.activations(ops[step.op]), (step.op, step.output.box)
         inputs = tuple(_place(net, pe, name, view) for name, view in zip(names, step.inputs, strict=True))
-        yield _Layer(step, inputs, _place(net, pe, ops[step.op].output, step.output), part in known)
+        output = _place(net, pe, ops[step.op].output, step.output)
+        taken = [each for each in pe.buffers if each.last >= number and (each.first <= number or each.name in landings)]
+        sent = [each for each in pe.buffers if each.first <= number and each.name in sources]
+        yield _Layer(step, inputs, output, *_near(output.buffer, pe.buffers, taken, sent), part in known)
         known.add(part)
+
+
+def _near(
+    output: Buffer, every: Sequence[Buffer], taken: Sequence[Buffer], sent: Sequence[Buffer]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The runs near an output that are in none of the buffers that are taken or sent, and those that are sent alone."""
+    first, end = max(output.offset - AROUND, 0), max(buffer.offset + buffer.bytes for buffer in every)
+    use = np.zeros(min(output.offset + output.bytes + AROUND, end) - first, np.int8)
+    for buffers, mark in ((sent, 1), (taken, 2)):
+        for buffer in buffers:
+            use[max(buffer.offset - first, 0) : max(buffer.offset + buffer.bytes - first, 0)] = mark
+    edges = (np.flatnonzero(np.diff(use == mark, prepend=False, append=False)).reshape(-1, 2) for mark in (0, 1))
+    return tuple(np.column_stack([first + each[:, 0], each[:, 1] - each[:, 0]]) for each in edges)  # pyright: ignore[reportReturnType]
 
 
 def _place(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:
@@ -190,37 +226,54 @@ def _place(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:
 
 
 def _counts(layer: _Layer) -> tuple[int, int]:
-    return sum(len(place.starts) for place in layer.inputs), len(layer.output.starts)
+    given = sum(len(place.starts) for place in layer.inputs)
+    return given + len(layer.noisy), len(layer.output.starts) + len(layer.noisy) + len(layer.quiet)
 
 
 def _rows(layer: _Layer, arena: int) -> np.ndarray:
-    """Address and size of each run of bytes of the inputs, and then of the output."""
-    parts = [np.stack([arena + place.starts, place.sizes], axis=1) for place in (*layer.inputs, layer.output)]
-    return np.concatenate(parts)
+    """Address and size of each run of bytes that is written before the layer, and then of each that is read behind."""
+    *inputs, output = (np.column_stack([place.starts, place.sizes]) for place in (*layer.inputs, layer.output))
+    return np.concatenate([*inputs, layer.noisy, output, layer.noisy, layer.quiet]) + np.array([arena, 0])
 
 
 def _data(layer: _Layer, given: Mapping[str, Values]) -> np.ndarray:
-    """The bytes of the inputs, case by case."""
-    if layer.cases(given) == 0:
+    """The bytes of the inputs and the noise, case by case."""
+    cases = layer.cases(given)
+    if cases == 0:
         return np.zeros(0, np.uint8)
     values = given[layer.step.op]
-    return np.concatenate([place.store(values[place.tensor]) for place in layer.inputs], axis=1)
+    return np.concatenate([*(each.store(values[each.tensor]) for each in layer.inputs), layer.noise(cases)], axis=1)
 
 
 # ---- what was made ----
 
 
 def _wrong(net: Net, pe: int, layers: Sequence[_Layer], given: Mapping[str, Values], made: bytes) -> Iterator[Mismatch]:
-    """The first case of each layer of a PE in which its output is not the reference's."""
+    """The first case of each layer of a PE in which its output is not the reference's. An error tells what it writes
+    beside it."""
     at = 0
     for layer in (each for each in layers if each.cases(given)):
         count, place = layer.cases(given), layer.output
-        end = at + count * place.bytes
-        got = np.frombuffer(made[at:end].ljust(end - at, b"\0"), np.uint8).reshape(count, -1)
+        end = at + count * (place.bytes + len(layer.near))
+        every = np.frombuffer(made[at:end].ljust(end - at, b"\0"), np.uint8).reshape(count, -1)
+        got, near = every[:, : place.bytes], every[:, place.bytes :]
         at, want = end, place.store(given[layer.step.op][place.tensor])
+        _check_near(pe, layer, near)
         cases = np.flatnonzero((got != want).any(axis=1))
         if len(cases):
             yield _mismatch(net, pe, layer, int(cases[0]), got, given[layer.step.op][place.tensor])
+
+
+def _check_near(pe: int, layer: _Layer, found: np.ndarray) -> None:
+    noise = layer.noise(len(found))
+    was = np.concatenate([noise, np.tile(found[0, noise.shape[1] :], (len(found), 1))], axis=1)
+    written = layer.near[(found != was).any(axis=0)]
+    if len(written):
+        where = f"byte {written[0]} of its activations, outside of {layer.output.buffer.name}"
+        raise DoesNotFit(
+            f"{layer.step.op} alone on PE {pe} writes {len(written)} bytes that are not its own: the first is {where}",
+            tries=["npukit build, which makes this build anew"],
+        )
 
 
 def _mismatch(net: Net, pe: int, layer: _Layer, case: int, got: np.ndarray, want: np.ndarray) -> Mismatch:

@@ -1,8 +1,9 @@
-"""Inputs for a layer alone: of its whole range, at its ends, close to a value; and sharp ones for a layer of weights.
+"""Inputs for a layer alone: of its whole range, at its ends, close to a value; and sharp ones for a layer of weights
+and for a softmax.
 
 A multiplier that is a little off, a bias or a rounding shows only in an output whose sum lies close to where it is
 rounded up, or just was. Noise seldom comes there. Sharp inputs are put together window by window, each the best of some
-proposals for the channels that have not come as close yet.
+proposals for the channels that have not come as close yet. Some proposals are aimed: their sum is the closest there is.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Softmax
+from npukit.net.reference.sharp_rows import sharp_rows
 from npukit.net.reference.window import padded, taps
 from npukit.net.requantize import quantization, requantization, wrap_int32
-from npukit.net.value_ranges import LayerWeights, Range, filter_of
+from npukit.net.value_ranges import LayerWeights, Range, accumulators, filter_of
 
 SHARP, MOST_SHARP = 3, 48
-"""Cases of a layer of weights of which one is noise, and the others are sharp; the most sharp ones."""
+"""Cases of a layer of which one is noise, and the others are sharp; the most sharp ones of a layer of weights."""
 
-LEAST, MOST = 16, 128
+LEAST, MOST = 16, 48
 """Proposals for a window: a layer for which there is no time for the least has no sharp inputs."""
 
-WINDOWS = 192
-"""The most windows of a layer's sharp inputs, together."""
+AIMED, CLOSEST, STEPS, CHANNELS = 24, 4, 4, 2
+"""Proposals that are aimed at one of a channel's closest sums; these sums, above and below; the taps that are changed;
+the channels of a window that are aimed at, if they share no taps."""
+
+WINDOWS, MOST_PARTS = 192, 2
+"""The most windows of a layer's sharp inputs for each part of the output; the parts for which there are more."""
 
 PRODUCTS, CHANNEL = 32, 20
 """The cost of a proposal, of `work`: a step for so many products, so many steps for the sum of each channel."""
@@ -45,13 +51,19 @@ def inputs_alone(
 ) -> list[np.ndarray]:
     """`count` cases of the inputs of a net of one int8 layer, in these ranges, the same each time.
 
-    `boxes` are the parts of the output that have constants of their own: each is to see sharp ones.
+    `boxes` are the parts of the output that have constants of their own: each is to see sharp ones. The last cases are
+    sharp in what the layer's first part reads.
     """
-    rng = np.random.default_rng(crc32(net.name.encode()))
-    sharp = _sharp(net, ranges, min(count - -(-count // SHARP), MOST_SHARP), work, boxes, rng)
-    count -= 0 if sharp is None else len(sharp)
-    drawn = [_drawn(net, ranges, name, count, rng) for name in net.inputs]
-    return drawn if sharp is None else [np.concatenate([drawn[0], sharp])]
+    rng, first = np.random.default_rng(crc32(net.name.encode())), net.ops[0].inputs[0]
+    wanted = (count - -(-count // SHARP)) * (first in net.inputs)
+    if isinstance(net.ops[0].attributes, Softmax):
+        sharp = sharp_rows(net, _limits(net, ranges, first), wanted, rng)
+    else:
+        sharp = _sharp(net, ranges, min(wanted, MOST_SHARP), work, boxes, rng)
+    drawn = {name: _drawn(net, ranges, name, count, rng) for name in net.inputs}
+    if sharp is not None:
+        drawn[first][count - len(sharp) :] = sharp
+    return list(drawn.values())
 
 
 def _limits(net: Net, ranges: dict[str, Range], name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -92,16 +104,17 @@ def _sharp(
     net: Net, ranges: dict[str, Range], count: int, work: int, boxes: Sequence[Box], rng: np.random.Generator
 ) -> np.ndarray | None:
     """`count` sharp inputs; None if the layer has no weights, or too many for `work`."""
-    made = filter_of(net, net.ops[0]) if len(net.ops) == 1 and len(net.inputs) == 1 else None
+    made = filter_of(net, net.ops[0])
     if made is None or count == 0 or made.weights.size * LEAST > work * PRODUCTS:
         return None
-    layer, tensor = _layer_of(net, made, boxes), net.tensor(net.inputs[0])
-    windows = min(len(layer.windows), -(-WINDOWS // count))
+    layer, tensor = _layer_of(net, made, boxes), net.tensor(made.op.inputs[0])
+    windows = min(len(layer.windows), -(-WINDOWS * min(int(layer.parts.max()) + 1, MOST_PARTS) // count))
     proposals = work // (count * windows * (layer.weights.size // PRODUCTS + CHANNEL * layer.weights.shape[1]))
     if proposals < LEAST:
         return None
     best = np.zeros((layer.parts.max() + 1, 2, layer.weights.shape[1]))
-    search = _Search(net, layer, _limits(net, ranges, net.inputs[0]), windows, min(proposals, MOST), best, rng)
+    limits, sums = _limits(net, ranges, tensor.name), accumulators(made, ranges.get(tensor.name))
+    search = _Search(net, layer, limits, _closest(net, made, sums), windows, min(proposals, MOST), best, rng)
     return np.stack([search.input() for _ in range(count)]).astype(tensor.dtype).reshape(count, *tensor.shape)
 
 
@@ -133,12 +146,14 @@ def _by_tap(made: LayerWeights) -> np.ndarray:
 class _Search:
     """A search of so many windows in each input, the best of so many proposals each.
 
+    `closest` are sums of each channel that are close to where the output changes, [rank, above or below, channel],
     `best` is how close each channel has come, in bits, [part of the image, above or below, channel].
     """
 
     net: Net
     layer: _Layer
     limits: tuple[np.ndarray, np.ndarray]
+    closest: np.ndarray
     windows: int
     proposals: int
     best: np.ndarray
@@ -154,7 +169,10 @@ class _Search:
             own = np.flatnonzero(inside & free[places])
             proposed = np.tile(np.where(inside, values[places], layer.made.zero), (self.proposals, 1))
             proposed[:, own] = self._proposed(own, low[places[own]], high[places[own]])
-            values[places[own]] = proposed[self._chosen(proposed, self.best[layer.parts[window]]), own]
+            best = self.best[layer.parts[window]]
+            for _ in range((CHANNELS if layer.made.depthwise else 1) if len(own) else 0):
+                self._aim(proposed, own, (low[places[own]], high[places[own]]), best)
+            values[places[own]] = proposed[self._chosen(proposed, best), own]
             free[places[inside]] = False
         return values
 
@@ -168,6 +186,29 @@ class _Search:
         ends = rng.random(shape, np.float32) < np.maximum(rng.uniform(-0.5, 1, (self.proposals, 1)), 0)
         return np.clip(np.where(ends, np.where(up, high, low), values), low, high)
 
+    def _aim(
+        self, proposed: np.ndarray, taps: np.ndarray, limits: tuple[np.ndarray, np.ndarray], best: np.ndarray
+    ) -> None:
+        """Change taps of the first proposals so that a channel's sum is one of its closest. Half of them aim at the
+        channels that have been farthest from that."""
+        count, rng = min(AIMED, len(proposed)), self.rng
+        far = np.resize(best.argsort(axis=None), count // 2)
+        side, channel = np.divmod(np.concatenate([far, rng.integers(0, best.size, count - len(far))]), best.shape[1])
+        weights, rows = self.layer.weights[:, channel].T.astype(np.float64), np.arange(count)
+        left = self.closest[rng.integers(0, CLOSEST, count), side, channel] - self.layer.made.bias[channel]
+        left = left - ((proposed[:count] - self.layer.made.zero) * weights).sum(axis=1)
+        weights = weights[:, taps]
+        inverse = np.divide(1, weights, out=np.zeros_like(weights), where=weights != 0)
+        down, up = (limit - proposed[:count, taps] for limit in limits)
+        for _ in range(STEPS):
+            steps = np.minimum(np.maximum(np.rint(left[:, np.newaxis] * inverse), down), up)
+            tap = np.abs(left[:, np.newaxis] - steps * weights).argmin(axis=1)
+            step = steps[rows, tap].astype(proposed.dtype)
+            proposed[rows, taps[tap]] += step
+            left -= step * weights[rows, tap]
+            down[rows, tap] -= step
+            up[rows, tap] -= step
+
     def _chosen(self, proposed: np.ndarray, best: np.ndarray) -> int:
         """The proposal that is worth most beyond the best so far, which it becomes part of."""
         made = self.layer.made
@@ -176,6 +217,19 @@ class _Search:
         chosen = int(np.maximum(_worth(bits) - _worth(best), 0).sum(axis=(1, 2)).argmax())
         np.maximum(best, bits[chosen], out=best)
         return chosen
+
+
+def _closest(net: Net, made: LayerWeights, sums: Range) -> np.ndarray:
+    """The sums at which an output changes with the least change of the multiplier, [rank, above or below, channel]."""
+    factors, (least, most) = requantization(net, made.op), made.clamp
+    outputs = np.arange(least + 1, most + 1)[:, np.newaxis] - quantization(net, made.op.output).zero_point
+    scale = np.ldexp(factors.multipliers.astype(np.float64), factors.shifts - 31)
+    edges = np.floor((outputs - 0.5) / scale).astype(np.int64)
+    every = np.clip(np.concatenate([edges, edges + 1]), sums.low, sums.high)
+    bits = _sharpness(net, made, every)
+    worth = np.where(bits > 0, bits + np.log2(np.abs(every) + 1)[:, np.newaxis], 0)
+    order = np.argsort(-worth, axis=0)[np.arange(CLOSEST) % len(worth)]
+    return np.take_along_axis(every[:, np.newaxis], order, axis=0)
 
 
 def _worth(bits: np.ndarray) -> np.ndarray:

@@ -26,12 +26,20 @@ def softmax(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data = operands[0].astype(np.int64)
     table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta)
     exps = table[data.max(axis=-1, keepdims=True) - data]
-    sums = rounding_shift_right(exps, ACCUMULATOR_INTEGER_BITS).sum(axis=-1, keepdims=True)
+    share, shift = shares(exps, terms(exps).sum(axis=-1, keepdims=True))
+    return np.clip(rounding_shift_right(share, shift) - 128, -128, 127).astype(np.int8)
+
+
+def terms(exps: np.ndarray) -> np.ndarray:
+    """The terms of the sum that exponentials give."""
+    return rounding_shift_right(exps, ACCUMULATOR_INTEGER_BITS)
+
+
+def shares(exps: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Exponentials over the sums of their rows, and the bits of a share below those of the output."""
     leading_zeros = 32 - _bit_length(sums)
     scale = reciprocal_of_one_plus((sums << leading_zeros) - (1 << 31))
-    shift = ACCUMULATOR_INTEGER_BITS - leading_zeros + 31 - 8
-    quotient = rounding_shift_right(doubling_high_multiply(exps, scale), shift)
-    return np.clip(quotient - 128, -128, 127).astype(np.int8)
+    return doubling_high_multiply(exps, scale), ACCUMULATOR_INTEGER_BITS - leading_zeros + 31 - 8
 
 
 def exp_table(scale: float, beta: float) -> np.ndarray:

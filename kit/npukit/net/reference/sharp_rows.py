@@ -1,0 +1,106 @@
+"""Sharp rows for a softmax: the sum of each is the last one, or the first one, at which an output is rounded as it is.
+
+The output changes with one term more or less in the sum, and with a small change of the exponential or the reciprocal.
+An edge is an entry of the table and such a sum; rows are made for the closest edges of each entry.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.net.net import Net
+from npukit.net.ops import Softmax
+from npukit.net.reference.softmax import exp_table, shares, terms
+from npukit.net.requantize import quantization
+
+MOST_ROWS, MOST_ELEMENTS = 1024, 1 << 18
+"""The most different rows, and their elements together."""
+
+CLOSEST, EACH = 16, 10
+"""The edges that are closest of all, and the rows of each, which have the output in different places."""
+
+TRIES, SPARE = 48, 2
+"""Draws of a row, of which one must leave what two elements can add; rows that are tried for each that is wanted."""
+
+MOST_DRAWN, GREEDY, MOST_LOUD = 10, 2, 6
+"""The most elements of a row that are drawn; the last of them, which take the largest terms that fit; the most of a
+row's sum, in largest terms."""
+
+SMALL, MOST_SMALL = 3, 8
+"""Elements of a row that take small terms in turn, unless it is short; the most by which these exceed the least."""
+
+ENTRIES = 256
+
+
+def sharp_rows(
+    net: Net, limits: tuple[np.ndarray, np.ndarray], count: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """`count` inputs of sharp rows for a net of one softmax; None if its rows are too short, or not many are found."""
+    op, tensor = net.ops[0], net.tensor(net.inputs[0])
+    assert isinstance(op.attributes, Softmax)
+    length, rows = tensor.shape[-1], count * tensor.elements // tensor.shape[-1]
+    table = exp_table(quantization(net, op.inputs[0]).scale, op.attributes.beta)
+    rows = min(rows, MOST_ROWS, MOST_ELEMENTS // length)
+    found = _differences(table, length, rows, rng) if length >= 4 and rows else np.zeros((0, length))
+    if len(found) == 0:
+        return None
+    top, bottom = int(limits[1].min()), int(limits[0].max())
+    widest = found.max(axis=1, keepdims=True)
+    largest = rng.integers(np.minimum(bottom + widest, top), top + 1)
+    values = np.resize(largest - found, (count, tensor.elements))
+    return np.clip(values, *limits).astype(tensor.dtype).reshape(count, *tensor.shape)
+
+
+def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """At most `count` rows of differences to the largest value, [row, element]; edges come in all places in turn."""
+    own = terms(table)
+    entries, sums = (each[: SPARE * count] for each in _edges(table, own, length))
+    more, every = own - own[-1], np.arange(len(sums))[:, np.newaxis]
+    left = sums - own[0] - own[entries] - (length - 2) * own[-1]
+    small, drawn, left = _drawn(more, left, length - 4, rng)
+    pairs = np.full(2 * more[0] + 1, -1)
+    pairs[(more + more[:, np.newaxis]).ravel()] = np.arange(ENTRIES**2)
+    exact = np.where((left >= 0) & (left < len(pairs)), pairs[np.clip(left, 0, len(pairs) - 1)], -1)
+    best = exact.argmax(axis=1)[:, np.newaxis]
+    pair = exact[every, best]
+    rest = np.concatenate([0 * pair, pair // ENTRIES, pair % ENTRIES, drawn[every[:, 0], best[:, 0]], small], axis=1)
+    rows = np.column_stack([entries, rng.permuted(rest, axis=1)])
+    turned = (np.arange(length) - every // CLOSEST) % length
+    return np.take_along_axis(rows, turned, axis=1)[pair[:, 0] >= 0][:count]
+
+
+def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Entries and sums of edges: the closest ones `EACH` times, then the closest of each entry, then the next ones."""
+    entries, outputs, side = np.meshgrid(np.arange(ENTRIES), np.arange(ENTRIES - 1), np.arange(2), indexing="ij")
+    sums = np.floor(table[entries] / 16 / (outputs + 0.5)).astype(np.int64) + side
+    least = own[0] + own[entries] + (length - 2) * own[-1]
+    possible = (sums >= least) & (sums <= least + min(length - 2, MOST_LOUD) * (own[0] - own[-1]))
+    entries, sums, side = entries[possible], sums[possible], side[possible]
+    share, shift = shares(table[entries], sums)
+    above = (share + (1 << (shift - 1))) & ((1 << shift) - 1)
+    distance = np.minimum(above, (1 << shift) - 1 - above) / table[entries]
+    group = 2 * entries + side
+    order = np.lexsort((distance, group))
+    rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    closest = np.tile(np.argsort(distance, kind="stable")[:CLOSEST], EACH)
+    order = np.concatenate([closest, order[np.lexsort((distance[order], rank))]])
+    return entries[order], sums[order]
+
+
+def _drawn(
+    more: np.ndarray, left: np.ndarray, length: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Differences of small terms, [row, element], of others, [row, try, element], and the rest of each row's sum, of
+    which terms take as much as they are `more` than the least one."""
+    rising, count = more[::-1], min(max(length - SMALL, min(length, 3)), MOST_DRAWN)
+    first, behind = (np.searchsorted(rising, rising, side) for side in ("left", "right"))
+    small = np.arange(len(left) * (length - count)) % np.searchsorted(rising, MOST_SMALL, "right")
+    small = small.reshape(len(left), length - count)
+    left = np.repeat((left - rising[small].sum(axis=1))[:, np.newaxis], TRIES, axis=1)
+    drawn = np.zeros((*left.shape, count), np.int64)
+    for place in range(count):
+        wanted = left if place >= count - GREEDY else left * rng.random(left.shape) ** 2
+        found = np.maximum(np.searchsorted(rising, wanted, "right") - 1, 0)
+        drawn[..., place] = rng.integers(first[found], behind[found])
+        left = left - rising[found]
+    return ENTRIES - 1 - small, ENTRIES - 1 - drawn, left
