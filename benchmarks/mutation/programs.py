@@ -231,11 +231,20 @@ def of_overwritten(mutant: Mutant, text: str) -> str:
 # ---- parameters of the MAC array ----
 
 _BYTES_OF_A_LANE = 9
+_LANES = (4, 16)
+"""The lanes of a block of parameters: of a convolution, and of planes."""
 
 
 def of_parameters(before: np.ndarray, after: np.ndarray, net: Net) -> str:
     """The reason why changed biases, multipliers and shifts give the same outputs: compared for every sum that the
     weights allow, of every channel that may have them. Given are the bytes; parameters of none are no proof."""
+    at, size = int(np.flatnonzero(before != after)[0]), len(before)
+    blocks = {lanes * _BYTES_OF_A_LANE for lanes in _LANES if lanes * _BYTES_OF_A_LANE < size} | {size}
+    pieces = [slice(at // block * block, (at // block + 1) * block) for block in sorted(blocks)]
+    return next((reason for each in pieces if (reason := _of_block(before[each], after[each], net))), "")
+
+
+def _of_block(before: np.ndarray, after: np.ndarray, net: Net) -> str:
     ranges, lanes = value_ranges(net), (_lanes(before), _lanes(after))
     changed = np.flatnonzero(np.any([one != other for one, other in zip(*lanes, strict=True)], axis=0))
     found = False

@@ -201,6 +201,16 @@ def test_parameters_are_proven_for_every_sum(workshop: Workshop) -> None:
         after[at] ^= value
         return bool(of_parameters(before, after, net))
 
+    def proven_in_blocks(at: int, value: int) -> bool:
+        own = [np.resize(each[4 * n : 4 * n + 4], 4) for n in range(2) for each in (np.zeros(4, np.int64), *padded)]
+        kinds = ("<i4", "<i4", np.int8)
+        blocks = np.frombuffer(b"".join(each.astype(kinds[n % 3]).tobytes() for n, each in enumerate(own)), np.uint8)
+        after = blocks.copy()
+        after[at] ^= value
+        return bool(of_parameters(blocks, after, net))
+
+    assert proven_in_blocks(36 + 16, 1) == proven(64 + 16, 1), "the multiplier of channel 4"
+    assert not proven_in_blocks(36 + 19, 2), "a multiplier far off"
     assert proven(4 * 15, 1), "the lanes behind the channels are read by nothing"
     assert not proven(2, 1), "a bias of 65536 more"
     assert not proven(64 + 3, 2), "a multiplier far off"
