@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from benchmarks.mutation.mutations import Mutant
@@ -112,14 +113,18 @@ def of_reciprocal(mutant: Mutant, text: str, entries: np.ndarray, elements: int)
     begin, end = _section(lines, mutant.line - 1)
     if not begin < mutant.line <= end:
         return ""
+    sums = _sums(entries, elements)
     before, after = lines[begin:end], mutant.text(text).split("\n")[begin:end]
     try:
         every = range(1 << 19, (elements << 19) + 1, _CHUNK)
-        same = all(_same(before, after, np.arange(first, min(first + _CHUNK, every.stop)), entries) for first in every)
+        chunks = (np.arange(first, min(first + _CHUNK, every.stop)) for first in every)
+        same = all(_same(before, after, chunk, entries, sums) for chunk in chunks)
     except (KeyError, ValueError, IndexError):
         return ""
     return (
-        "both give the same results for every sum of exponentials and every exponential: they were run" if same else ""
+        "both give the same results for every sum that exponentials have and every one of them: they were run"
+        if same
+        else ""
     )
 
 
@@ -129,7 +134,31 @@ def _section(lines: Sequence[str], at: int) -> tuple[int, int]:
     return (begin, end) if lines[begin].startswith(_FROM) else (at, at)
 
 
-def _same(before: Sequence[str], after: Sequence[str], sums: np.ndarray, entries: np.ndarray) -> bool:
+_MOST_ADDED = 16
+"""The elements of the longest rows of which each sum is made."""
+
+
+def _sums(entries: np.ndarray, elements: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whether rows may have each sum, less the largest's term: with one element less, and with all."""
+    terms = np.unique((entries.astype(np.int64) + 2048) >> 12).tolist()
+    if elements > _MOST_ADDED:
+        every = np.ones(elements << 19 | 1, bool)
+        return every, every
+    found = [1]
+    for _ in range(elements - 1):
+        found.append(reduce(lambda sums, term: sums | found[-1] << term, terms, 0))
+    size = elements << 16 | 1
+    one, other = (np.frombuffer(each.to_bytes(size, "little"), np.uint8) for each in found[-2:])
+    return np.unpackbits(one, bitorder="little").astype(bool), np.unpackbits(other, bitorder="little").astype(bool)
+
+
+def _same(
+    before: Sequence[str],
+    after: Sequence[str],
+    sums: np.ndarray,
+    entries: np.ndarray,
+    possible: tuple[np.ndarray, np.ndarray],
+) -> bool:
     both = list[Registers]()
     for lines in (before, after):
         registers: Registers = {"r6": sums.astype(np.int64)}
@@ -139,14 +168,15 @@ def _same(before: Sequence[str], after: Sequence[str], sums: np.ndarray, entries
     one, other = ([each[name][differ] for name in ("r7", "r8", "r9")] for each in both)
     largest, wrong = int(entries.max()), sums[differ]
     return not any(
-        ((_results(entry, *one) != _results(entry, *other)) & (wrong >= _least(entry, largest))).any()
+        ((_results(entry, *one) != _results(entry, *other)) & _may_have(entry, wrong, largest, possible)).any()
         for entry in entries.tolist()
     )
 
 
-def _least(entry: int, largest: int) -> int:
-    """The least sum that has an exponential: the largest one is always in it."""
-    return (1 << 19) + (((entry + 2048) >> 12) if entry < largest else 0)
+def _may_have(entry: int, sums: np.ndarray, largest: int, possible: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Whether a row of each sum may have an exponential: the largest one is always in it."""
+    left = sums - (1 << 19) - (((entry + 2048) >> 12) if entry < largest else 0)
+    return (left >= 0) & possible[entry == largest][np.maximum(left, 0)]
 
 
 def _results(entry: int, factor: np.ndarray, shift: np.ndarray, half: np.ndarray) -> np.ndarray:
@@ -211,20 +241,28 @@ def _in_list(line: str, register: str) -> bool:
     return any(int(first) <= int(register[1:]) <= int(last) for first, last in spans)
 
 
-_STORE = re.compile(r"^    str([bh]) (r\d+|lr), \[r1, #(\d+)\]$")
+_STORE = re.compile(r"^    str([bh]?) (r\d+|lr), \[r1(?:, #(\d+))?\](?:, #(\d+))?$")
+_STORED = "kind", "register", "offset", "step"
+
+
+def _stored(line: str) -> dict[str, str]:
+    """The parts of a store through r1; none of another line."""
+    match = _STORE.match(line)
+    return {name: found or "0" for name, found in zip(_STORED, match.groups(), strict=True)} if match else {}
 
 
 def of_overwritten(mutant: Mutant, text: str) -> str:
     """The reason why a byte that a halfword's store writes besides does not stay: the next store to r1 writes it."""
-    before, after = (_STORE.match(each) for each in (mutant.before, mutant.after))
-    if not before or not after or before.groups()[1:] != after.groups()[1:] or (before[1], after[1]) != ("b", "h"):
+    before, after = _stored(mutant.before), _stored(mutant.after)
+    if before.get("kind") != "b" or after != {**before, "kind": "h"}:
         return ""
     for line in text.split("\n")[mutant.line :]:
-        if _ENDS.match(line) or (re.search(r"\br1\b", line) and not _STORE.match(line)):
+        store = _stored(line)
+        if _ENDS.match(line) or (re.search(r"\br1\b", line) and not store):
             return ""
-        store = _STORE.match(line)
         if store:
-            return "the store behind it writes the second byte" if int(store[3]) == int(before[3]) + 1 else ""
+            next_byte = int(before["offset"]) + 1 - int(before["step"])
+            return "the store behind it writes the second byte" if int(store["offset"]) == next_byte else ""
     return ""
 
 

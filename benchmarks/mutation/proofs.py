@@ -69,9 +69,14 @@ _RULES: Mapping[str, tuple[Callable[[Members, Members], bool], str]] = {
 
 
 def of_nothing(mutant: Mutant, text: str) -> str:
-    """The reason why a descriptor without bytes moves nothing, however many rows it has."""
+    """The reason why a descriptor without bytes moves nothing, however many rows it has and from wherever."""
     match = _FIELD.match(mutant.before)
-    if mutant.kind != "descriptors" or mutant.pe >= 0 or match is None or match[1] != "rows":
+    if (
+        mutant.kind != "descriptors"
+        or mutant.pe >= 0
+        or match is None
+        or match[1] not in ("rows", "source_pe", "source")
+    ):
         return ""
     empty = members(text, mutant.line).get("row_bytes") == 0
     return "a descriptor without bytes moves nothing, and counts its flags: `boards/pe-mesh.md`" if empty else ""

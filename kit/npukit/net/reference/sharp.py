@@ -25,14 +25,13 @@ from npukit.net.value_ranges import LayerWeights, Range, accumulators, filter_of
 SHARP, MOST_SHARP = 3, 48
 """Cases of a layer of which one is noise, and the others are sharp; the most sharp ones of a layer of weights."""
 
-LEAST, MOST = 16, 48
+LEAST, MOST = 16, 32
 """Proposals for a window: a layer for which there is no time for the least has no sharp inputs."""
 
-AIMED, CLOSEST, STEPS, CHANNELS = 24, 4, 4, 2
-"""Proposals that are aimed at one of a channel's closest sums; these sums, above and below; the taps that are changed;
-the channels of a window that are aimed at, if they share no taps."""
+AIMED, CLOSEST, STEPS = 16, 4, 4
+"""Proposals that are aimed at one of a channel's closest sums; these sums, above and below; taps that are changed."""
 
-WINDOWS, MOST_PARTS = 192, 2
+WINDOWS, MOST_PARTS = 128, 2
 """The most windows of a layer's sharp inputs for each part of the output; the parts for which there are more."""
 
 PRODUCTS, CHANNEL = 32, 20
@@ -170,7 +169,7 @@ class _Search:
             proposed = np.tile(np.where(inside, values[places], layer.made.zero), (self.proposals, 1))
             proposed[:, own] = self._proposed(own, low[places[own]], high[places[own]])
             best = self.best[layer.parts[window]]
-            for _ in range((CHANNELS if layer.made.depthwise else 1) if len(own) else 0):
+            if len(own):
                 self._aim(proposed, own, (low[places[own]], high[places[own]]), best)
             values[places[own]] = proposed[self._chosen(proposed, best), own]
             free[places[inside]] = False

@@ -52,7 +52,7 @@ def sharp_rows(
 
 
 def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """At most `count` rows of differences to the largest value, [row, element]; edges come in all places in turn."""
+    """Differences to the largest value, `count` rows or fewer, [row, element]; edges come in all places in turn."""
     own = terms(table)
     entries, sums = (each[: SPARE * count] for each in _edges(table, own, length))
     more, every = own - own[-1], np.arange(len(sums))[:, np.newaxis]
