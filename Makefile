@@ -47,7 +47,7 @@ onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py
 
 mutants: $(VENV)/installed-for-development
-	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/mutants.py --sample 60 --seed 2 --least 0.92
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/mutants.py --sample 60 --seed 4 --least 0.98
 
 two-chips: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/large/whole_board.py $(MODEL) --emulate --pes 304 --inputs $(INPUTS)

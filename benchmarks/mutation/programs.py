@@ -195,7 +195,7 @@ _PAIR = re.compile(r"^    ldrd\s+(r\d+), (r\d+), (.*)$")
 _WRITES = re.compile(r"^    (?:add|sub|rsb|mul|lsl|lsr|asr|orr|and|eor|mov|mvn|sxtb|sxtb16)\s+(r\d+), ")
 
 
-_WRITES_BACK = re.compile(r"^    (?:str|ldr)\w*\s+(\w+), \[(r[1-3])\], #\d+$")
+_WRITES_BACK = re.compile(r"^    (?:str|ldr)\w*\s+(\w+), \[(r[0-3])\], #\d+$")
 _RETURNS = re.compile(r"^    (pop \{.*pc\}|bx lr)$")
 
 
@@ -211,12 +211,12 @@ def _written(mutant: Mutant) -> str:
 
 def of_unread(mutant: Mutant, text: str) -> str:
     """The reason why nothing reads the register that a line and its mutant write, and nothing else: behind it, in
-    straight code, it is loaded anew before it is named, or is r1 to r3 where the routine, which gives nothing back,
+    straight code, it is loaded anew before it is named, or is r0 to r3 where the routine, which gives nothing back,
     returns."""
     register = _written(mutant) if mutant.kind == "assembly" else ""
     name = re.compile(rf"\b{register}\b")
     for line in text.split("\n")[mutant.line :] if register else ():
-        if _RETURNS.match(line) and register in ("r1", "r2", "r3"):
+        if _RETURNS.match(line) and register in ("r0", "r1", "r2", "r3"):
             return f"the routine returns, and nothing reads its {register}"
         if _ENDS.match(line) or _in_list(line, register):
             return ""

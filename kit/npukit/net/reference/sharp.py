@@ -188,8 +188,8 @@ class _Search:
     def _aim(
         self, proposed: np.ndarray, taps: np.ndarray, limits: tuple[np.ndarray, np.ndarray], best: np.ndarray
     ) -> None:
-        """Change taps of the first proposals so that a channel's sum is one of its closest. Half of them aim at the
-        channels that have been farthest from that."""
+        """Change taps of the first proposals so that a channel's sum is one of its closest: all taps, and then some.
+        Half of them aim at the channels that have been farthest from that."""
         count, rng = min(AIMED, len(proposed)), self.rng
         far = np.resize(best.argsort(axis=None), count // 2)
         side, channel = np.divmod(np.concatenate([far, rng.integers(0, best.size, count - len(far))]), best.shape[1])
@@ -199,6 +199,13 @@ class _Search:
         weights = weights[:, taps]
         inverse = np.divide(1, weights, out=np.zeros_like(weights), where=weights != 0)
         down, up = (limit - proposed[:count, taps] for limit in limits)
+        most = np.where(weights * left[:, np.newaxis] > 0, up, down)
+        gain = (most * weights).sum(axis=1)
+        share = np.divide(left, gain, out=np.zeros_like(left), where=gain != 0)
+        steps = np.rint(most * np.minimum(share, 1)[:, np.newaxis])
+        proposed[:count, taps] += steps.astype(proposed.dtype)
+        left -= (steps * weights).sum(axis=1)
+        down, up = down - steps, up - steps
         for _ in range(STEPS):
             steps = np.minimum(np.maximum(np.rint(left[:, np.newaxis] * inverse), down), up)
             tap = np.abs(left[:, np.newaxis] - steps * weights).argmin(axis=1)
