@@ -73,7 +73,7 @@ def test_an_exponential_that_is_a_little_off_shows_in_the_softmax_alone(built: B
     softmax = net.ops[-1]
     assert isinstance(softmax.attributes, Softmax)
     table = exp_table(quantization(net, softmax.inputs[0]).scale, softmax.attributes.beta)
-    for entry, bit in ((1, 8), (12, 9), (100, 12)):
+    for entry, bit in ((1, 8), (100, 12)):
         before = table[entry + 2 : entry - 1 : -1].astype("<i4")
         after = before ^ np.array([0, 0, 1 << bit], "<i4")
         wrong = changed(built, tmp_path / str(entry), before.tobytes(), after.tobytes())
