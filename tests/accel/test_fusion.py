@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
-from npukit.accel.fusion import with_subgraphs
+from npukit.accel.engines import plugins_of
+from npukit.accel.fusion import with_patterns, with_subgraphs
 from npukit.accel.interface import Abilities, Accelerator, Cost
+from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.check import check_net
-from npukit.net.net import Net, Op
+from npukit.net.net import Net, Op, fuse
 from npukit.net.reference.interpreter import run_reference
 from plan.engines import SimpleCore
 from plan.networks import Builder
@@ -49,6 +52,19 @@ def test_any_net_is_grouped_and_computes_the_same(net: Net) -> None:
     x = [np.random.default_rng(0).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
     for got, want in zip(run_reference(grouped, x), run_reference(net, x), strict=True):
         assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_results_that_are_added_to_themselves_are_not_fused(twice: bool) -> None:
+    """The fused op would have nothing else to add."""
+    builder = Builder("sums")
+    given = builder.input(1, 16)
+    dense = builder.dense(given, 16)
+    net = builder.net(builder.add(dense, dense if twice else given))
+    array = plugins_of(load_board("pe-mesh"))["mac_array"]
+    assert (array.refusal(net, fuse(net.ops)) is None) != twice
+    fused = with_patterns(net, array, {"mac_array": array, "cpu": SimpleCore()})
+    assert len(fused.ops) == 1 + twice
 
 
 def test_an_op_is_asked_for_so_often_as_its_group_is_tried_however_long_the_net() -> None:

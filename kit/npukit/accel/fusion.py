@@ -130,14 +130,14 @@ class _Uses:
         return {op.name: index for index, op in enumerate(self.net.ops)}
 
     def chains(self, last: Op, pattern: Sequence[str]) -> Iterator[tuple[Op, ...]]:
-        """Ops of the kinds of the pattern that end with this one, what was made last first."""
+        """Chains of the pattern's kinds that end with this op, the latest first. Each op reads the one before once."""
         if last.kind != pattern[-1]:
             return
         if len(pattern) == 1:
             yield (last,)
             return
         for maker in self._makers_for(last):
-            if self.only_for(maker, {last.name}):
+            if self.only_for(maker, {last.name}) and sum(name in maker.outputs for name in last.inputs) == 1:
                 yield from ((*chain, last) for chain in self.chains(maker, pattern[:-1]))
 
     def grown(self, last: Op, engine: Accelerator, most: int, within: Collection[str]) -> tuple[Op, ...]:

@@ -24,6 +24,8 @@ def refusal(net: Net, op: Op, figures: Figures) -> str | None:
         return reason
     if any(name in net.constants for name in op.parts[1].inputs):
         return "what is added to its results is constant"
+    if set(op.parts[1].inputs) <= set(op.parts[0].outputs):
+        return "its results are added to themselves"
     if repeated(net, op.parts[1]):
         return "what is added to its results is of another shape"
     main = op.parts[0]
