@@ -244,6 +244,7 @@ def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_se
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
+@pytest.mark.exhaustive
 def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: Path, tmp_path: Path) -> None:
     key = next(
         each.key for each in search_space.search_space(in_float, load_kernels(in_float.folder)) if "conv2d" in each.what

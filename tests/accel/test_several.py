@@ -28,6 +28,7 @@ def engines(board: Path, folder: Path) -> dict[str, str]:
     return {op["name"]: op["engine"] for op in built.manifest.summary["ops"]}
 
 
+@pytest.mark.exhaustive
 def test_the_quicker_one_gets_the_op(both: Path, tmp_path: Path) -> None:
     placed = engines(both, tmp_path)
     assert placed["conv2d_0"] == placed["add_0"] == placed["dense_0"] == "mac_array"

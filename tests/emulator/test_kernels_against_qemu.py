@@ -34,6 +34,7 @@ def ours(elf: Path) -> bytes:
         return emulator.read_memory(0, RESULTS, END - RESULTS)
 
 
+@pytest.mark.exhaustive
 def test_outputs_are_right(group: dict[str, Case], ours: bytes) -> None:
     for (name, case), places in zip(group.items(), all_places(group).values(), strict=True):
         if case.output is not None:

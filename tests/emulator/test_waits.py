@@ -55,6 +55,7 @@ def test_waits_are_what_two_boards_differ_by(tmp_path: Path) -> None:
     assert slow > 1.5 * fast, "each load and store of activations waits three cycles"
 
 
+@pytest.mark.exhaustive
 def test_constants_that_are_read_most_are_copied_to_sram(tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", "nucleo-l4r5zi", toolchain="zig")
     (use,) = built.manifest.summary["memory"]

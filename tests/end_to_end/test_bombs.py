@@ -113,6 +113,7 @@ def bombs_in_a_plan(text: bytes) -> bytes:
     return text + b"\n  0 wait 0 x 0\n" + "\n".join(again).encode()
 
 
+@pytest.mark.exhaustive
 def test_a_plan_that_says_itself_again(good: Path, tmp_path: Path) -> None:
     assert "plan" in ended(BUILD, changed(good, tmp_path, "plan.txt", bombs_in_a_plan))
 

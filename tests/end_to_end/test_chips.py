@@ -81,6 +81,7 @@ def test_all_chips_together_take_hardly_longer_than_one(built: Build) -> None:
     assert all(pe.instructions for pe in measured.pes)
 
 
+@pytest.mark.exhaustive
 def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
     traced = api.trace(built.folder, tmp_path / "trace.json")
     assert traced.pes == tuple(range(PES))

@@ -48,6 +48,7 @@ def test_bytes_in_and_the_best_three_out(sensed: Path, tmp_path: Path) -> None:
     assert told["accuracy"] > 0.95
 
 
+@pytest.mark.exhaustive
 def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     """Float code on the core, on two engines, equal to the reference's bits."""
     digits = np.load(DIGITS / "digits.npz")

@@ -81,6 +81,7 @@ def test_pes_share_a_transformer_in_float(tmp_path: Path) -> None:
     proved(tmp_path / "out")
 
 
+@pytest.mark.exhaustive
 def test_a_transformer_with_norms(tmp_path: Path) -> None:
     transformer(tmp_path / "transformer.onnx")
     samples = np.random.default_rng(6).standard_normal((60, 1, 8, FEATURES)).astype(np.float32)

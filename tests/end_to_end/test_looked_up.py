@@ -35,6 +35,7 @@ def test_each_pe_has_its_part_of_the_table(built: Build) -> None:
     assert max(constants) < 0.6 * TABLE.size
 
 
+@pytest.mark.exhaustive
 def test_rows_from_both_ends(built: Build) -> None:
     """The last rows by negative numbers, too, as ONNX has it."""
     assert api.validate(built.folder).passed

@@ -33,6 +33,7 @@ def two_pairs_and_one(problem: Problem) -> Plan:
     return with_predictions(problem.net, problem.board, emit_batch(problem, wanted))
 
 
+@pytest.mark.exhaustive
 def test_a_build_of_replicas_and_a_prefetching_pe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(planner.OBJECTIVES, "throughput", two_pairs_and_one)
     built = api.build(MODEL, output=tmp_path / "out", options=api.Options(pes=5, objective="throughput"))

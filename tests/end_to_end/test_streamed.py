@@ -80,6 +80,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
+@pytest.mark.exhaustive
 def test_sums_of_more_bits_than_an_accumulator_has_are_streamed_too(tmp_path: Path) -> None:
     """A driver's function makes them, so that none of their constants is a command of the chain."""
     b, engines = Builder("large sums"), with_core(plugins_of(BOARD))

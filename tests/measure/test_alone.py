@@ -109,6 +109,7 @@ def test_nothing_is_checked_without_the_built_in_emulator(built: Build) -> None:
         assert check_alone(elsewhere, built.net(), built.plan(), golden(built), NOTHING) == NOTHING
 
 
+@pytest.mark.exhaustive
 def test_a_message_of_other_bytes_than_the_plan_says_is_refused(built: Build) -> None:
     plan = built.plan()
     at = next(number for number, each in enumerate(plan.messages) if each.tensor == "image")

@@ -65,6 +65,7 @@ def test_each_event_is_as_far_from_its_call_as_any_other(built: Build) -> None:
         assert len({event.cycle - int(call) for event, call in zip(noted, calls, strict=True)}) == 1
 
 
+@pytest.mark.exhaustive
 def test_every_step_of_every_frame_is_there_in_order(built: Build) -> None:
     with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
         timeline = record_on_device(built, session, cases_of(built), FRAMES)
@@ -124,6 +125,7 @@ def test_builds_that_do_not_trace_say_so(tmp_path: Path) -> None:
     assert "npukit build MODEL --trace -o FOLDER" in error.value.tries
 
 
+@pytest.mark.exhaustive
 def test_the_same_outputs(built: Build) -> None:
     assert api.validate(built.folder, cases=2).outputs_equal
 

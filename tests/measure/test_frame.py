@@ -44,6 +44,7 @@ def test_the_rows_of_a_frame_add_up(measured: tuple[Build, Bench]) -> None:
     assert min(told.values()) >= 0
 
 
+@pytest.mark.exhaustive
 def test_layers_that_one_pe_computes_take_what_they_take(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     assert bench.frame is not None

@@ -56,6 +56,7 @@ def test_every_cycle_of_the_accelerators_is_in_the_timeline(counted: tuple[Timel
     assert traced == spent
 
 
+@pytest.mark.exhaustive
 def test_every_computed_tile_is_in_every_frame_under_its_layer(
     built: Build, counted: tuple[Timeline, dict[int, int]]
 ) -> None:

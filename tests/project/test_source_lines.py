@@ -26,6 +26,7 @@ def called(build: Build, op: str) -> list[str]:
     return [(build.folder / "project" / file).read_text().splitlines()[int(line) - 1] for file, _, line in places]
 
 
+@pytest.mark.exhaustive
 def test_an_op_on_the_accelerator_leads_to_its_call(digits: Build) -> None:
     in_c, in_tir = called(digits, "conv2d_2")
     assert "mac_array_run_one(" in in_c

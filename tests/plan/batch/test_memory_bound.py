@@ -42,6 +42,7 @@ def rounds(net: Net, size: int, board: Board = BOARD, pes: tuple[int, ...] = PES
     return [whole, replace(whole, bands=bands_for(graph, BOARD, group))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("net", [small_mobilenet(), inverted()], ids=["mobilenet", "inverted"])
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_what_fits_may_fit(net: Net, size: int) -> None:

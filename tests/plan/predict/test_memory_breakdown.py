@@ -42,6 +42,7 @@ def test_a_mesh_has_descriptors_and_receives() -> None:
     assert max(each.receive_buffers for each in kinds) > 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("objective", ["latency", "throughput"])
 def test_streams_have_weight_tiles(objective: str) -> None:
     net = heavy()
