@@ -1,4 +1,4 @@
-"""Sessions with networks that run at the same time on one board."""
+"""Sessions with several networks that run on one board at the same time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from npukit.link.session import Session
 
 
 class CompanionSession(Session):
-    """A session whose runs may be beside those of others: meanwhile other networks run so many frames each."""
+    """A session that runs its network beside others. `coresident`: the other sessions, and frames of each per run."""
 
     coresident: tuple[tuple[CompanionSession, int], ...] = ()
 
     def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
-        """A run of this network, beside those of others."""
+        """Run this network, and the coresident networks beside it."""
         own = (self, observe, frames)
         others = [(other, False, count) for other, count in self.coresident]
         return run_together([own, *others], seconds)[0]
@@ -23,9 +23,10 @@ class CompanionSession(Session):
 def run_together(
     wanted: Sequence[tuple[CompanionSession, bool, int]], seconds: float | None = None
 ) -> tuple[RunResult, ...]:
-    """Runs at the same time: each of a session, observed or not, of so many frames.
+    """Run several networks at the same time. `wanted`: for each run the session, whether it is observed, and its
+    frames.
 
-    The PE that has the link begins last: while it runs, nothing else gets through.
+    The PE that has the link begins last, because no message for another network gets through while it runs.
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index][0].linked)
     begun = {}

@@ -1,4 +1,4 @@
-"""Requests and replies over a link that loses and damages things."""
+"""Requests and replies over a link that loses and damages bytes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from npukit.link.transport import Transport, Witness
 
 _ATTEMPTS = 12
 _INSISTENT_PAUSES = (0.02,) * 500
-"""Seconds before a request is repeated to a device that may have time for it only between two frames."""
+"""Seconds between repetitions to a device that may hear requests only between two frames."""
 _MOST_LINES = 1000
 
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """A request that has been sent: which of those to exchange, and how it looks on the wire."""
+    """A request that has been sent: its place in the exchange, and its encoded frame."""
 
     place: int
     request: Request
@@ -52,7 +52,7 @@ class _UnderWay:
 
 @dataclass(frozen=True)
 class Begun(Generic[Answer]):
-    """A request that has been sent, and not been answered yet."""
+    """A request that has been sent and has no answer yet."""
 
     request: Request[Answer]
     under_way: Mapping[int, _UnderWay]
@@ -63,7 +63,7 @@ class NoAnswer(NpukitError):
 
 
 class Refused(NpukitError):
-    """The device has answered that it does not do what it was asked to."""
+    """The device has refused a request."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -73,8 +73,8 @@ class Refused(NpukitError):
 class Conversation:
     """One host's requests to a device.
 
-    It is with `pe`, which requests are for that name no other. Up to `window` requests are under way at once. Each is
-    repeated until its own reply comes; no answer in time, or a nonsensical one, is an `NpukitError`.
+    Requests go to `pe` unless they name another PE. Up to `window` requests are under way at once. Each is repeated
+    until its reply comes. No answer in time, or a malformed one, raises `NpukitError`.
     """
 
     def __init__(self, transport: Transport, answer_seconds: float, pe: int = LINKED_PE) -> None:
@@ -87,53 +87,54 @@ class Conversation:
         self._earlier_fault: DeviceFault | None = None
         self.window = 1
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
-        """Lines that the device has sent by itself."""
+        """Lines of text that the device has sent unrequested."""
 
     def ask(self, request: Request[Answer], seconds: float | None = None, pe: int | None = None) -> Answer:
-        """The device's answer to a request to `pe`, within so many seconds, or the usual number of them."""
+        """The answer to a request, within `seconds`. Defaults: the conversation's time limit and PE."""
         return self.converse(request, seconds, pe)[0]
 
     def converse(
         self, request: Request[Answer], seconds: float | None = None, pe: int | None = None
     ) -> tuple[Answer, Reply]:
-        """The answer, and the reply that brought it."""
+        """The answer, and its reply packet."""
         ((_, reply),) = self._exchange([request], seconds or self._answer_seconds, pe)
         return _answer_in(request, reply), reply
 
     def begin(self, request: Request[Answer]) -> Begun[Answer]:
-        """Send a request, for `end` to await the answer."""
+        """Send a request. `end` waits for the answer."""
         under_way: dict[int, _UnderWay] = {}
         self._fill(under_way, enumerate([request]), None)
         return Begun(request, under_way)
 
     def end(self, begun: Begun[Answer], seconds: float) -> Answer:
-        """The answer to a request that has been sent."""
+        """The answer to a request that `begin` has sent."""
         ((sequence, reply),) = self._replies(begun.under_way, seconds, ()).items()
         begun.under_way[sequence].check(reply)
         return _answer_in(begun.request, reply)
 
     def insist(self, request: Request[Answer]) -> Answer:
-        """The device's answer, as soon as it hears the request: it may be busy, and its UART may hold one byte."""
+        """The answer of a device that may be busy, with a UART that may hold one byte: the request is repeated often.
+        """
         ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
         return _answer_in(request, reply)
 
     def listen(self, seconds: float) -> None:
-        """Take what the device says unasked, for so long at most."""
+        """Receive unrequested packets for `seconds` at most."""
         self._replies_in(self._transport.read(seconds), {})
 
     def ask_all(self, requests: Iterable[Request[Answer]], pe: int | None = None) -> list[Answer]:
-        """The answers in the order of the requests, which may be carried out in any order and more than once."""
+        """Answers in the order of the requests. Requests may be carried out in any order and more than once."""
         exchanged = self._exchange(requests, self._answer_seconds, pe)
         return [_answer_in(request, reply) for request, reply in exchanged]
 
     def break_off(self) -> None:
-        """End a run in which the device waits for ever. It then answers what it was asked."""
+        """End a run in which the device waits for ever. The device then answers the request for the run."""
         self._transport.write(BREAK)
 
     def _exchange(
         self, requests: Iterable[Request], seconds: float, pe: int | None, pauses: Sequence[float] = ()
     ) -> list[tuple[Request, Reply]]:
-        """Each request and its reply. `seconds` may pass without any reply."""
+        """Each request and its reply. Fails after `seconds` without any reply."""
         waiting, done = enumerate(requests), {}
         under_way: dict[int, _UnderWay] = {}
         self._fill(under_way, waiting, pe)
@@ -146,7 +147,7 @@ class Conversation:
         return [done[place] for place in range(len(done))]
 
     def _fill(self, under_way: dict[int, _UnderWay], waiting: Iterator[tuple[int, Request]], pe: int | None) -> None:
-        """Send what the window has room for."""
+        """Send requests while the window has room."""
         to = self._pe if pe is None else pe
         for place, request in islice(waiting, max(self.window - len(under_way), 0)):
             self._sequence = (self._sequence + 1) & 0xFFFF
@@ -155,9 +156,10 @@ class Conversation:
             self._transport.write(frame)
 
     def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float, pauses: Sequence[float]) -> dict[int, Reply]:
-        """Replies to what is under way, at least one; until one comes it is repeated.
+        """Replies to requests under way, at least one. Requests are repeated until a reply comes.
 
-        A transport that sees the board loses nothing, however long it takes, and says at once that nothing will come.
+        A `Witness` loses no bytes, however long it takes. Its requests are repeated only when it reports that no reply
+        will come.
         """
         deadline = monotonic() + seconds
         usual = pauses or [_patience(under_way) * 2**attempt for attempt in range(_ATTEMPTS)]
@@ -172,7 +174,7 @@ class Conversation:
         raise self._silence(next(iter(under_way.values())).request)
 
     def _await(self, under_way: Mapping[int, _UnderWay], until: float) -> dict[int, Reply]:
-        """Replies, or none once `until` has passed or nothing more will come."""
+        """Replies. Empty after `until`, or once the transport has no more bytes."""
         while (left := until - monotonic()) > 0:
             data = self._transport.read(left)
             if not data:
@@ -198,7 +200,7 @@ class Conversation:
         return found
 
     def _take_fault(self, reply: Reply) -> None:
-        """A fault of this session ends it; one from before may be cured by a reset, or be why there is no answer."""
+        """Raise a fault of this session. Keep an earlier one: a reset may cure it, or it explains a missing answer."""
         fault = DeviceFault(reply.pe, reply.address, *unpack_fault(reply))
         if reply.session == self._session:
             raise fault
@@ -217,7 +219,7 @@ class Conversation:
 
 
 def _patience(under_way: Mapping[int, _UnderWay]) -> float:
-    """Seconds before what is under way is repeated for the first time."""
+    """Seconds before requests under way are repeated for the first time."""
     return max(sent.request.patience for sent in under_way.values())
 
 

@@ -1,4 +1,4 @@
-"""A line between a port of this machine and an emulated board: what sends to the port talks to the board."""
+"""A line between a port of this machine and an emulated board: a program that opens the port talks to the board."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from npukit.link.ports import Port
 from npukit.link.transport import Transport
 
 _SLICE_SECONDS = 0.02
-"""Seconds that one side is listened to before the other has its turn."""
+"""Seconds for which one side is read before the other has its turn."""
 _IDLE_SECONDS = 0.001
 
 
 class EmulatedLine:
-    """Carries bytes both ways until it is closed, or the board fails."""
+    """Carries bytes both ways until it is closed or the board fails."""
 
     def __init__(self, board: Transport, port: Port) -> None:
         self._board = board
@@ -31,11 +31,11 @@ class EmulatedLine:
 
     @property
     def port(self) -> str:
-        """The name by which the host opens the port."""
+        """Name by which the host opens the port."""
         return self._port.name
 
     def wait(self) -> None:
-        """Wait until the board fails, and raise why."""
+        """Wait until the line closes. Raises the board's error if it failed."""
         while self._is_open:
             sleep(_SLICE_SECONDS)
         if self._failure:
@@ -55,7 +55,7 @@ class EmulatedLine:
             self._failure, self._is_open = error, False
 
     def _listen(self) -> None:
-        """Take what the host sends at once: the speed of a pseudo-terminal is that of the last byte."""
+        """Receive from the host at once: a pseudo-terminal tells only the speed of the last byte."""
         self._arrived.extend(self._port.receive(_SLICE_SECONDS))
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Events of a PE and their cycles, as the firmware of a build that traces writes them down."""
+"""Events of a PE and their cycles, recorded by the firmware of a build with `--trace`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npukit.link.messages import Malformed, Request
 
 @dataclass(frozen=True)
 class Event:
-    """A step of a PE's frame began at a cycle since reset, or (`FRAME_END`) the frame was over."""
+    """A step of a PE's frame began at `cycle` since reset, or (`FRAME_END`) the frame ended."""
 
     cycle: int
     step: int
@@ -21,7 +21,7 @@ FRAME_END = 0xFFFF
 
 @dataclass(frozen=True)
 class PeEvents:
-    """Events of a PE from number `first` on, of all that it has `written` since reset."""
+    """Events of a PE from number `first` on. `written`: all events since reset."""
 
     written: int
     first: int
@@ -30,7 +30,7 @@ class PeEvents:
 
 @dataclass(frozen=True)
 class ReadEvents(Request[PeEvents]):
-    """Reads a PE's events from number `first` on: as many as are still there and fit a packet."""
+    """Reads a PE's events from number `first` on, except overwritten ones. A reply holds as many as fit a packet."""
 
     kind, does = 15, "read its events"
     layout, told = "<I", ("first",)

@@ -1,4 +1,4 @@
-"""The fault of a PE that has stopped, in words."""
+"""Faults of PEs that have stopped, in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CAUSES = {
 Armv8-M's, D1.2.7)."""
 
 _NUMBERED = 1 << 31
-"""Marks a RISC-V core's cause, which is a number."""
+"""Marks the cause of a RISC-V core, which is a number instead of bits."""
 
 _RISC_V_CAUSES = {
     0: "jump to an odd address",
@@ -43,7 +43,7 @@ _RISC_V_CAUSES = {
 
 
 class DeviceFault(NpukitError):
-    """A PE has stopped at the instruction `pc`."""
+    """A PE has stopped on a fault at the instruction `pc`."""
 
     def __init__(self, pe: int, pc: int, code: int, address: int) -> None:
         at = f" at data address {address:#010x}" if address else ""
@@ -55,7 +55,7 @@ class DeviceFault(NpukitError):
 
 
 def explain_fault(code: int) -> str:
-    """The cause of a fault, as the core tells it, in words. Armv6-M tells none."""
+    """The cause of a fault in words, from the core's fault status. Armv6-M reports no cause."""
     if code & _NUMBERED:
         return _RISC_V_CAUSES.get(code ^ _NUMBERED, f"trap {code ^ _NUMBERED}")
     if code == 0:

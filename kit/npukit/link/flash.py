@@ -1,4 +1,4 @@
-"""A conversation with a board's loader: what is in the flash, and how a new image gets there (`docs/flash.md`)."""
+"""Session with a board's loader: reads the state of the flash, and writes a new image (`docs/flash.md`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from npukit.link.transport import Transport
 
 _ANSWER_SECONDS = 20.0
 _WINDOW = 4
-"""Requests under way at once: the loader holds 4096 bytes while it waits for the flash."""
+"""Requests under way at once. The loader buffers 4096 bytes while it waits for the flash."""
 _NO_SLOT = 0xFF
 _SLOTS = 2
 _WORD = 4
@@ -29,15 +29,15 @@ _DIGEST_BYTES = 32
 
 @runtime_checkable
 class RestartableTransport(Transport, Protocol):
-    """A link whose host can restart the board."""
+    """A transport through which the host can restart the board."""
 
     def restart(self) -> None:
-        """Restart the board with a break on the line: its loader then waits for the host."""
+        """Restart the board with a break on the line. Its loader then waits for the host."""
         ...
 
 
 class Verdict(IntEnum):
-    """The loader's verdict on a slot."""
+    """The loader's verdict on the image in a slot."""
 
     GOOD = 0
     ABSENT = 1
@@ -53,7 +53,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True)
 class LoaderState:
-    """A board as its loader describes it. Slots are None where there is none."""
+    """A board's state as reported by its loader. `active`, `trial`: None if no slot is active or on trial."""
 
     loader: int
     largest_packet: int
@@ -70,7 +70,7 @@ class LoaderState:
 
 @dataclass(frozen=True)
 class SlotState:
-    """An image in a slot; only a good one's fields mean anything."""
+    """An image in a slot. Only the fields of a `GOOD` image are valid."""
 
     verdict: Verdict
     bytes: int
@@ -81,7 +81,7 @@ class SlotState:
 
 @dataclass(frozen=True)
 class Written:
-    """Pages and bytes that a transfer has changed."""
+    """Pages and bytes changed by a transfer."""
 
     slot: int
     pages: int
@@ -184,7 +184,7 @@ class _Boot(Done):
 
 
 class LoaderSession:
-    """A conversation with the loader of a board, which is restarted for it. The transport stays open at the end."""
+    """A session with a board's loader. Restarts the board first; the transport stays open at the end."""
 
     def __init__(self, transport: RestartableTransport, answer_seconds: float = _ANSWER_SECONDS) -> None:
         transport.restart()
@@ -196,11 +196,11 @@ class LoaderSession:
         return self._conversation.ask(_DescribeSlot(slot))
 
     def free_slot(self) -> int:
-        """The slot that a new image goes to."""
+        """The slot for a new image: the inactive one."""
         return next(slot for slot in range(_SLOTS) if slot != self.state.active)
 
     def pages_that_differ(self, slot: int, image: bytes) -> list[int]:
-        """The pages of the slot that do not yet hold what the image has there."""
+        """Pages of the slot whose contents differ from the image's."""
         wanted = [hashlib.sha256(page).digest() for page in _pages(image, self.state.page_bytes)]
         found: list[bytes] = []
         while len(found) < len(wanted):
@@ -210,7 +210,7 @@ class LoaderSession:
     def write(
         self, slot: int, image: bytes, track: Callable[[list[int], str], Iterable[int]] = lambda pages, _: pages
     ) -> Written:
-        """Put the image into the slot: only the pages that differ are erased and written."""
+        """Write the image into the slot. Erases and writes only the pages that differ."""
         if len(image) > self.state.slot_bytes:
             raise NpukitError(f"the image has {len(image)} bytes, a slot of the board {self.state.slot_bytes}")
         pages, contents = self.pages_that_differ(slot, image), _pages(image, self.state.page_bytes)
@@ -221,15 +221,16 @@ class LoaderSession:
         return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
-        """Have the image started next; the loader refuses what is broken, unsigned, older, or for another board."""
+        """Have the image started next. The loader refuses a broken, unsigned or older image, or one for another board.
+        """
         self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
 
     def provision(self, takes: Takes) -> None:
-        """Tell the board whose images it takes: for good, and only if it has been told nothing else."""
+        """Set for good whose images the board accepts. Refused if the board already has another setting."""
         self._conversation.ask(_Provision(takes.record()))
 
     def abandon(self) -> None:
-        """Gives the trial up: no image is on trial any more."""
+        """End the trial: no image is on trial afterwards."""
         self._conversation.ask(_Abandon())
 
     def boot(self) -> None:
@@ -237,7 +238,7 @@ class LoaderSession:
         self._conversation.ask(_Boot())
 
     def _write_page(self, slot: int, page: int, content: bytes, following: int | None) -> None:
-        """Write an erased page. Meanwhile the one that follows is erased: in which order does not matter."""
+        """Write an erased page, and erase the following page meanwhile; the order does not matter."""
         erase = [] if following is None else [_ErasePage(slot, following)]
         room = (self.state.largest_packet - REPLY_HEADER_BYTES - _WRITE_ARGUMENTS) // _WORD * _WORD
         pieces = ((at, content[at : at + room]) for at in range(0, len(content), room))
@@ -246,7 +247,7 @@ class LoaderSession:
 
 
 def _pages(image: bytes, page_bytes: int) -> list[bytes]:
-    """The image as whole pages; what it leaves of the last one stays erased."""
+    """The image as whole pages. The rest of the last page stays erased."""
     return [image[at : at + page_bytes].ljust(page_bytes, b"\xff") for at in range(0, len(image), page_bytes)]
 
 

@@ -1,4 +1,4 @@
-"""Opening a port as a board that can be flashed, and making what goes onto it from a build."""
+"""Opening a port as a board with a loader, and making an update from a build."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def update_of(
     may_be_older: bool = False,
     provisions: bool = False,
 ) -> Update:
-    """The build as a signed image of that version."""
+    """An update to the build's image with version `version`, signed with `key` if there is one."""
     flash = flash_of(build.board)
     images = build.images()
     image = sign_image(mesh_image(build.board, images, build.build_id), Version.parse(version), key, security_counter)
@@ -55,9 +55,9 @@ def update_of(
 def open_board(
     build: Build, port: str, key: Ed25519PrivateKey | None, progress: Progress
 ) -> Iterator[RestartableTransport]:
-    """The board at a serial port; or an emulated one, `emulator`, or `emulator:FILE` to keep its flash in a file.
+    """The board at a serial port, or an emulated one: `emulator`, or `emulator:FILE` to keep its flash in a file.
 
-    A new emulated board comes from the factory with the loader, and takes images of this key alone; without one, any.
+    A new emulated board has the loader in its flash, and accepts images of `key` alone; without a key, any image.
     """
     name, _, file = port.partition(":")
     if name != EMULATOR:
@@ -72,9 +72,9 @@ def open_board(
 
 @contextmanager
 def emulated_board(build: Build, file: Path | None, takes: Takes, progress: Progress) -> Iterator[FlashedBoard]:
-    """An emulated board of the build's kind, which starts from the flash in `file`, or a new one's.
+    """An emulated board of the build's kind, which starts from the flash in `file`, or a new board.
 
-    A new one comes from the factory with the loader, and has been told what it `takes`.
+    A new board has the loader in its flash, and is provisioned with `takes`.
     """
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
         path, loader = file or Path(scratch) / "flash", None

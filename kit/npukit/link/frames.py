@@ -1,4 +1,4 @@
-"""Frames on the link: a packet and its CRC-32, COBS encoded, between zero bytes (`docs/protocol.md`)."""
+"""Frames on the link: a COBS-encoded packet with its CRC-32, between zero bytes (`docs/protocol.md`)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from cobs import cobs
 
 _CRC_BYTES = 4
 LARGEST_FRAME = 0xFFFF
-"""Bytes between two zeros beyond which nothing is a frame: the largest packet a device may state is smaller."""
+"""Longest accepted frame in bytes, between two zeros. The largest packet that a device may announce is shorter."""
 
 
 def encode_frame(packet: bytes) -> bytes:
-    """The packet as it goes over the wire. The zero in front ends whatever was cut short before."""
+    """The encoded packet. The leading zero terminates a truncated frame before it."""
     crc = zlib.crc32(packet).to_bytes(_CRC_BYTES, "little")
     return b"\0" + cobs.encode(packet + crc) + b"\0"
 
 
 class FrameDecoder:
-    """Picks packets out of a byte stream; takes any bytes and never holds more than one frame of them."""
+    """Decodes packets from a byte stream. Accepts arbitrary bytes; buffers at most one frame."""
 
     def __init__(self) -> None:
         self._frame = bytearray()
         self._too_long = False
         self.damaged = 0
-        """Stretches between zeros that were no frame."""
+        """Invalid frames so far."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The packets that `data` completes; what arrived damaged is counted and left out."""
+        """Return the packets that `data` completes. Invalid frames are counted and dropped."""
         *ended, rest = data.split(b"\0")
         packets = [self._finish(part) for part in ended]
         self._take(rest)

@@ -1,4 +1,4 @@
-"""An image as a file for other tools: Intel HEX, or UF2 for boards that show their flash as a drive."""
+"""Image files for other tools: Intel HEX, or UF2 for boards whose flash appears as a drive."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from npukit.writing import write_file
 LINE = 32
 DATA, END, UPPER_ADDRESS = 0, 1, 4
 FLASH_OFFSET = 0x7F_FFFF
-"""The bits of an address behind an ESP32-C3's window onto flash that count there."""
+"""Mask of the address bits that count behind an ESP32-C3's window onto flash."""
 
 
 def write_image(image: Path, board: Board, target: Path) -> Path:
-    """Write an image's bytes, by their addresses, in the format that the ending of `target` names.
+    """Write an image's bytes by address, in the format of `target`'s suffix.
 
-    Those for esptool, which knows no addresses of the core, are places in the flash.
+    For esptool, which does not use addresses of the core, addresses become offsets in the flash.
     """
     within = FLASH_OFFSET if board.programmer and board.programmer.tool == "esptool" else -1
     stretches = [(address & within, data) for address, data in Elf(image).stretches()]
@@ -35,12 +35,12 @@ def write_image(image: Path, board: Board, target: Path) -> Path:
 
 
 def intel_hex(stretches: list[tuple[int, bytes]]) -> str:
-    """The lines of 32 bytes of an Intel HEX file, each 64 KB headed by the upper half of its address."""
+    """Intel HEX text: data lines of 32 bytes; the upper half of the address precedes each 64 KB."""
     return "".join(f":{each.hex().upper()}\n" for each in map(_summed, _records(stretches)))
 
 
 def _records(stretches: list[tuple[int, bytes]]) -> Iterator[bytes]:
-    """A record each: bytes, address, kind, data."""
+    """Records without checksum: byte count, address, kind, data."""
     upper = -1
     for start, data in stretches:
         at = start

@@ -1,4 +1,4 @@
-"""Messages between host and device: requests, and the answers each of them gets (`docs/protocol.md`)."""
+"""Messages between host and device: requests and their replies (`docs/protocol.md`)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import ClassVar, Generic, TypeVar
 
 PROTOCOL = 1
 LINKED_PE = 0xFFFF
-"""The PE at the other end of the link, whichever it is."""
+"""The PE that has the link, whatever its number."""
 DRAM_PE = 0x8000
-"""Stands for a PE, and means the DRAM of the first chip."""
+"""Pseudo PE number that addresses the DRAM of the first chip."""
 FAULT = 0xFF
-"""The kind of what a PE says unasked when it has stopped."""
+"""Kind of an unrequested packet from a PE that has stopped on a fault."""
 LOG = 0xFE
-"""The kind of a line of text that a PE says unasked."""
+"""Kind of an unrequested packet with a line of text."""
 BREAK = bytes(8)
-"""Breaks off a run in which the device waits for ever. At any other time it means nothing."""
+"""Ends a run in which the device waits for ever. No effect at any other time."""
 
 _REPLY = 0x80
 _HEADER = struct.Struct("<BBHHH")
@@ -28,11 +28,11 @@ Answer = TypeVar("Answer")
 
 
 class Malformed(ValueError):
-    """A packet that arrived whole does not say what it should."""
+    """A packet with a correct checksum has invalid contents."""
 
 
 class Status(IntEnum):
-    """The status with which a request ended."""
+    """Status of a reply or a fault (`docs/protocol.md`, section 3)."""
 
     OK = 0
     OTHER_PROTOCOL = 1
@@ -55,7 +55,7 @@ class Status(IntEnum):
 
 
 class Table(IntEnum):
-    """The tables of tensors a device can describe."""
+    """Tables of tensors that a device can describe."""
 
     INPUTS = 0
     OUTPUTS = 1
@@ -64,7 +64,7 @@ class Table(IntEnum):
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A tensor as the device names it, and its size."""
+    """Name and size of a tensor, as reported by the device."""
 
     name: str
     bytes: int
@@ -86,12 +86,12 @@ class Greeting:
 
 
 MOST_COUNTED = 1 << 60
-"""More cycles than a core at 300 MHz takes in a century."""
+"""Upper bound on plausible cycle counts: more than a core at 300 MHz counts in a century."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """The core's counters; 0 where the board cannot count. `Malformed` if no core can have counted so."""
+    """Counters of a core; 0 where the board cannot count. Implausible counts raise `Malformed`."""
 
     cycles: int
     instructions: int
@@ -103,7 +103,7 @@ class Counters:
             raise Malformed(f"no core counts {told}")
 
     def since(self, before: Counters) -> Counters:
-        """The counts of the time between two readings."""
+        """The counts between an earlier reading and this one."""
         return Counters(
             self.cycles - before.cycles, self.instructions - before.instructions, self.asleep - before.asleep
         )
@@ -111,23 +111,23 @@ class Counters:
 
 @dataclass(frozen=True)
 class RunResult(Counters):
-    """A run's status (0, or the network's error code) and what its frames alone took: the link is not in it."""
+    """A run's status (0, or the network's error code) and the counts of its frames alone, without the link."""
 
     status: int
 
 
 @dataclass(frozen=True)
 class LayerRecord(Counters):
-    """One layer of an observed run; a counter of 0xFFFFFFFF means that much or more."""
+    """One layer of an observed run. A counter of 0xFFFFFFFF is saturated."""
 
     digest: int
 
 
 @dataclass(frozen=True)
 class PeState(Counters):
-    """The state of a PE of the network: whether it runs, how many layers it computes, frames since reset, and the
-    counters and the status at the last one's end. A PE that has stopped says at which instruction and why.
-    """
+    """State of a PE of the network. `layers`: layers that the PE computes. `frames`: frames since reset. The counters
+    and `status` are those at the end of the last frame. `fault_pc` and `fault_status`: instruction and cause, if the PE
+    has stopped on a fault."""
 
     pe: int
     running: bool
@@ -141,15 +141,15 @@ class PeState(Counters):
 
 @dataclass(frozen=True)
 class Request(Generic[Answer]):
-    """Base of all requests. Every one may be repeated without harm."""
+    """Base of all requests. Repeating a request does no harm."""
 
     kind: ClassVar[int]
     does: ClassVar[str]
     patience: ClassVar[float] = 0.5
-    """Seconds before it is repeated for the first time."""
+    """Seconds before the first repetition."""
 
     layout: ClassVar[str] = ""
-    """The layout of the arguments, of which `told` names the fields; the last one, if bytes, comes behind it."""
+    """`struct` layout of the arguments; `told` names their fields. A last field of bytes comes after the layout."""
     told: ClassVar[tuple[str, ...]] = ()
 
     def arguments(self) -> bytes:
@@ -158,12 +158,12 @@ class Request(Generic[Answer]):
         return struct.pack(self.layout, *values) + behind
 
     def parse(self, payload: bytes) -> Answer:
-        """The answer in the reply's payload; `Malformed` or `struct.error` if there is none."""
+        """The answer in the reply's payload. An invalid payload raises `Malformed` or `struct.error`."""
         raise NotImplementedError
 
 
 class Done(Request[None]):
-    """A request whose answer is that it is done."""
+    """A request whose reply has no payload."""
 
     def parse(self, payload: bytes) -> None:
         if payload:
@@ -196,7 +196,7 @@ class Hello(Request[Greeting]):
 
 @dataclass(frozen=True)
 class Describe(Request[tuple[TensorInfo, ...]]):
-    """Names and sizes of a table's tensors from `first` on: as many as fit a packet."""
+    """Names and sizes of a table's tensors from index `first` on. A reply holds as many as fit a packet."""
 
     kind, does = 2, "describe its tensors"
     layout, told = "<HH", ("table", "first")
@@ -231,11 +231,11 @@ class ReadOutput(_Read):
 
 @dataclass(frozen=True)
 class Run(Request[RunResult]):
-    """Frames, one after another. A device that has just run this `number` answers again without running again."""
+    """Frames, one after another. A device whose last run has the same `number` repeats the answer and runs nothing."""
 
     kind, does = 5, "run"
     layout, told = "<IHH", ("number", "observe", "frames")
-    patience = 2.0  # what arrives during a run takes the time of a PE that waits, and so disturbs what is measured
+    patience = 2.0  # a repeated request costs a waiting PE cycles, and so disturbs the measurement
     number: int
     observe: bool
     frames: int
@@ -249,7 +249,7 @@ class Run(Request[RunResult]):
 
 @dataclass(frozen=True)
 class ReadLayers(Request[tuple[LayerRecord, ...]]):
-    """A PE's records of the last observed run from its layer `first` on: as many as fit a packet."""
+    """A PE's records of the last observed run, from layer `first` on. A reply holds as many as fit a packet."""
 
     kind, does = 6, "read the layers of a run"
     layout, told = "<Hxx", ("first",)
@@ -296,7 +296,7 @@ class ReadCounters(Request[Counters]):
 
 @dataclass(frozen=True)
 class ReadPes(Request[tuple[PeState, ...]]):
-    """The PEs of the network from the `first` on: as many as fit a packet."""
+    """States of the network's PEs from index `first` on. A reply holds as many as fit a packet."""
 
     kind, does = 10, "tell how its PEs are doing"
     layout, told = "<Hxx", ("first",)
@@ -308,20 +308,20 @@ class ReadPes(Request[tuple[PeState, ...]]):
 
 
 class Reset(Done):
-    """Start the board again. What this request was in is forgotten: a repetition finds no session."""
+    """Restarts the board, which ends the session: a repeated request finds none."""
 
     kind, does = 14, "reset the board"
 
 
 class ResetStates(Done):
-    """Have what the network keeps from frame to frame begin anew with the next one."""
+    """Resets the states that the network keeps between frames, with effect from the next frame."""
 
     kind, does = 17, "reset the states"
 
 
 @dataclass(frozen=True)
 class StopBehind(Done):
-    """Have the next observed frame end behind a layer of a PE, after `pieces` of it: its memory is as they left it."""
+    """Ends a PE's next observed frame after `pieces` pieces of a layer. The PE's memory stays as the layer left it."""
 
     kind, does = 18, "stop behind a layer"
     layout, told = "<HH", ("layer", "pieces")
@@ -331,7 +331,7 @@ class StopBehind(Done):
 
 @dataclass(frozen=True)
 class Reply:
-    """A device's packet: to which request, how it ended, and what it brings (if it failed: a text)."""
+    """A packet from the device: header fields and payload. The payload of a failed request is a text."""
 
     protocol: int
     kind: int
@@ -344,7 +344,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """The device's text about its status."""
+        """The payload as text: why a request failed, or a log line."""
         return self.payload.decode("utf-8", "replace")
 
     def answers(self, request: Request, sequence: int, session: int) -> bool:
@@ -357,19 +357,19 @@ def pack_request(request: Request, sequence: int, session: int, pe: int = LINKED
 
 
 def unpack_reply(packet: bytes) -> Reply | None:
-    """The reply in the packet, or nothing if it is no device's: an echo of our own, perhaps."""
+    """The reply in the packet. None if no device sent the packet: perhaps an echo of the host's own."""
     if len(packet) < REPLY_HEADER_BYTES or not packet[1] & _REPLY:
         return None
     return Reply(*_REPLY_HEADER.unpack_from(packet), payload=packet[REPLY_HEADER_BYTES:])
 
 
 def unpack_fault(reply: Reply) -> tuple[int, int]:
-    """The fault status and the data address that a FAULT carries; zeros if it carries none."""
+    """Fault status and data address of a FAULT packet; zeros if it carries none."""
     return struct.unpack_from("<II", reply.payload.ljust(8, b"\0"))
 
 
 def _name(payload: bytes, at: int) -> tuple[str, int]:
-    """The name whose length stands at `at`, and where it ends."""
+    """The name whose length byte is at offset `at`, and the offset after the name."""
     end = at + 1 + payload[at] if at < len(payload) else len(payload) + 1
     if end > len(payload):
         raise Malformed("a name is cut short")

@@ -1,6 +1,6 @@
-"""Ports of this machine with an emulated board behind them: a pseudo-terminal, or TCP that speaks RFC 2217.
+"""Ports of this machine with an emulated board behind them: a pseudo-terminal, or TCP with RFC 2217.
 
-A byte sent at 1200 baud is a break on the board's line, as it is on a wire.
+As on a wire, a byte sent at 1200 baud is a break on the board's line.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BREAK = None
 
 
 class Port(Protocol):
-    """The board's side of a line. `name` is what the host opens."""
+    """The board's side of a line. `name`: the name by which the host opens the other side."""
 
     name: str
 
     def receive(self, seconds: float) -> Iterator[bytes | None]:
-        """Bytes from the host, or `BREAK`, waited for so long."""
+        """Bytes from the host, or `BREAK`. Waits for `seconds` at most."""
         ...
 
     def send(self, data: bytes) -> None: ...
@@ -39,7 +39,7 @@ class Port(Protocol):
 
 
 def open_port(tcp: int | None = None) -> Port:
-    """A new pseudo-terminal, or the TCP port of that number, 0 for any that is free."""
+    """A new pseudo-terminal, or a TCP port. `tcp`: number of the port, 0 for any free one."""
     if tcp is not None:
         return NetworkPort(tcp)
     if not hasattr(os, "openpty"):
@@ -48,7 +48,7 @@ def open_port(tcp: int | None = None) -> Port:
 
 
 class PseudoTerminal:
-    """A serial device of this machine."""
+    """A pseudo-terminal: to the host, a serial device of this machine."""
 
     def __init__(self) -> None:
         import tty
@@ -75,7 +75,7 @@ class PseudoTerminal:
 
 
 class NetworkPort:
-    """A TCP port of this machine alone, `rfc2217://127.0.0.1:NUMBER`, for one host after the other."""
+    """A TCP port for this machine alone, `rfc2217://127.0.0.1:NUMBER`, and one host at a time."""
 
     def __init__(self, number: int) -> None:
         try:
@@ -106,7 +106,7 @@ class NetworkPort:
 
 
 class _Host:
-    """A program at the other end of a TCP line, and the settings that it has told of its end as a serial port."""
+    """A program at the other end of a TCP line, and the serial settings that it has negotiated."""
 
     def __init__(self, line: socket.socket) -> None:
         self.socket = line
@@ -114,7 +114,7 @@ class _Host:
         self._telnet = rfc2217.PortManager(self._settings, self)  # pyright: ignore[reportArgumentType]
 
     def is_there(self) -> bool:
-        """False once the other end has hung up."""
+        """False once the other end has closed the connection."""
         with suppress(OSError):
             if self.socket.recv(1, socket.MSG_PEEK):
                 return True
@@ -129,6 +129,6 @@ class _Host:
         self.write(b"".join(self._telnet.escape(data)))
 
     def write(self, data: bytes) -> None:
-        """Put bytes on the wire, of the negotiation too; a host that has gone misses them."""
+        """Send raw bytes, the telnet negotiation included. A host that has gone misses them."""
         with suppress(OSError):
             self.socket.sendall(data)

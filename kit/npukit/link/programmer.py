@@ -1,4 +1,4 @@
-"""Boards without npukit's loader: their custom tool writes the flash, then the firmware says which build it is."""
+"""Flashing of boards without npukit's loader: the board's own tool writes, then the firmware reports its build."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HOW_TO_GET = {
 
 @dataclass(frozen=True)
 class Programmed:
-    """The image written into a board's flash, or with `dry_run` to be written, and the command for it."""
+    """Image and command that wrote a board's flash, or with `dry_run` would write it."""
 
     board: str
     command: tuple[str, ...]
@@ -45,7 +45,7 @@ class Programmed:
 
     @property
     def pasted(self) -> str:
-        """The command for a shell, where the image lies."""
+        """Shell line that runs the command in the image's folder."""
         return f"cd {shlex.quote(str(self.image.parent))} && {shlex.join(self.command)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Programmed:
 
 
 def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Programmed:
-    """Write the build's image with the board's tool, and shake hands with the firmware at `port`."""
+    """Write the build's image with the board's tool, then shake hands with the firmware at `port`."""
     assert build.board.programmer is not None
     images = [each.elf for each in build.images()]
     image, command = images[0], tool_command(build.board.programmer, images)
@@ -73,10 +73,10 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
 
 
 def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, ...]:
-    """Write the image and restart the board; OpenOCD, picotool and BOSSA read it back as well.
+    """Command that writes the image and restarts the board. OpenOCD, picotool and BOSSA also verify the flash.
 
-    To be run where the images lie, and beside them what the tool takes instead: `esptool` a file a stretch of flash,
-    `picotool` one of all images, if there are several.
+    The command runs in the images' folder. Files for the tool are written there first: one per stretch of flash for
+    `esptool`, one of all images for `picotool` if there are several.
     """
     image, target = images[0], programmer.target
     name = image.name
@@ -96,12 +96,12 @@ def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, .
 
 
 def _flat(image: Path) -> Path:
-    """The image as the bytes of one stretch of memory."""
+    """Flat binary of the image: the bytes of one stretch of memory."""
     return image.with_suffix(".bin")
 
 
 def _pieces(image: Path) -> list[tuple[int, Path]]:
-    """A file beside the image for each stretch of flash, and its place there."""
+    """Write a file beside the image for each stretch of flash. Returns its flash offset and path."""
     pieces = list[tuple[int, Path]]()
     for address, data in Elf(image).stretches():
         offset = address & FLASH_OFFSET
@@ -112,7 +112,8 @@ def _pieces(image: Path) -> list[tuple[int, Path]]:
 
 
 def _run(command: tuple[str, ...], images: Sequence[Path]) -> None:
-    """Runs the tool in a folder with nothing but the images: tools obey files that lie where they run."""
+    """Run the tool in a folder with nothing but the images, because tools read configuration files from their folder.
+    """
     tool, image = command[0], images[0]
     if find_program(tool) is None:
         tries = [_HOW_TO_GET[tool]]

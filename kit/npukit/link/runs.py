@@ -1,4 +1,4 @@
-"""Runs that are under way while the host asks other things: start, look, stop, resume."""
+"""Runs in the background: the host starts, polls, stops and resumes them, and sends other requests meanwhile."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from npukit.link.conversation import Conversation
 from npukit.link.messages import Counters, Malformed, Request
 
 _LOOK_SECONDS = 0.2
-"""Seconds between two looks at a run that is waited for."""
+"""Seconds between two polls of an awaited run."""
 
 
 class Stage(IntEnum):
-    """The stage of a run that was started."""
+    """Stages of a started run."""
 
     OVER = 0
     UNDER_WAY = 1
@@ -25,7 +25,7 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True)
 class RunState(Counters):
-    """The progress of a run that was started: `ran` of `frames` frames, and what those alone took."""
+    """Progress of a started run: `ran` of `frames` frames, and the counts of these frames alone."""
 
     stage: Stage
     status: int
@@ -35,7 +35,7 @@ class RunState(Counters):
 
 @dataclass(frozen=True)
 class _AboutRun(Request[RunState]):
-    """A request about the run of this number that was started."""
+    """A request about the started run `number`."""
 
     layout, told = "<I", ("number",)
     number: int
@@ -51,7 +51,7 @@ class _AboutRun(Request[RunState]):
 
 @dataclass(frozen=True)
 class Start(_AboutRun):
-    """Begin a run (`ran` is 0), or resume the one that was stopped after so many frames."""
+    """Begin a run (`ran` is 0), or resume a run that was stopped after `ran` frames."""
 
     kind, does = 11, "start a run"
     layout, told = "<III", ("number", "ran", "frames")
@@ -68,15 +68,15 @@ class ReadRun(_AboutRun):
 
 
 class StartedRun:
-    """A run that goes on by itself. No answer of its comes in the midst of a frame, and no frame ends half way.
+    """A run in the background. The device answers between frames, and ends no frame half way.
 
-    A run that has failed is an error wherever it is found out.
+    Each method raises an error if the run has failed.
     """
 
     def __init__(
         self, conversation: Conversation, number: int, frames: int, explain: Callable[[int], NpukitError]
     ) -> None:
-        """Start it. `explain`: what an error code means."""
+        """Start the run. `explain`: converts an error code to an error."""
         self._conversation = conversation
         self._number = number
         self._frames = frames
@@ -88,15 +88,15 @@ class StartedRun:
         return self._ask(ReadRun(self._number))
 
     def stop(self) -> RunState:
-        """End it after the frame that is under way, for good or until it is resumed."""
+        """End the run after the current frame, for good or until `resume`."""
         return self._ask(Stop(self._number))
 
     def resume(self) -> RunState:
-        """Go on where it was stopped. Nothing happens to a run that is under way, or over."""
+        """Continue a stopped run. No effect on a run that is under way or over."""
         return self._ask(Start(self._number, self.state().ran, self._frames))
 
     def wait(self) -> RunState:
-        """The run's state once it is over or stopped."""
+        """The run's state, once the run is over or stopped."""
         while (state := self.state()).stage == Stage.UNDER_WAY:
             self._conversation.listen(_LOOK_SECONDS)
         return state

@@ -1,4 +1,4 @@
-"""A conversation with a board: handshake, inputs, runs, outputs, layers, memory."""
+"""Session with a board: handshake, inputs, runs, outputs, layers, memory."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from npukit.project.images.regions import REGIONS
 ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
 _SETTLE_SECONDS = 10.0
-"""Seconds that other PEs may still be at work once the root PE is done."""
+"""Seconds to wait for other PEs after the root PE has finished."""
 GIVEN_UP = -1
-"""The error code of a PE that waited for the others until the host broke the run off."""
+"""Error code of a PE that waited for other PEs until the host broke off the run."""
 STOPPED = -32
-"""The error code of a PE whose frame ended where it was told to."""
+"""Error code of a PE whose frame ended at a requested stop (`StopBehind`)."""
 SELF_TEST_WRONG = -16
-"""The error code of a PE whose code is not what was loaded; those of its other regions follow, downwards."""
+"""Error code of a PE whose code is not as loaded. The codes of the other regions follow, downwards."""
 _SMALLEST_PACKET = 64
 _LARGEST_PACKET = 65_000
 _LARGEST_ELEMENT = 4
@@ -61,14 +61,14 @@ _LARGEST_ELEMENT = 4
 _ADDRESSES = 1 << 32
 _MOST_EVENTS = 1 << 20
 _FEW = 8
-"""PEs that an error names."""
+"""Most PEs that an error lists."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Device:
-    """The board at the other end, as it describes itself."""
+    """The board at the other end of the link, as it describes itself."""
 
     protocol: int
     pe: int
@@ -80,16 +80,16 @@ class Device:
     layers: tuple[str, ...]
     """Names of the layers of the PE that has the link."""
     pe_count: int
-    """PEs that run the network."""
+    """Number of PEs that run the network."""
     largest_packet: int
 
 
 class Session:
-    """A conversation over a transport, which it closes at the end.
+    """A session over a transport; closing the session closes the transport.
 
-    Lost and damaged frames are repeated; a device that does not answer in time (`answer_seconds`; a run has a limit of
-    its own), or answers nonsense, is an `NpukitError`. With `build_id`, a device that runs any other build is refused
-    (`DoesNotFit`). It is about the network of the PE that has the link, or that for which `pe` answers.
+    Lost and damaged frames are repeated. A device that does not answer within `answer_seconds` (runs have their own
+    limit), or answers nonsense, raises `NpukitError`. With `build_id`, a device with another build raises `DoesNotFit`.
+    `pe`: the PE that answers for the network, by default the PE that has the link.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Session:
         self.close()
 
     def open(self) -> Device:
-        """Shake hands: who is there, and what it runs."""
+        """Shake hands. Returns the device's description."""
         greeting, reply = self._conversation.converse(Hello())
         self._check(greeting)
         self._conversation.window = greeting.window
@@ -148,7 +148,7 @@ class Session:
         return self._device
 
     def write_input(self, index: int, data: bytes) -> None:
-        """Put a whole input in place. A run may overwrite it: write all inputs before each run."""
+        """Write a whole input. A run may overwrite it: write all inputs before each run."""
         tensor = _tensor(self.device.inputs, index, "input")
         if len(data) != tensor.bytes:
             raise NpukitError(f"input {tensor.name} takes {tensor.bytes} bytes, not {len(data)}")
@@ -156,18 +156,19 @@ class Session:
         self._conversation.ask_all(WriteInput(index, at, data[at : at + size]) for at, size in pieces)
 
     def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
-        """Run frames, one after another; observed, layer by layer, leaving a record of each of the last frame's.
+        """Run frames in a row. An observed run goes layer by layer, and leaves a record of each layer of the last
+        frame.
 
-        The outputs to read are those of the last frame; frames behind the first find in their inputs what the frame
-        before left there. A run that fails is an `NpukitError` that names the PE.
+        The outputs are those of the last frame. Each later frame finds in its inputs the data that the frame before
+        left there. A failed run raises an `NpukitError` that names the PE.
         """
         return self.end_run(self.begin_run(observe, frames), seconds)
 
     def run_and_stop(self, stops: Mapping[int, tuple[int, int]], seconds: float | None = None) -> dict[int, int]:
-        """Run an observed frame that ends on each of these PEs behind a layer, the given number of pieces of it done.
+        """Run an observed frame that stops on some PEs. `stops`: for each PE a layer, and its pieces to compute.
 
-        The address of the layer's output on those PEs that came so far; the memory there is as the layer left it.
-        Reset the board then, if it has several PEs: the others wait for what these have not sent.
+        Returns the address of the layer's output for each PE that reached its stop; the memory there is as the layer
+        left it. Then reset a board of several PEs: the others wait for messages from the stopped ones.
         """
         for pe, (layer, pieces) in stops.items():
             self._conversation.ask(StopBehind(layer, pieces), pe=pe)
@@ -176,13 +177,13 @@ class Session:
         return {pe.pe: pe.fault_address for pe in self.pes() if pe.pe in stops and pe.status == STOPPED}
 
     def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
-        """Ask for a run, and do not wait for its end: sessions with other networks of the board may go on meanwhile."""
+        """Request a run without waiting for its end. Sessions with other networks of the board may go on meanwhile."""
         if isinstance(self._transport, Witness):
             self._transport.expect(frames)
         return self._conversation.begin(Run(self._next_run(), observe, frames))
 
     def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
-        """The result of a run that has begun."""
+        """The result of a run that has begun, once it ends."""
         limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
         result, waits = self._finish(begun, limit)
         if result.status != 0:
@@ -190,20 +191,20 @@ class Session:
         return result
 
     def start(self, frames: int) -> StartedRun:
-        """Begin a run of so many frames, and do other things meanwhile."""
+        """Begin a run of `frames` frames in the background."""
         return StartedRun(self._conversation, self._next_run(), frames, lambda code: self._failed_run(code, ()))
 
     def reset(self) -> Device:
-        """Start the board again, and shake hands with what it runs then."""
+        """Restart the board, and shake hands again."""
         try:
             self._conversation.insist(Reset())
         except Refused as refused:
-            if refused.status != Status.NO_SESSION:  # else it has restarted, and the reply was lost
+            if refused.status != Status.NO_SESSION:  # NO_SESSION: the board has restarted, and its reply was lost
                 raise
         return self.open()
 
     def reset_states(self) -> None:
-        """Have what the network keeps from frame to frame begin anew with the next frame."""
+        """Reset the states that the network keeps between frames, with effect from the next frame."""
         self._conversation.ask(ResetStates())
 
     def _next_run(self) -> int:
@@ -211,7 +212,7 @@ class Session:
         return self._run_number
 
     def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
-        """The run's result; that of a run broken off if it has none in time, and which PE waited for which then."""
+        """The run's result. A run without result in time is broken off; returns also which PE waited for which then."""
         try:
             return self._conversation.end(begun, seconds), ()
         except NoAnswer as silent:
@@ -235,7 +236,7 @@ class Session:
         return b"".join(self._conversation.ask_all(ReadOutput(size, index, at) for at, size in pieces))
 
     def pes(self) -> tuple[PeState, ...]:
-        """The state of each PE of the network, the one that has the link first."""
+        """State of each PE of the network, the PE that has the link first."""
         told = self._collect(ReadPes, self.device.pe_count)
         named = [each.pe for each in told]
         self._pes = self._pes or named
@@ -244,7 +245,7 @@ class Session:
         return told
 
     def settle(self) -> None:
-        """Wait until every PE of the network is done with as many frames as the one that has the link."""
+        """Wait until every PE of the network has finished as many frames as the PE that has the link."""
         until = monotonic() + _SETTLE_SECONDS
         while self.device.pe_count > 1 and len({pe.frames for pe in self.pes()}) > 1:
             if monotonic() > until:
@@ -256,7 +257,7 @@ class Session:
         return self._collect(ReadLayers, count, pe)
 
     def events(self, pe: int, first: int) -> PeEvents:
-        """A PE's events from number `first` on: all that are still there."""
+        """A PE's events from number `first` on, except overwritten ones."""
         ask = partial(self._conversation.ask, pe=pe)
         told = ask(ReadEvents(first))
         start, found = told.first, list(told.events)
@@ -270,21 +271,21 @@ class Session:
         return PeEvents(told.written, start, tuple(found))
 
     def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
-        """Memory of a PE; of the one that has the link, only what it declares readable."""
+        """Memory of a PE. The PE that has the link shows only memory that it declares readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
         return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
 
     def digest(self, address: int, size: int, pe: int | None = None) -> int:
-        """The digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
+        """Digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
 
-        Of the PE that has the link, only of what was loaded and nothing changes.
+        The PE that has the link digests only loaded memory that never changes.
         """
         _check_addresses(address, size)
         return self._conversation.ask(ReadDigest(address, size), pe=pe)
 
     def write_memory(self, address: int, data: bytes, pe: int | None = None) -> None:
-        """Change memory of the PE that has the link, which must declare it writable, or a DRAM."""
+        """Write memory that the PE with the link declares writable, or a DRAM."""
         _check_addresses(address, len(data))
         pieces = self._pieces(len(data))
         self._conversation.ask_all((WriteMemory(address + at, data[at : at + size]) for at, size in pieces), pe)
@@ -294,7 +295,7 @@ class Session:
         return self._conversation.ask(ReadCounters())
 
     def lines(self) -> tuple[str, ...]:
-        """The lines of text that the firmware has sent since the last time this was asked, the last 1000 at most."""
+        """Lines of text from the firmware since the last call, at most the last 1000."""
         said = tuple(self._conversation.lines)
         self._conversation.lines.clear()
         return said
@@ -320,7 +321,7 @@ class Session:
     def _collect(
         self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int | None = None
     ) -> tuple[Item, ...]:
-        """`count` items, requested from the first still missing on."""
+        """`count` items, requested from the first missing one on."""
         items: tuple[Item, ...] = ()
         while len(items) < count:
             items += self._conversation.ask(request(len(items)), pe=pe)
@@ -329,16 +330,16 @@ class Session:
         return items
 
     def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
-        """Offsets and sizes of the pieces in which so many bytes travel, either way.
+        """Offsets and sizes of the pieces of a transfer of `size` bytes, in either direction.
 
-        No request has more in front of its data than a reply. Pieces are of whole floats.
+        No request has more bytes before its data than a reply. Pieces hold whole floats.
         """
         most = (self.device.largest_packet - REPLY_HEADER_BYTES) // _LARGEST_ELEMENT * _LARGEST_ELEMENT
         return ((offset, min(most, size - offset)) for offset in range(0, size, most))
 
 
 def _cause(pe: PeState) -> str:
-    """Why a PE failed; nothing if it did not, or only waited for others."""
+    """Why a PE failed. Empty if it did not, or only waited for other PEs."""
     if not pe.running:
         return f"PE {pe.pe} does not run it"
     if pe.fault_status != 0:

@@ -1,4 +1,4 @@
-"""One transport for several sessions: the networks of a board share its link."""
+"""One link shared by the sessions with several networks of a board."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from npukit.link.transport import Transport, Witness
 
 
 class SharedLink:
-    """One transport for several sessions: each line reads all that arrives, each session takes what is its own."""
+    """One transport for several sessions. Each line receives all incoming bytes; each session picks its own replies."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._lines: list[_Line] = []
 
     def line(self) -> Transport:
-        """The transport for one more session. To close it leaves the shared one open."""
+        """A transport for one more session. Closing it leaves the shared transport open."""
         line = _SeeingLine(self, self._transport) if isinstance(self._transport, Witness) else _Line(self)
         self._lines.append(line)
         return line
@@ -22,7 +22,7 @@ class SharedLink:
         self._transport.write(data)
 
     def receive(self, timeout: float) -> None:
-        """Read once, for all."""
+        """Read once, and hand the bytes to all lines."""
         data = self._transport.read(timeout)
         for line in self._lines:
             line.arrived += data
@@ -49,7 +49,7 @@ class _Line:
 
 
 class _SeeingLine(_Line):
-    """The line of a transport that sees more of the board than its bytes."""
+    """A line whose transport also observes the board's state."""
 
     def __init__(self, link: SharedLink, witness: Witness) -> None:
         super().__init__(link)

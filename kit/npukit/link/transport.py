@@ -1,4 +1,4 @@
-"""Transports that a link runs over: a serial device, a socket, an emulator."""
+"""Interface of the transports under a link: a serial device, a socket, an emulator."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Transport(Protocol):
         ...
 
     def read(self, timeout: float) -> bytes:
-        """Bytes that have arrived: at least one, or none once `timeout` seconds have passed without any.
+        """At least one received byte, or none after `timeout` seconds of silence.
 
-        An emulator runs until its UART has sent something, and returns nothing at once when the
-        firmware sleeps with nothing left to wake it.
+        An emulator runs until its UART has sent something. It returns nothing at once when the firmware sleeps and no
+        event is left to wake it.
         """
         ...
 
@@ -25,12 +25,12 @@ class Transport(Protocol):
 
 @runtime_checkable
 class Witness(Protocol):
-    """A transport that sees more of the board than its bytes."""
+    """A transport that also observes the board's state, such as an emulator."""
 
     def silence(self) -> tuple[str, ...]:
-        """Why the board does not answer: which PE waits for which, in lines."""
+        """Lines that explain why the board does not answer: which PE waits for which other."""
         ...
 
     def expect(self, frames: int) -> None:
-        """Be told that the next answer comes after so many frames."""
+        """Announce that the next answer comes after `frames` frames."""
         ...

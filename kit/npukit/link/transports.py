@@ -1,4 +1,4 @@
-"""Serial devices and everything pyserial can reach by URL, as transports."""
+"""Serial devices, and URLs that pyserial can open, as transports."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from npukit.progress import SILENT, Progress
 _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
 OPENING_SECONDS = 20.0
-"""Seconds that a port which is not there has to open: `npukit emulate --port` writes the board's flash first."""
+"""Seconds to wait for a missing port to appear. `npukit emulate --port` writes the board's flash before opening its
+port."""
 _OPENING_POLL_SECONDS = 0.1
 _BROKEN_SECONDS = 5.0
-"""Seconds that a broken line has to come back."""
+"""Seconds to wait for a broken line to come back."""
 _TROUBLE = (serial.SerialException, OSError, ValueError)
 BREAK_BAUD = 1200
-"""A baud rate so low that the zeros of one byte are a break to the board, for adapters that cannot send breaks."""
+"""Baud rate so low that the zero bits of one byte are a break to the board, for adapters that cannot send breaks."""
 _BREAK_SECONDS = 0.25
-"""More than the byte takes, by much: an adapter may still have others before it."""
+"""Seconds to wait after the break byte: ample, because the adapter may still hold earlier bytes."""
 
 
 PLUGGED_IN = "serial"
-"""The name of the one board that is plugged in, wherever that is."""
+"""Port name that stands for the only board plugged in."""
 
 
 def plugged_in() -> list[ListPortInfo]:
-    """The serial ports of this machine that are on USB, as those of boards are."""
+    """The serial ports of this machine on USB."""
     return sorted(port for port in list_ports.comports() if port.vid is not None)
 
 
 def _the_one_plugged_in(uart: Uart) -> str:
-    """The only port on USB of what leads this UART to the host; else the only port on USB."""
+    """The only USB port with the USB ids of this UART. If no port has them, the only USB port."""
     ports = plugged_in()
     ports = [port for port in ports if _id(port).startswith(uart.usb)] or ports
     if not ports:
@@ -60,7 +61,7 @@ def _id(port: ListPortInfo) -> str:
 
 
 def _told(port: ListPortInfo) -> str:
-    """The port with what says its USB descriptor, and the boards that npukit knows by it."""
+    """The port with its USB description and ids, and the known boards with these ids."""
     boards = ", ".join(board.name for board in known_boards() if _id(port).startswith(board.uart.usb))
     return f"{port.device}: {port.description}, {_id(port)}{f', as has {boards}' if boards else ''}"
 
@@ -68,7 +69,7 @@ def _told(port: ListPortInfo) -> str:
 def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTransport:
     """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`.
 
-    `serial` is the one that leads to this UART of a board. A port that is not there yet has some seconds to open.
+    `serial` stands for the USB port of this board's UART. A missing port has `OPENING_SECONDS` to appear.
     """
     port = _the_one_plugged_in(uart) if port == PLUGGED_IN else port
     try:
@@ -81,7 +82,7 @@ def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTra
 
 
 def _once_there(port: str, baud: int, progress: Progress) -> SerialTransport:
-    """The port, as soon as it opens; its error, where it is another one or stays too long."""
+    """The port, as soon as it opens. Raises an error if it exists and does not open, or stays missing."""
     until, told = monotonic() + OPENING_SECONDS, False
     while True:
         try:
@@ -96,13 +97,14 @@ def _once_there(port: str, baud: int, progress: Progress) -> SerialTransport:
 
 
 def _is_not_there(error: BaseException) -> bool:
-    """True if nothing has this name or address. What pyserial says hides what the system said."""
+    """True if nothing has this name or address. Searches causes too, because pyserial's error hides the system's."""
     causes = (error, error.__context__, error.__cause__)
     return any(isinstance(each, OSError) and each.errno in (ECONNREFUSED, ENOENT) for each in causes)
 
 
 class SerialTransport:
-    """An open serial port. One that breaks is opened again, if it comes back soon: what was on the line is lost."""
+    """An open serial port. A broken one is reopened if it comes back within `_BROKEN_SECONDS`; bytes on the line are
+    lost."""
 
     def __init__(self, port: str, baud: int) -> None:
         self._port = port
@@ -129,7 +131,7 @@ class SerialTransport:
             return b""
 
     def restart(self) -> None:
-        """A break on the line: it restarts a board that has a loader."""
+        """Send a break, which restarts a board that has a loader."""
         baud = self._serial.baudrate
         try:
             self._serial.baudrate = BREAK_BAUD
@@ -145,7 +147,7 @@ class SerialTransport:
         self._serial.close()
 
     def _opened(self) -> serial.Serial:
-        # The read timeout never changes: with some URLs to change it means to renegotiate the line.
+        # Constant read timeout: with some URLs a change renegotiates the line.
         timeout = _write_timeout(self._port)
         return serial.serial_for_url(self._port, self._baud, timeout=_POLL_SECONDS, write_timeout=timeout)
 
@@ -165,5 +167,6 @@ class SerialTransport:
 
 
 def _write_timeout(port: str) -> float | None:
-    """A local device that takes nothing must not hang the host. URLs have no such limit; some refuse it."""
+    """Write timeout in seconds: a stalled local device must not hang the host. None for URLs, because some refuse one.
+    """
     return None if "://" in port else _WRITE_SECONDS

@@ -1,4 +1,4 @@
-"""UF2: an image as the file that boards take which show their flash as a drive (github.com/microsoft/uf2)."""
+"""UF2 files, for boards whose flash appears as a drive (github.com/microsoft/uf2)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BYTES = 256
 
 
 def write_uf2(images: Sequence[Path], family: str) -> Path:
-    """The UF2 file of all these images, beside the first one."""
+    """Write one UF2 file of all images, beside the first image."""
     path = images[0].with_suffix(".uf2")
     path.write_bytes(uf2([stretch for image in images for stretch in Elf(image).stretches()], FAMILIES[family]))
     return path
 
 
 def uf2(stretches: list[tuple[int, bytes]], family: int) -> bytes:
-    """The file of these bytes, by their addresses, in blocks of 256 that begin at multiples of 256."""
+    """UF2 file of bytes by address, in blocks of 256 at multiples of 256."""
     pages = dict[int, bytearray]()
     for address, data in stretches:
         for at, byte in enumerate(data, address):

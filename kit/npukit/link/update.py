@@ -1,4 +1,5 @@
-"""An update: a new image is written, started on trial, and confirms itself; or the old one is back."""
+"""An update: write a new image and start it on trial. The image confirms itself, or the board returns to the old one.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from npukit.link.session import Session
 from npukit.progress import Progress, Silent
 
 _ANSWER_SECONDS = 1.5
-"""Seconds for firmware that may not be there: it answers in milliseconds, or not at all."""
+"""Seconds to wait for firmware that may be absent. Firmware answers within milliseconds."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """An image to put onto a board. `build_id` is the answer of its firmware once it runs.
+    """An image to flash. `build_id`: reported by the image's firmware once it runs.
 
-    `provisions`: a board that has been told nothing is told to take images of this one's key, or any if it has none.
-    `told_at`: where the board's memory shows what it has been told. `load_seconds`: from power to the firmware, as
-    predicted.
+    `provisions`: a board without a setting is set to accept images of this image's key, or any image if it is unsigned.
+    `told_at`: address of this setting in the board's memory. `load_seconds`: predicted time from power-on to the
+    firmware.
     """
 
     board: str
@@ -38,7 +39,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Flashed:
-    """The effect of an update, or with `dry_run` what it would be."""
+    """Result of an update, or with `dry_run` its expected result."""
 
     board: str
     slot: int
@@ -51,7 +52,7 @@ class Flashed:
     replaced: Version | None
     takes: Takes
     provisioned: bool
-    """The board has just been told whose images it takes."""
+    """True if this update provisioned the board."""
     load_seconds: float | None
     dry_run: bool
 
@@ -77,7 +78,7 @@ class Flashed:
 
 
 def flash(transport: RestartableTransport, update: Update, progress: Progress | None = None) -> Flashed:
-    """Put the image onto the board and see it run. Whatever fails, the board starts the image it started before."""
+    """Flash the image and run it. If a step fails, the board starts the image it started before."""
     shown = progress or Silent()
     shown.stage("ask the board whose images it takes")
     _ask_firmware(transport, update)
@@ -99,7 +100,7 @@ def flash(transport: RestartableTransport, update: Update, progress: Progress | 
 
 
 def dry_run(transport: RestartableTransport, update: Update) -> Flashed:
-    """The pages that `flash` would write. The board is restarted, and starts what it started before."""
+    """The pages that `flash` would write. The board is restarted, and starts the image it started before."""
     _ask_firmware(transport, update)
     with _loader_of(transport) as loader:
         check_match(loader.state, update)
@@ -111,7 +112,7 @@ def dry_run(transport: RestartableTransport, update: Update) -> Flashed:
 
 
 def check_match(state: LoaderState, update: Update) -> None:
-    """Raises an error if the board would refuse the image, as far as that can be known before anything is written."""
+    """Raise an error if the board would refuse the image, as far as can be known before writing."""
     image = update.image
     if state.board != update.board:
         raise DoesNotFit(
@@ -133,7 +134,7 @@ def check_match(state: LoaderState, update: Update) -> None:
 
 
 def _check_key(takes: Takes, update: Update) -> None:
-    """Raises an error if a board that takes such images refuses this one, and may not be provisioned for it."""
+    """Raise an error if a board that accepts `takes` refuses this image and may not be provisioned for it."""
     signer = update.image.signer
     if takes.policy is Policy.NONE and not update.provisions:
         raise NpukitError(
@@ -157,7 +158,7 @@ def _check_key(takes: Takes, update: Update) -> None:
 
 
 def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
-    """Refuse what the board would refuse, if its firmware says whose images it takes, before the board is restarted."""
+    """Raise an error before the restart if the firmware reports that the board would refuse the image."""
     if update.told_at is None:
         return
     try:
@@ -165,14 +166,14 @@ def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
         session.open()
         takes = read_takes(session.read_memory(update.told_at, COPIES * RECORD_BYTES))
     except NpukitError:
-        return  # its loader will say
+        return  # the loader will report the key
     if takes.key:
         _check_key(takes, update)
 
 
 @contextmanager
 def _loader_of(transport: RestartableTransport) -> Iterator[LoaderSession]:
-    """The board's loader. Whatever fails meanwhile, the board starts what it started before."""
+    """The board's loader. If a step fails, the board starts the image it started before."""
     before = None
     try:
         loader = LoaderSession(transport)
@@ -188,7 +189,7 @@ def _loader_of(transport: RestartableTransport) -> Iterator[LoaderSession]:
 
 
 def _start_as_before(transport: RestartableTransport, before: int | None) -> str:
-    """Give up what is on trial and leave the loader. What the board does then, in words."""
+    """End the trial and leave the loader. Returns in words what the board does next."""
     try:
         loader = LoaderSession(transport)
         loader.abandon()
@@ -204,7 +205,7 @@ def _start_as_before(transport: RestartableTransport, before: int | None) -> str
 
 
 def _provision(loader: LoaderSession, update: Update, progress: Progress) -> bool:
-    """Tell a board that has been told nothing whose images it takes. Whether that was so."""
+    """Set whose images the board accepts, if it has no setting. True if set."""
     if loader.state.takes.policy is not Policy.NONE:
         return False
     takes = takes_of(update.image.signer)
@@ -214,7 +215,7 @@ def _provision(loader: LoaderSession, update: Update, progress: Progress) -> boo
 
 
 def _running(loader: LoaderSession) -> SlotState | None:
-    """The good image that the board starts, if there is one."""
+    """The valid image that the board starts, or None."""
     if loader.state.active is None:
         return None
     slot = loader.describe(loader.state.active)
@@ -222,7 +223,7 @@ def _running(loader: LoaderSession) -> SlotState | None:
 
 
 def _run_on_trial(transport: RestartableTransport, loader: LoaderSession, update: Update, slot: int) -> None:
-    """Start the image, greet its firmware, and see in the loader that it has confirmed itself."""
+    """Start the image, shake hands with its firmware, and check in the loader that the image has confirmed itself."""
     loader.boot()
     try:
         Session(transport, build_id=update.build_id).open()
