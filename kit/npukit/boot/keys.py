@@ -1,4 +1,4 @@
-"""Ed25519 keys in PEM files, as imgtool and OpenSSL write them too."""
+"""Ed25519 keys in PEM files, in the format of imgtool and OpenSSL."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ANOTHER = "npukit new key -o key.pem"
 
 
 def new_key(path: Path, passphrase: str | None = None) -> Ed25519PrivateKey:
-    """A new key in a new file that only its owner can read, encrypted if there is a passphrase.
+    """Write a new key to a new file, readable by the owner alone and encrypted if there is a passphrase.
 
-    A file that is there is never overwritten.
+    An existing file is never overwritten.
     """
     key = Ed25519PrivateKey.generate()
     encryption = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
@@ -47,8 +47,8 @@ def new_key(path: Path, passphrase: str | None = None) -> Ed25519PrivateKey:
 def load_key(path: Path, ask: Callable[[Path], str] | None = None) -> Ed25519PrivateKey:
     """The private key in a PEM file.
 
-    An encrypted one is opened with the passphrase in NPUKIT_KEY_PASSPHRASE, else with what `ask` answers. One that is
-    not encrypted is refused, as ssh does, if others than its owner may read the file.
+    An encrypted key is decrypted with the passphrase in NPUKIT_KEY_PASSPHRASE, else with the answer of `ask`. An
+    unencrypted key in a file readable by others than its owner is refused, as by ssh.
     """
     try:
         pem = path.read_bytes()
@@ -66,7 +66,7 @@ def load_key(path: Path, ask: Callable[[Path], str] | None = None) -> Ed25519Pri
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
-    """The 32 bytes that a board knows a key by."""
+    """The raw public key, 32 bytes, as boards store it."""
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
@@ -75,7 +75,7 @@ def public_der(key: Ed25519PrivateKey) -> bytes:
 
 
 def fingerprint(public_key: bytes) -> str:
-    """The beginning of a public key, for people to tell keys apart."""
+    """First 16 hexadecimal digits of a public key, for people to tell keys apart."""
     return public_key.hex()[:16]
 
 
@@ -98,7 +98,7 @@ def _passphrase(path: Path, ask: Callable[[Path], str] | None) -> str:
 
 
 def _check_private(path: Path, state: os.stat_result) -> None:
-    """Refuse a file of this user's that others may read: what they may have read is no secret."""
+    """Refuse a file of this user's if others may read it, because the key may be known to them."""
     others = stat.S_IMODE(state.st_mode) & 0o077
     if os.name == "posix" and state.st_uid == os.getuid() and others:
         raise NpukitError(

@@ -1,4 +1,4 @@
-"""The time from power to the first instruction of a board's firmware: known before anything is flashed."""
+"""Prediction of the time from power-on to the first instruction of a board's firmware, before any flashing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.project.images.image import Overlay
 
 _CHUNK_BYTES = 4096
 _WORD = 4
-# Of the loader's code, as GCC and Zig compile it (benchmarks/mesh/mesh_load.py).
+# Cycles of the loader's code, compiled by GCC and Zig (benchmarks/mesh/mesh_load.py).
 _BASE_CYCLES = 150_000
 _DIGEST_CYCLES_PER_BYTE = 51
 _COPY_CYCLES_PER_BYTE = 2
@@ -23,7 +23,8 @@ _SIGNATURE_CYCLES = 4_600_000
 def load_cycles(
     board: Board, programs: Sequence[ImageProgram], overlays: Sequence[Overlay], image_bytes: int, *, signed: bool
 ) -> int:
-    """Cycles for these programs and overlays, an image of so many bytes. A signature is checked."""
+    """Cycles to load these programs and overlays from an image of `image_bytes` bytes. `signed`: the loader checks a
+    signature."""
     sent = sum(_program_cycles(program) for program in programs)
     sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in alike(overlays))
     copied = flash_of(board).loader_bytes + _largest(programs)
@@ -37,7 +38,7 @@ def load_cycles(
 
 
 def _program_cycles(program: ImageProgram) -> int:
-    """Every segment once to all PEs of the program, by multicast."""
+    """Cycles to send every segment once to all PEs of the program, by multicast."""
     return sum(_segment_cycles(len(segment.data), len(program.pes)) for segment in program.segments)
 
 
@@ -47,5 +48,5 @@ def _segment_cycles(size: int, pes: int) -> int:
 
 
 def _largest(programs: Sequence[ImageProgram]) -> int:
-    """The boot controller's copies for the root PE: of one program."""
+    """Bytes of the largest program: the most that the boot controller copies for the root PE."""
     return max(sum(len(segment.data) for segment in program.segments) for program in programs)

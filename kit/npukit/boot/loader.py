@@ -1,4 +1,4 @@
-"""The loader: the program in the flash's first pages, compiled for a board and given a key."""
+"""The loader: the program in the flash's first pages, compiled for a board and provisioned."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SOURCES: tuple[tuple[str, Tuning], ...] = (
     ("noc/noc.c", "size"),
 )
 SIGNATURE = PurePosixPath("boot/signature.zig")
-"""SHA-256 and Ed25519."""
+"""Source of SHA-256 and Ed25519."""
 
 
 def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None = None) -> bytes:
-    """The loader's area as the factory writes it: the loader, and the record of whose images the board takes.
+    """Factory contents of the loader's area: the loader, and the record of whose images the board takes.
 
-    A board without a record (`boot/provision.py`) starts nothing until it is given one.
+    A board without a record (`boot/provision.py`) starts no image until it is provisioned.
     """
     flash = flash_of(board)
     program = build_loader(board, toolchain or find_toolchain(core=board.core.type))
@@ -48,7 +48,7 @@ def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None =
 
 
 def build_loader(board: Board, toolchain: Toolchain) -> bytes:
-    """The loader as it lies in SRAM from address 0 on."""
+    """The loader's bytes in SRAM, from address 0 on."""
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
         build = _Build(board, toolchain, Path(scratch).resolve())
         address, program = Elf(build.link()).binary()
@@ -73,7 +73,7 @@ class _Build:
         render_flash_header(board, folder / "flash_board.h")
 
     def link(self) -> Path:
-        """The linked loader, with as much stack as its call graph asks for."""
+        """The linked loader, with the stack bytes that its call graph needs."""
         objects = [self._compile(source, tuning) for source, tuning in self._units()]
         objects.append(compile_zig(self.firmware / SIGNATURE, self.folder, self.core.zig.split()))
         stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {}, self.core)

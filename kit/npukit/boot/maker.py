@@ -1,4 +1,4 @@
-"""Makers of builds: the signature of one, and those whose builds a user puts onto boards."""
+"""Makers of builds: the signature of a build, and the makers trusted by a user."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from npukit.project.folder_files import plain_size, read_text
 from npukit.writing import told_if_unwritable, write_file
 
 SIGNATURE = "npukit.sig"
-"""The file with the maker's key and the signature of `npukit.json`, which has the digests of all other files."""
+"""File with the maker's key and the signature of `npukit.json`, which contains the digests of all other files."""
 _LONGEST = 1024
 
 
 def sign_build(build: Build, key: Ed25519PrivateKey) -> None:
-    """Sign a build, in its folder."""
+    """Write the signature of a build into its folder."""
     signature = key.sign((build.folder / MANIFEST).read_bytes())
     told = {"key": public_bytes(key).hex(), "signature": signature.hex()}
     (build.folder / SIGNATURE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")
 
 
 def maker_of(build: Build) -> str | None:
-    """The key that signed a build, in hex; None if none did, or its project was changed by hand since."""
+    """Public key of a build's maker, in hex. None if the build is unsigned, or its project was changed by hand since."""
     path = build.folder / SIGNATURE
     if build.modified or plain_size(build.folder, SIGNATURE) is None:
         return None
@@ -44,15 +44,15 @@ def maker_of(build: Build) -> str | None:
 
 
 def trusted_makers() -> Path:
-    """The file with the keys of makers that the user trusts, one a line."""
+    """File with the keys of trusted makers, one a line."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return config / "npukit/trusted"
 
 
 def check_maker(build: Build, *, trust: bool = False) -> None:
-    """Refuse a build whose maker the user does not trust; with `trust` its maker is trusted from now on.
+    """Refuse a build of an untrusted maker. `trust`: add the maker to the trusted ones instead.
 
-    An unsigned build is taken as long as the user trusts no makers.
+    An unsigned build is accepted while the user trusts no makers.
     """
     maker, path = maker_of(build), trusted_makers()
     known = path.read_text(encoding="utf-8").split() if path.is_file() else []

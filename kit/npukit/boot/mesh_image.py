@@ -1,4 +1,4 @@
-"""The mesh image: each distinct program once, and which PE runs which (`docs/flash.md`, section 2)."""
+"""The mesh image: each distinct program once, and the program of each PE (`docs/flash.md`, section 2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = 4
 
 @dataclass(frozen=True)
 class Segment:
-    """Bytes for an address in a PE's SRAM."""
+    """Bytes to load at an address of a PE's SRAM."""
 
     address: int
     data: bytes
@@ -32,14 +32,14 @@ class Segment:
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """A program that one or more PEs run."""
+    """A program of one or more PEs."""
 
     segments: tuple[Segment, ...]
     pes: tuple[int, ...]
 
 
 def mesh_image(board: Board, images: Sequence[Image], build_id: bytes) -> bytes:
-    """The mesh image of these images on this board. The same images give the same bytes."""
+    """The mesh image of these images on this board. Equal images give equal bytes."""
     overlays = [overlay for image in images for overlay in image.overlays]
     return pack_mesh_image(board, distinct_programs(images), overlays, build_id)
 
@@ -47,12 +47,12 @@ def mesh_image(board: Board, images: Sequence[Image], build_id: bytes) -> bytes:
 def pack_mesh_image(
     board: Board, programs: Sequence[ImageProgram], overlays: Sequence[Overlay], build_id: bytes
 ) -> bytes:
-    """Programs and overlays in the format that the loader reads."""
+    """Programs and overlays in the loader's input format."""
     return _Writer(board, build_id, programs, overlays).bytes()
 
 
 def distinct_programs(images: Sequence[Image]) -> tuple[ImageProgram, ...]:
-    """The images, those with the same bytes as one."""
+    """The images as programs. Images with equal bytes become one program."""
     pes: dict[tuple[Segment, ...], list[int]] = {}
     for image in images:
         pes.setdefault(_segments(image), []).extend(image.pes)
@@ -60,7 +60,7 @@ def distinct_programs(images: Sequence[Image]) -> tuple[ImageProgram, ...]:
 
 
 def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
-    """Overlays with the same bytes for the same address, together: chips that do the same have the same data."""
+    """Overlays grouped by equal address and bytes. Chips with equal work have equal data."""
     found: dict[tuple[int, bytes], list[Overlay]] = {}
     for overlay in sorted(overlays, key=lambda overlay: (overlay.pe, overlay.address)):
         found.setdefault((overlay.address, overlay.data), []).append(overlay)
@@ -87,7 +87,7 @@ class _Writer:
         self.pes = sorted((pe, index) for index, program in enumerate(programs) for pe in program.pes)
         self.data = bytearray()
         self.places: dict[bytes, int] = {}
-        """The offset in the data of each piece."""
+        """Offset of each piece in the data."""
 
     def bytes(self) -> bytes:
         tables = self._program_table() + self._segment_table() + self._pe_table() + self._overlay_table()

@@ -1,4 +1,4 @@
-"""The provision record: whose images a board takes, for good (`docs/flash.md`, section 3)."""
+"""The provision record, which sets for good whose images a board takes (`docs/flash.md`, section 3)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _NO_KEY = b"takes images without a signature"
 
 
 class Policy(IntEnum):
-    """The policy by which a board starts images."""
+    """Policies by which a board accepts images."""
 
     NONE = 0
-    """It has been told nothing, and starts none."""
+    """Not provisioned: the board starts no image."""
     KEY = 1
     OPEN = 2
     DAMAGED = 3
-    """It cannot read what it was told, and starts none."""
+    """Unreadable record: the board starts no image."""
 
 
 @dataclass(frozen=True)
 class Takes:
-    """The signers whose images a board takes: those signed with `key` (32 bytes), if `policy` is KEY."""
+    """The images that a board accepts. With the policy KEY, only images signed with `key` (32 bytes)."""
 
     policy: Policy
     key: bytes | None = None
@@ -42,7 +42,7 @@ class Takes:
         return "any image, signed or not" if self.policy is Policy.OPEN else "no image"
 
     def record(self) -> bytes:
-        """The bytes that tell a board so; none where it is told nothing."""
+        """The record's bytes; empty for the policy NONE."""
         if self.policy is Policy.NONE:
             return b""
         said = _MAGIC + struct.pack("<I", _POLICY_KEY if self.key else _POLICY_OPEN) + (self.key or _NO_KEY)
@@ -50,12 +50,12 @@ class Takes:
 
 
 def takes_of(public_key: bytes | None) -> Takes:
-    """The provision of a board that takes images of this key alone; without one, any image."""
+    """Provision for images signed with this key alone; without a key, for any image."""
     return Takes(Policy.KEY, public_key) if public_key else Takes(Policy.OPEN)
 
 
 def read_takes(records: bytes) -> Takes:
-    """The provision of a board, by the bytes of the record's copies."""
+    """Decode a board's provision from the copies of the record."""
     for at in range(0, COPIES * RECORD_BYTES, RECORD_BYTES):
         record = records[at : at + RECORD_BYTES]
         key = _RECORD.unpack(record)[2]

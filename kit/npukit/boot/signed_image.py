@@ -1,4 +1,4 @@
-"""MCUboot's image format around a mesh image: header, security counter, digest, signature. imgtool verifies it."""
+"""MCUboot's image format around a mesh image: header, security counter, digest, signature. imgtool can verify it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST_COUNTER = 0xFFFF_FFFF
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """Images are older or newer by it, in this order."""
+    """Version of an image. Versions compare as older or newer."""
 
     major: int = 0
     minor: int = 0
@@ -42,7 +42,7 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """`1.2`, `1.2.3` or `1.2.3+4`."""
+        """Parse `1.2`, `1.2.3` or `1.2.3+4`."""
         match = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\+(\d+))?", text)
         version = cls(*(int(part or 0) for part in match.groups())) if match else None
         if version is None or not version._fits():
@@ -60,7 +60,7 @@ class Version:
 
 @dataclass(frozen=True)
 class SignedImage:
-    """The image that goes into a slot. `signer`: the public key it is signed with; None if it is not signed."""
+    """An image for a slot. `signer`: the public key of its signature; None if unsigned."""
 
     data: bytes
     digest: bytes
@@ -72,7 +72,7 @@ class SignedImage:
 def sign_image(
     payload: bytes, version: Version, key: Ed25519PrivateKey | None, security_counter: int = 0
 ) -> SignedImage:
-    """The payload with MCUboot's header and trailers; without a key it has a digest only.
+    """The payload with MCUboot's header and trailers; without a key, with a digest alone.
 
     A security counter of 0 is left out.
     """

@@ -1,6 +1,7 @@
 """The built-in emulator: a mesh of cores, MAC arrays and a network-on-chip, deterministic to the cycle.
 
-The work is done by `npukit_emulator`, a process of its own under the GPL; this side holds images and words.
+`npukit_emulator`, a separate process under the GPL, emulates the board. This module loads the images, and explains
+faults and waits in words.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from npukit.host.budget import EMULATOR
 from npukit.project.images.image import Image
 
 _MEMORY_OF_A_PE, _TIMES_SRAM = 8 << 20, 32
-"""Bytes of the worker for each PE: its core's own, and of each byte of SRAM what is known of it."""
+"""Memory of the worker for each PE: bytes for its core, and bytes of recorded state for each byte of SRAM."""
 _SECONDS_AT_ONCE = 0.5
-"""Seconds that the worker may run before it listens again: it ends this soon after its parent at the latest."""
+"""Longest run of the worker in seconds between two requests. After its parent's end, the worker ends within this time.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,18 @@ class EmulatorCounters:
 
 
 class Emulator:
-    """A board that runs its images. A link transport: the byte stream is the root PE's UART.
+    """A board that runs its images. As a link transport, its byte stream is the root PE's UART.
 
-    Every PE starts from its image's vector table at cycle 0, and again, with its image as it was, when the firmware
-    restarts the board. Time passes only in `read` and `run`. A core that does
-    what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
+    Every PE starts from its image's vector table at cycle 0. It starts again, with the original image, when the
+    firmware restarts the board. Time passes only in `read` and `run`. A forbidden action of a core (an undefined
+    instruction, an access outside memory) ends the run with an `NpukitError`.
 
-    With `strict` that includes whatever reads memory that was never written, at some cost of speed, and with `races`
-    besides what accesses memory without being ordered with others.
-    `plan` is a plan of faults that befall it.
+    `strict`: reads of memory never written are errors too, at some cost of speed. `races`: with `strict`, unordered
+    accesses to memory are errors too. `plan`: faults to inject.
 
-    `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
-    libraries made of them, that have a `const struct device_model NAME_device` (`npukit_emulator/core/device.h`).
-    `dram` is what the DRAM of these `chips` begins with.
+    `models`: models of accelerators outside npukit, by the accelerator's name: C files, or shared libraries compiled
+    from them, with a `const struct device_model NAME_device` (`npukit_emulator/core/device.h`). `dram`: initial
+    contents of the DRAM of these `chips`.
     """
 
     def __init__(
@@ -83,12 +84,12 @@ class Emulator:
         seed: int = 1,
         predicted_cycles: int = 0,
     ) -> None:
-        """`senders`: whose messages count which flag, as far as it is known, to explain waits; those of the PE that is
-        `asked`, by default the one with the link.
+        """`senders`: the PEs whose messages count each flag, as far as known, to explain waits. `asked`: the PE at
+        which the explanation begins, by default the PE with the link.
 
-        `workers`: on how many of this machine's cores PEs run, by default on all. What comes out does not depend on it.
-        `seed`: of the random bytes that every SRAM holds at power-on. `predicted_cycles`: of a frame, by which `read`
-        knows when to wait no longer.
+        `workers`: number of this machine's cores that run PEs, by default all; results do not depend on it. `seed`: of
+        the random bytes in every SRAM at power-on. `predicted_cycles`: of a frame, from which `read` derives its time
+        limit.
         """
         _check(board)
         self._board = board
@@ -117,15 +118,15 @@ class Emulator:
         self.close()
 
     def write(self, data: bytes) -> None:
-        """Put bytes on the wire to the board; they arrive as time passes."""
+        """Put bytes on the board's line. They arrive as time passes."""
         self._patience.asked(self._now)
         self._worker.ask("send", data)
 
     def read(self, timeout: float) -> bytes:
         """Run until the board has sent something.
 
-        Nothing if every PE sleeps for good, after `timeout` seconds, or when the board has taken more cycles than an
-        answer may (`patience.py`).
+        Returns nothing if every PE sleeps for good, after `timeout` seconds, or once the board has exceeded the cycles
+        of an answer (`patience.py`).
         """
         until, end = monotonic() + timeout, self._patience.end(self._now)
         while not self._output:
@@ -139,11 +140,11 @@ class Emulator:
         return output
 
     def expect(self, frames: int) -> None:
-        """The next answer comes after so many frames."""
+        """Announce `frames` frames before the next answer."""
         self._patience.expect(frames)
 
     def run(self, cycles: int) -> None:
-        """Let so many cycles pass. What the UART sends meanwhile is there for the next `read`."""
+        """Let `cycles` cycles pass. Bytes from the UART are kept for the next `read`."""
         until = self.time() + cycles
         while self._run(until, stop_at_output=False, seconds=_SECONDS_AT_ONCE) == "time":
             pass
@@ -165,7 +166,7 @@ class Emulator:
         )
 
     def read_memory(self, pe: int, address: int, size: int) -> bytes:
-        """SRAM of a PE; `0x8000_0000 + n` for `pe` is the DRAM of chip n."""
+        """SRAM of a PE. A `pe` of `0x8000_0000 + n` stands for the DRAM of chip n."""
         reply, data = self._worker.ask("read", place=pe, address=address, size=size)
         if not reply["there"]:
             raise self._no_memory(pe, address, size)
@@ -177,41 +178,42 @@ class Emulator:
             raise self._no_memory(pe, address, len(data))
 
     def disturb(self, schedule: Schedule | None) -> None:
-        """Let things happen from now on as a schedule has it, or as the hardware manual has it."""
+        """Apply a schedule's delays from this cycle on. None: the hardware manual's timing."""
         self._worker.ask("disturb", seed=schedule.seed if schedule else 0)
 
     def trace(self, on: bool, marks: Mapping[int, Sequence[int]] = {}) -> None:
-        """Write down what happens from now on, or no longer. `marks`, once: by PE the instructions it comes to."""
+        """Start or stop the trace. `marks`: by PE the instructions whose execution is recorded, given once."""
         self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
 
     def traced(self) -> TraceRecords:
-        """The records since the last call."""
+        """Trace records since the last call."""
         parts = list(iter(lambda: self._worker.ask("take_trace")[1], b""))
         return TraceRecords.from_bytes(b"".join(parts))
 
     def symbol(self, pe: int, name: str) -> int:
-        """The address of a function or variable of the PE's program; 0 if it has none of that name."""
+        """Address of a function or variable of the PE's program; 0 if there is no such name."""
         elf = self._elf(pe)
         if (elf, name) not in self._addresses:
             self._addresses[elf, name] = address_of(elf, name) if elf else 0
         return self._addresses[elf, name]
 
     def alone(self, pe: int, span: tuple[int, int], layers: np.ndarray, places: np.ndarray, data: bytes) -> None:
-        """Have a PE run each layer of its next frame again and again: from where it begins to where it ends, in code.
+        """Have a PE repeat each layer of its next frame, once per case. `span`: begin and end of a layer in the code.
 
-        `layers`, [layer, 3]: cases, places of inputs, places of outputs; `places`, [place, 2]: address, bytes; `data`:
-        of the inputs of each case.
+        `layers`, [layer, 3]: cases, places of inputs, places of outputs. `places`, [place, 2]: address, bytes. `data`:
+        inputs of each case.
         """
         table, where_ = (each.astype("<u4").tobytes() for each in (layers, places))
         begin, end = (address & ~1 for address in span)
         self._worker.ask("alone", table + where_ + data, pe=pe, span=(begin, end), counts=(len(table), len(where_)))
 
     def alone_made(self, pe: int, size: int) -> bytes:
-        """The outputs that those layers have left, case by case: `size` bytes, or fewer."""
+        """Outputs of the layers repeated by `alone`, case by case: `size` bytes, or fewer."""
         return self._worker.ask("alone_made", pe=pe, size=size)[1]
 
     def silence(self) -> tuple[str, ...]:
-        """The PEs that wait for each other, from the root on; registers of the first and the last; last messages."""
+        """Chain of PEs that wait for each other, from the root on; registers of the first and the last PE; last
+        messages."""
         chain, lines = [self._asked], list[str]()
         if self._board.noc and not self._board.noc.shared:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
@@ -231,11 +233,11 @@ class Emulator:
         return Waiting(**self._worker.ask("wait", pe=pe)[0])
 
     def _names(self, pe: int) -> tuple[str, ...]:
-        """The names of a PE's first registers."""
+        """Names of a PE's first registers."""
         return CORES[self._board.cpu_of(pe)].architecture.registers
 
     def _registers(self, pe: int) -> list[int]:
-        """Registers by `_names`, then fpscr and s0-s31 of a Cortex-M."""
+        """Registers in the order of `_names`; on a Cortex-M then fpscr and s0-s31."""
         return self._worker.ask("registers", pe=pe)[0]["values"]
 
     def _place(self, pe: int, pc: int) -> str:
@@ -273,11 +275,11 @@ class Emulator:
         self._worker.ask("reset", pes=sorted(first))
 
     def _debugged(self) -> int | None:
-        """The PE that a debugger looks at."""
+        """The PE under a debugger, or None."""
         return None
 
     def _flash(self) -> dict[str, Any] | None:
-        """The flash that the board starts from by itself, if it does."""
+        """The flash that the board boots from, or None."""
         return None
 
     def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:
@@ -335,7 +337,7 @@ class Emulator:
 
 
 def _most_memory(board: Board) -> int:
-    """The bytes that the worker may take: those of a board whose DRAM is all in use, and what any run takes."""
+    """Memory limit of the worker in bytes: a board with all of its DRAM in use, and the base of any run."""
     sram = sum(memory.size for memory in board.memory)
     dram = board.noc.dram_bytes if board.noc else 0
     chips = board.mesh.chips.columns * board.mesh.chips.rows
@@ -349,13 +351,13 @@ _NO_REGISTER = 0xFFFF_FFFF
 
 
 def _memories(board: Board) -> tuple[Memory, ...]:
-    """The one with the code, and then the others."""
+    """The memory with the code, then the others."""
     code = board.memory_for("code")
     return (code, *(memory for memory in board.memory if memory != code))
 
 
 def _cores(board: Board) -> Iterator[dict[str, Any]]:
-    """Each core as the worker has it, and its PEs."""
+    """Each core in the worker's format, with its PEs."""
     pes: dict[str, list[int]] = {}
     for pe in range(board.pe_count):
         pes.setdefault(board.cpu_of(pe), []).append(pe)
@@ -366,13 +368,13 @@ def _cores(board: Board) -> Iterator[dict[str, Any]]:
 
 
 def _small_memories(board: Board) -> dict[int, int]:
-    """The bytes of memory of PEs that have less than others."""
+    """PEs with less memory than others, and their bytes."""
     found = ((pe, board.memory_bytes_of(pe)) for kind in board.kind for pe in sorted(kind.numbers))
     return {pe: size for pe, size in found if size}
 
 
 def _described(memory: Memory) -> tuple[int, ...]:
-    """A memory as the worker has it: place, size, waits and their cache."""
+    """A memory in the worker's format: address, size, waits and their cache."""
     waits = memory.waits
     if waits is None:
         return (memory.origin, memory.size, *(0,) * 6)
@@ -381,7 +383,7 @@ def _described(memory: Memory) -> tuple[int, ...]:
 
 
 def _noc_figures(noc: Noc | None) -> dict[str, int]:
-    """Zeros where there is none. Where memory is shared there are neither registers nor a DMA."""
+    """Figures of the network-on-chip; zeros without one. Shared memory has neither registers nor a DMA."""
     values = noc.model_dump() if noc else dict.fromkeys(Noc.model_fields, 0)
     del values["chip_link_bytes_per_cycle"]
     if values.pop("shared"):
@@ -404,7 +406,7 @@ def _boot_figures(flash: Flash | None) -> dict[str, int]:
 
 
 def _stock_figures(board: Board) -> dict[str, int]:
-    """The registers of a UART and of a timer, as offsets."""
+    """Offsets of the registers of a UART and a timer, and bits of the UART."""
     stock = board.emulator
     uart = stock.uart if stock else _MESH_UART
     timer = stock.timer if stock else None
@@ -432,7 +434,7 @@ def _figure_name(name: str) -> str:
 
 
 def _figures(board: Board) -> dict[str, int]:
-    """The board's numbers, by the names that the worker's core knows."""
+    """The board's figures under the names of the worker's core."""
     return {
         **_noc_figures(board.noc),
         "clock_hz": board.core.clock_hz,

@@ -21,16 +21,16 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 
 @dataclass(frozen=True)
 class Debugger:
-    """gdb, which looks at a PE through a local port."""
+    """gdb, attached to a PE through a local port."""
 
     pe: int
     port: int
 
 
 class DebuggedEmulator(Emulator):
-    """An emulator that waits for gdb before it runs anything, and stands still whenever gdb wants it to.
+    """An emulator that waits for gdb before its first cycle, and halts at gdb's request.
 
-    Time stands still for all PEs together. When gdb goes away, the run goes on without it.
+    All PEs halt together. After gdb disconnects, the run goes on without it.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DebuggedEmulator(Emulator):
         self._worker.ask("set_register", pe=self._pe, number=number, value=value)
 
     def memory(self, address: int, size: int) -> bytes | None:
-        """The PE's SRAM, or None where it has none."""
+        """Bytes of the PE's SRAM. None outside its memory."""
         try:
             return self.read_memory(self._pe, address, size)
         except NpukitError:
@@ -103,13 +103,13 @@ class DebuggedEmulator(Emulator):
         if outcome == "stop":
             self._stand_still(Signal.TRAP)
             return "time"
-        self._patience.answered(self._now)  # who debugs takes their time
+        self._patience.answered(self._now)  # the user's time in the debugger does not count
         if self._gdb.interrupts():
             self._stand_still(Signal.INTERRUPT)
         return outcome
 
     def _stand_still(self, why: Signal) -> None:
-        """Stands still until gdb orders to go on."""
+        """Halt until gdb resumes the run."""
         order = self._gdb.serve(why)
         if order is GdbOrder.LEAVE:
             for address in list(self._breakpoints):

@@ -1,12 +1,12 @@
-"""A plan of faults: what is to go wrong on an emulated board, so that one sees that it is noticed.
+"""A plan of faults: errors to inject into an emulated board, to check that they are noticed.
 
 A TOML or JSON file, the same run every time:
 
     seed = 7
     [[fault]]
     kind = "drop"      # or duplicate, delay, flip: a packet
-    message = 12       # of the plan; or from = 0, to = 5: the PEs
-    packet = 2         # the third of those that match; or chance = 0.001, each of them by the seed
+    message = 12       # number in the plan; or from = 0, to = 5: the PEs
+    packet = 2         # the third match; or chance = 0.001, for each match, by the seed
     [[fault]]
     kind = "kill pe"   # or kill link, stall dma, flip sram, cut power
     pe = 5
@@ -30,7 +30,7 @@ Kind = Literal["drop", "duplicate", "delay", "flip", "kill pe", "kill link", "st
 _KINDS: tuple[Kind, ...] = (
     "drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power",
 )  # fmt: skip
-"""The kinds in the order of `enum injection_kind` in npukit_emulator/core/harm.h."""
+"""Kinds in the order of `enum injection_kind` in npukit_emulator/core/harm.h."""
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "delay": ("cycles",),
     "kill pe": ("pe",),
@@ -48,10 +48,10 @@ class _Part(BaseModel):
 
 
 class Fault(_Part):
-    """One thing that goes wrong, and when: `at` a cycle, or with a `packet`, or with any by `chance`.
+    """One fault and its trigger: `at` a cycle, at a `packet`, or at any packet with the probability `chance`.
 
-    Packets are descriptors of the DMA, in the order in which they leave, counted from 0; `source`, `destination` and
-    `message`, the plan's number, choose among them. Of a message the first is meant if nothing else is said.
+    Packets are descriptors of the DMA in the order of departure, counted from 0. `source`, `destination` and `message`
+    (the number in the plan) select among them. A message without trigger stands for its first packet.
     """
 
     kind: Kind
@@ -85,7 +85,7 @@ class Fault(_Part):
         return self
 
     def for_worker(self, board: Board) -> dict[str, int]:
-        """The fault as the worker takes it: `struct injection`."""
+        """The fault in the worker's format: `struct injection`."""
         self._check(board)
         pe, other = self.between or (self.pe, None)
         said = {
@@ -119,7 +119,7 @@ class Fault(_Part):
 
 
 class FaultPlan(_Part):
-    """All that goes wrong in one run. The same plan on the same build gives the same run."""
+    """All faults of one run. The same plan on the same build gives the same run."""
 
     seed: int = Field(1, ge=0, le=_SEEDS)
     fault: tuple[Fault, ...] = ()
@@ -129,7 +129,7 @@ class FaultPlan(_Part):
 
 
 def load_fault_plan(path: Path) -> FaultPlan:
-    """The plan in a TOML file, or a JSON file of the same."""
+    """The plan in a TOML file, or in a JSON file with the same fields."""
     try:
         text = path.read_text(encoding="utf-8")
         return FaultPlan.model_validate(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))

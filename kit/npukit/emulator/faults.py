@@ -1,4 +1,4 @@
-"""A PE's fault, in words."""
+"""Faults of PEs, in words."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CALL_BYTES = 2
 
 
 class CoreFault(NpukitError):
-    """A PE has done what it must not: the board stands still."""
+    """A PE has done something forbidden. The board halts."""
 
     def __init__(self, message: str, pe: int, facts: Sequence[str]) -> None:
         super().__init__(message, facts=facts, tries=[f"npukit run BUILD ... --gdb PORT --gdb-pe {pe}"])
@@ -52,7 +52,7 @@ class CoreFault(NpukitError):
 
 
 def explain(fault: dict[str, Any], names: Sequence[str], programs: Names, notes: Sequence[Note]) -> CoreFault:
-    """The error that names which PE stopped where, and why. `names` are those of the registers."""
+    """The error for a fault: the PE, the place and the reason. `names`: of the registers."""
     pe, registers = fault["pe"], fault["registers"]
     facts = [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))]
     if fault["kind"] == _RACE:
@@ -65,12 +65,12 @@ def explain(fault: dict[str, Any], names: Sequence[str], programs: Names, notes:
 
 
 def in_words(names: Sequence[str], registers: Sequence[int]) -> str:
-    """The registers that have names; what comes behind them is left out."""
+    """Values of the named registers; later registers are left out."""
     return " ".join(f"{name}={value:#x}" for name, value in zip(names, registers, strict=False))
 
 
 def _place(registers: Sequence[int], elf: Path | None) -> str:
-    """Function and line; of a pc that is in no function, those behind which the link register leads."""
+    """Function and line of the pc. Outside any function: of the call before the link register's address."""
     if elf is None:
         return ""
     if place := where(elf, registers[_PC]):

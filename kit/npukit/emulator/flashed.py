@@ -1,4 +1,4 @@
-"""The emulated board with a flash of its own: it starts by itself, restarts, and can lose its power at any step."""
+"""An emulated board with its own flash: it boots alone, restarts, and can lose power at any step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.errors import NpukitError
 
 
 class Cause(IntEnum):
-    """Why a board started: hardware manual, section 7.1."""
+    """Causes of a board's start: hardware manual, section 7.1."""
 
     POWER = 0
     LINE_BREAK = 1
@@ -21,14 +21,14 @@ class Cause(IntEnum):
 
 
 _CAUSES = {"restart": Cause.RESTART, "watchdog": Cause.WATCHDOG}
-"""Why the board starts again by itself, by how a run of the emulator ended."""
+"""Cause of a restart by the board itself, by the outcome of the emulator's run."""
 
 
 class FlashedBoard(Emulator):
-    """A board that starts from the flash in `file`, which stays what the board made of it, whatever ends it.
+    """A board that boots from the flash in `file`. The file keeps the board's changes, however the process ends.
 
-    A missing file is made: an erased flash with `loader` at its beginning. The board's time begins anew whenever it
-    starts.
+    A missing file is created: an erased flash with `loader` at its beginning. The board's time begins at 0 at each
+    start.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class FlashedBoard(Emulator):
         super().__init__(board, (), models)
 
     def restart(self) -> None:
-        """A break on the line: the loader listens to the host."""
+        """Send a break on the line, after which the loader listens to the host."""
         self._begin(Cause.LINE_BREAK)
 
     def power_on(self) -> None:
-        """Power goes, if there was any, and comes."""
+        """Switch the power off, if on, and on again."""
         self._begin(Cause.POWER)
 
     def cut_power(self, operation: int, chance: int = 0) -> None:
-        """Power will go in the midst of a flash operation (1 is the next); `chance` chooses what that leaves."""
+        """Cut the power in the midst of a flash operation (1 is the next). `chance` selects the contents left behind."""
         self._worker.ask("cut_power", operation=operation, chance=chance)
 
     @property

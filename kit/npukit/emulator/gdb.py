@@ -1,4 +1,4 @@
-"""A server of gdb's remote protocol, for one core that stands still while it is asked.
+"""A server of gdb's remote protocol for one core, which is halted during requests.
 
 https://sourceware.org/gdb/current/onlinedocs/gdb.html/Remote-Protocol.html
 """
@@ -15,7 +15,7 @@ from typing import Protocol
 _PACKET_BYTES = 0x1000
 _INTERRUPT = b"\x03"
 _CORE, _FPSCR = 17, 17
-"""Registers of the core, r0 to xpsr; and the number of what follows them. As `Core.registers` lists them."""
+"""Count of the core's registers, r0 to xpsr, and index of fpscr after them, in the order of `Core.registers`."""
 _DOUBLES = 16
 _TARGET = (
     '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target><architecture>arm</architecture>'
@@ -30,7 +30,7 @@ _TARGET = (
 
 
 class Signal(IntEnum):
-    """Why the core stands still, as gdb names it."""
+    """Reasons of a halt, as gdb's signal numbers."""
 
     INTERRUPT = 2
     TRAP = 5
@@ -44,7 +44,7 @@ class GdbOrder(Enum):
 
 
 class DebuggedCore(Protocol):
-    """The core that gdb looks at."""
+    """The core under gdb."""
 
     def registers(self) -> list[int]:
         """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
@@ -60,11 +60,11 @@ class DebuggedCore(Protocol):
 
 
 class _Gone(Exception):
-    """gdb has hung up."""
+    """gdb has closed the connection."""
 
 
 class GdbServer:
-    """Listens on a port of this machine for one gdb, and answers it."""
+    """Listens on a port of this machine for one gdb, and answers its requests."""
 
     def __init__(self, port: int, core: DebuggedCore) -> None:
         self._core = core
@@ -84,7 +84,7 @@ class GdbServer:
         self._listener.close()
 
     def interrupts(self) -> bool:
-        """True if gdb wants the core, which runs, to stand still."""
+        """True if gdb requests a halt of the running core."""
         if self._gdb is None or not select.select([self._gdb], [], [], 0)[0]:
             return False
         try:
@@ -96,7 +96,7 @@ class GdbServer:
         return wants
 
     def serve(self, why: Signal) -> GdbOrder:
-        """The core stands still: answer until gdb lets it go on. Waits for gdb if none has come yet."""
+        """Answer gdb's requests on the halted core until gdb resumes it. Waits for gdb to connect first."""
         if self._left:
             return GdbOrder.LEAVE
         try:
@@ -154,7 +154,7 @@ class GdbServer:
         self._raw(b"$%s#%02x" % (data, sum(data) % 256))
 
     def _answer(self, packet: bytes, why: Signal) -> GdbOrder | None:
-        """Answer a packet, or say what it orders."""
+        """Answer a packet, or return its order."""
         kind, rest = packet[:1].decode(), packet[1:].decode(errors="replace")
         if kind in "cs":
             if rest:

@@ -1,4 +1,4 @@
-"""The emulators that this machine has, of those that a board runs on."""
+"""Emulators that are installed on this machine and can run a board."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from npukit.board.board import Board
 
 INSTALL = "pip install ./kit/npukit_emulator, in the folder of npukit's sources"
-"""The way to the built-in emulator, which no package index has."""
+"""Installation of the built-in emulator, which no package index has."""
 
 
 def is_here(name: str, board: Board) -> bool:
-    """True if this machine has an emulator that can be the board."""
+    """True if the emulator is installed and can run the board."""
     if name == "emulator":
         return find_spec("npukit_emulator") is not None
     programs = {"qemu": board.core.type.architecture.qemu, "renode": "renode"}
@@ -23,5 +23,5 @@ def is_here(name: str, board: Board) -> bool:
 
 
 def usual(board: Board) -> str:
-    """The target of builds of a board unless told otherwise: the first emulator of its board file that is here."""
+    """Default target of a board's builds: the first installed emulator in its board file."""
     return next((name for name in board.runs_on if is_here(name, board)), board.runs_on[0])

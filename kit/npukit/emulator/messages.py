@@ -1,4 +1,4 @@
-"""The last messages on the network-on-chip, in words."""
+"""Last messages on the network-on-chip, in words."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from itertools import islice
 from npukit.board.noc import DRAM
 
 Note = Mapping[str, int]
-"""A message as the worker notes it: `struct note` in npukit_emulator/core/harm.h."""
+"""A message in the worker's notes: `struct note` in npukit_emulator/core/harm.h."""
 
 _SHOWN = 6
 _NO_FLAG = 0xFF
 _NO_MESSAGE = 0xFFFF
-"""The tag of what the firmware copies for the host: `NOC_NO_MESSAGE`."""
+"""Tag of the firmware's copies for the host: `NOC_NO_MESSAGE`."""
 _ARRIVED = 1
 _KINDS = ("left", "arrived", "was lost", "leaves late", "comes again", "arrived damaged")
-"""Words in the order of `enum note_kind` there."""
+"""Words in the order of `enum note_kind` in the same file."""
 
 
 def last_messages(notes: Sequence[Note], pes: Iterable[int]) -> tuple[str, ...]:
-    """The last few that concern these PEs, and the last that a plan of faults harmed; the latest last, a line each."""
+    """Lines for the last few messages of these PEs, and for the last ones harmed by a plan of faults; the latest last."""
     wanted = set(pes)
     concerned = [note for note in notes if wanted & {note["owner"], note["source"], note["destination"]}]
     harmed = islice((note for note in concerned if note["kind"] > _ARRIVED), _SHOWN)

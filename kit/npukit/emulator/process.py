@@ -1,4 +1,4 @@
-"""The emulator's worker process, and the messages to it (`npukit_emulator/__main__.py` says how they look)."""
+"""The emulator's worker process, and the requests to it (format: `npukit_emulator/__main__.py`)."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from npukit.host.programs import start
 _WORKER = "npukit_emulator"
 _HEADER = struct.Struct("<II")
 _START = "import sys; sys.path.append(sys.argv[1]); from npukit_emulator.__main__ import serve; serve()"
-"""Behind all that is installed the worker finds the folder of this package, which is a checkout's."""
+"""Program of the worker. This package's folder, in a checkout, is searched after all installed packages."""
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_TO_END = 2.0
 _SECONDS_TO_DIE = 60.0
-"""Seconds for a killed process to end: the memory of thousands of PEs is not given back at once."""
+"""Seconds for a killed process to end: freeing the memory of thousands of PEs takes time."""
 _MOST_DIAGNOSTICS = 2000
 _SIGKILL = 9
 _GAVE_UP = 75
-"""The exit status of a worker whose last line says why it had no way on: `npukit_emulator/core/need.h`."""
+"""Exit status of a worker whose last line says why it could not go on: `npukit_emulator/core/need.h`."""
 _REPORT = ("report it, with the build and what was asked of it: no input may do that",)
 
 
 class WorkerProcess:
-    """A worker of our own. It ends when we close it, and when this process ends in any way: its input ends then."""
+    """A worker of this process. It ends on `close`, and with this process in any way, because its input closes then."""
 
     def __init__(self, memory: int) -> None:
-        """`memory` is the number of bytes that the worker may take."""
+        """`memory`: memory limit of the worker in bytes."""
         if importlib.util.find_spec(_WORKER) is None:
             raise NpukitError("the built-in emulator is a package of its own, and not installed", tries=[INSTALL])
         self._diagnostics = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
@@ -58,7 +58,7 @@ class WorkerProcess:
             reply, data = self._receive()
         except (OSError, ValueError, struct.error, json.JSONDecodeError) as error:
             raise self._dead() from error
-        except BaseException:  # whoever asks next would be given the reply to this
+        except BaseException:  # the next request would receive this reply
             self.close()
             raise
         if "error" in reply:
@@ -89,7 +89,7 @@ class WorkerProcess:
         return json.loads(stream.read(head)), stream.read(body)
 
     def _dead(self) -> NpukitError:
-        """The error of a process that died, with its own last words."""
+        """Error for a worker that has died, with its last output."""
         if self._diagnostics.closed:
             return NpukitError("the emulator has been closed")
         try:
@@ -102,7 +102,7 @@ class WorkerProcess:
 
 
 def death(status: int, last_words: str) -> NpukitError:
-    """The end of a worker process in words, from its exit status and the last line that it left."""
+    """The end of a worker process in words, from its exit status and its last line of output."""
     said = f": {last_words}" if last_words else ""
     if status == -_SIGKILL:
         return NpukitError(

@@ -1,4 +1,4 @@
-"""The contents of an ELF file: the bytes that go into memory, and the function and line of an address."""
+"""The contents of an ELF file: the bytes to load, and the function and line of an address."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ STACK_BOTTOM = "__stack_bottom"
 """The linker script's symbol for the lowest address of the stack."""
 _ACTIVATIONS = ".activations"
 _POLLED = {"net_activations": 64, "network_mailbox": 16}
-"""Words that PEs read and write from afar at any time, each for itself: the control block, which the root asks how a PE
-is doing and tells what to observe, and the head of a mailbox. By symbol, the bytes from there on."""
+"""Words that PEs read and write remotely at any time, each without order with others: the control block, by which the
+root queries and instructs a PE, and the head of a mailbox. By symbol, the bytes from there on."""
 _EXECUTABLE, _WRITABLE = 1, 2
 _NONSENSE = (ArithmeticError, AssertionError, AttributeError, LookupError, NpukitError, TypeError, ValueError)
 
@@ -33,14 +33,14 @@ def _opened(elf: Path) -> Iterator[ELFFile]:
 
 
 def load_segments(elf: Path) -> list[tuple[int, bytes]]:
-    """Load address and bytes of each segment that has any."""
+    """Load address and bytes of each segment that is not empty."""
     with _opened(elf) as file:
         return [(s["p_paddr"], s.data()) for s in file.iter_segments("PT_LOAD") if s["p_filesz"] > 0]
 
 
 def stack_and_code(elf: Path) -> dict[str, object]:
-    """The end of the stack, the places of code and activations, and where functions begin, as far as known: `Program`
-    of `npukit_emulator`."""
+    """The end of the stack, the places of code, activations and polled words, and the starts of functions, as far as
+    known: `Program` of `npukit_emulator`."""
     with _opened(elf) as file:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]
@@ -50,7 +50,7 @@ def stack_and_code(elf: Path) -> dict[str, object]:
 
 
 def _functions(file: ELFFile) -> list[int]:
-    """The beginnings of functions that others may call: of the compiler's own, some keep no calling convention."""
+    """Starts of global functions. The compiler's own are left out: some keep no calling convention."""
     table = file.get_section_by_name(".symtab")
     symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
     of_others = (
@@ -85,7 +85,7 @@ def _symbol(file: ELFFile, name: str) -> int:
 
 
 def where(elf: Path, address: int) -> str:
-    """`function+offset (file:line)` as far as the file tells, or nothing: also of a file that tells nonsense."""
+    """`function+offset (file:line)` as far as the file tells, or nothing; also for a malformed file."""
     try:
         with _opened(elf) as file:
             return " ".join(filter(None, (_function(file, address), _line(file, address))))
@@ -120,7 +120,7 @@ def object_at(elf: Path, address: int) -> str:
 
 
 def _part(file: ELFFile, name: str, offset: int) -> str:
-    """The member of a variable that is a structure, or else the bytes into it."""
+    """The variable's member at `offset`, or else the variable and the offset in bytes."""
     for unit in file.get_dwarf_info().iter_CUs() if file.has_dwarf_info() else ():
         for entry in unit.get_top_DIE().iter_children():
             if entry.tag == "DW_TAG_variable" and _name(entry) == name and "DW_AT_type" in entry.attributes:
@@ -153,7 +153,7 @@ def _line(file: ELFFile, address: int) -> str:
 
 
 def _line_ranges(file: ELFFile) -> Iterator[tuple[int, int, str]]:
-    """Address ranges and the `file:line` they were compiled from."""
+    """Address ranges and their `file:line`."""
     dwarf = file.get_dwarf_info()
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)

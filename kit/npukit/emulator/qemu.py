@@ -1,4 +1,4 @@
-"""QEMU as a board: an emulator independent of npukit, to check single-PE builds against."""
+"""QEMU as a board: an emulator independent of npukit, for checks of single-PE builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npukit.host.budget import EMULATOR
 from npukit.host.programs import find_program, start
 
 DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
-"""The package that brings each of QEMU's programs."""
+"""Debian package of each QEMU program."""
 
 _SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_WAKES = 0.05
@@ -25,13 +25,13 @@ _MOST_BYTES = 1 << 16
 
 
 class QemuMachine:
-    """QEMU running one image, or one on each core. A link transport: the byte stream is the machine's first UART.
+    """QEMU with one image, or with one for each core. As a link transport, its byte stream is the machine's first UART.
 
     One instruction takes one virtual nanosecond (`-icount shift=0`), so the board's timer counts instructions.
     """
 
     def __init__(self, board: Board, elf: Path, others: Sequence[Path] = ()) -> None:
-        """`others` are the images of the cores behind the first."""
+        """`others`: images of the cores after the first."""
         if board.qemu is None:
             raise NpukitError(f"board {board.name} does not run on QEMU")
         name = board.core.type.architecture.qemu
@@ -100,10 +100,10 @@ class QemuMachine:
         return bool(select.select([self._process.stdout], [], [], wait)[0])
 
     def _wake(self) -> None:
-        """Have QEMU look at its serial line again.
+        """Have QEMU poll its serial line again.
 
-        What comes before the firmware enables the UART waits, and nothing tells QEMU when that is: its main loop sleeps
-        until some other input wakes it, such as an empty line for its monitor.
+        Bytes wait until the firmware enables the UART, and QEMU does not notice that: its main loop sleeps until some
+        other input wakes it, such as an empty line for its monitor.
         """
         with suppress(OSError):
             self._monitor.send(b"\n", socket.MSG_DONTWAIT)
@@ -121,7 +121,7 @@ class QemuMachine:
 
 
 def _loaded(others: Sequence[Path]) -> Iterator[str]:
-    """The options by which cores behind the first find their images once they are started."""
+    """Options that load the images of the cores after the first."""
     for core, elf in enumerate(others, 1):
         yield from ("-device", f"loader,file={elf.resolve()},cpu-num={core}")
 

@@ -1,4 +1,4 @@
-"""A race, in words: the two accesses of a byte that nothing orders, each by who does it, where, and for what."""
+"""A race in words: two unordered accesses to a byte, each with its PE, place and purpose."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CORE, _FETCH, _LANDING, _WORK, _WINDOW_LOAD, _WINDOW_STORE = range(1, 7)
 
 @dataclass(frozen=True)
 class Names:
-    """The names that a board's programs and accelerators have for addresses."""
+    """Names of addresses in a board's programs and accelerators."""
 
     elf: Callable[[int], Path | None]
-    """The programs, by PE."""
+    """ELF file of each PE."""
     accelerators: Sequence[str]
 
     def object(self, pe: int, address: int) -> str:
@@ -33,7 +33,7 @@ class Names:
 
 
 def told(race: Mapping[str, Any], names: Names) -> str:
-    """One sentence of both sides, the earlier one first."""
+    """One sentence with both accesses, the earlier one first."""
     spot = f"address {race['address']:#x} of {place(race['place'])}"
     first, second = (_side(side, race["address"], names) for side in race["sides"])
     return f"a race on {spot}: {first}, then {second}, and nothing orders the two"

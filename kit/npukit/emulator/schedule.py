@@ -1,4 +1,4 @@
-"""Schedules: by a seed, messages, accelerators and cores of an emulated board that take longer than predicted."""
+"""Schedules: delays of messages, accelerators and cores of an emulated board, by a seed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MOST = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class Schedule:
-    """The order in which the PEs of a board come to their steps, by a seed.
+    """The order in which the PEs of a board reach their steps, by a seed.
 
-    Each start of a DMA and of an accelerator, and each waking of a core, comes later by up to 4,095 cycles; each PE has
-    its own cost of a taken branch, up to 15 cycles more. The hardware manual's order holds, so results are the same.
+    Each start of a DMA or accelerator, and each wake-up of a core, is delayed by up to 4,095 cycles. A taken branch
+    costs up to 15 more cycles, by PE. The hardware manual's order holds, so results are the same.
     """
 
     seed: int

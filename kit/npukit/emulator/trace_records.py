@@ -1,4 +1,4 @@
-"""Trace records: what the built-in emulator wrote down of a run, to the cycle."""
+"""Trace records: events of a run on the built-in emulator, exact to the cycle."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ RECORD = np.dtype(
 
 
 class RecordKind(IntEnum):
-    """The kind of a record, and the meaning of its numbers `a`, `b`, `c`."""
+    """Kinds of records, and the meaning of their numbers `a`, `b`, `c`."""
 
     MARK = 1
-    """A PE comes to instruction `a`."""
+    """A PE reaches instruction `a`."""
     SLEEP = 2
     """A PE's core sleeps."""
     WORK = 3
-    """A PE's accelerator `a` does one command."""
+    """A PE's accelerator `a` executes one command."""
     TRANSFER = 4
-    """A descriptor of a PE moves `c` bytes from place `a` to place `b`, from leaving to arriving, `queued` before."""
+    """A descriptor of a PE moves `c` bytes from place `a` to place `b`, after `queued` cycles in the queue. The record
+    lasts from departure to arrival."""
     LINK = 5
-    """A link from a PE to the PE `a` is taken by `c` bytes; `b` counts the links of a border of chips."""
+    """A link from a PE to the PE `a` carries `c` bytes; `b` counts the links of a border of chips."""
     DRAM = 6
-    """The DRAM of chip `pe` is taken."""
+    """The DRAM of chip `pe` is busy."""
 
 
 @dataclass(frozen=True, eq=False)
 class TraceRecords:
-    """Records in the order in which they became known, which is not the order of time."""
+    """Records in the order of recording, which is not the order of time."""
 
     records: np.ndarray
 
@@ -41,11 +42,11 @@ class TraceRecords:
         return cls(np.frombuffer(data, RECORD))
 
     def of_pes(self, first: int, end: int) -> TraceRecords:
-        """The records of PEs from `first` up to before `end`, and none of DRAMs."""
+        """Records of PEs from `first` up to before `end`, without DRAMs."""
         pes, is_dram = self.records["pe"], self.records["kind"] == RecordKind.DRAM
         return TraceRecords(self.records[(first <= pes) & (pes < end) & ~is_dram])
 
     def of(self, kind: RecordKind) -> np.ndarray:
-        """The records of one kind, by time."""
+        """Records of one kind, by time."""
         chosen = self.records[self.records["kind"] == kind]
         return chosen[np.argsort(chosen["start"], kind="stable")]

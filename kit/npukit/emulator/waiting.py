@@ -1,4 +1,4 @@
-"""Firmware that waits for ever: which PE waits for which."""
+"""Explanation of firmware that waits for ever: which PE waits for which other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npukit.board.noc import DRAM
 from npukit.emulator.messages import place
 
 Senders = Mapping[tuple[int, int], Sequence[int]]
-"""The PEs and DRAMs whose data count a PE's flag, by PE and flag."""
+"""PEs and DRAMs whose data count a PE's flag, by PE and flag."""
 
 _FIRST_FLAG = 0x100
 _STATES = ("has no program", "runs", "sleeps", "has stopped", "is dead")
@@ -20,7 +20,7 @@ _RUNNING, _ASLEEP = 1, 2
 
 @dataclass(frozen=True)
 class Waiting:
-    """The state of a PE that does not get on, and the register that it looked at last."""
+    """State of a PE that makes no progress, and the register that it read last."""
 
     state: int
     pc: int
@@ -28,7 +28,7 @@ class Waiting:
     value: int
 
     def flag(self, noc: Noc) -> int | None:
-        """The flag that it waits for, if it does."""
+        """The flag that the PE waits for, or None."""
         number, odd = divmod(self.address - noc.base - _FIRST_FLAG, 4)
         waits = self.state in (_RUNNING, _ASLEEP) and not odd and 0 <= number < noc.flags
         return number if waits else None
@@ -37,9 +37,9 @@ class Waiting:
 def chain_of_waits(
     root: int, wait_of: Callable[[int], Waiting], noc: Noc, senders: Senders, place_of: Callable[[int, int], str]
 ) -> tuple[list[int], list[str]]:
-    """The chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each.
+    """Chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each.
 
-    Ends with a PE that waits for no other, or one that was named before. `place_of` is the function of a PE's pc.
+    Ends with a PE that waits for no other, or that is in the chain already. `place_of`: function at a PE's pc.
     """
     chain: list[int] = []
     lines: list[str] = []

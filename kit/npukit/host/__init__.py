@@ -1,1 +1,1 @@
-"""This machine: programs that npukit starts, work in processes of its own, and what the kernel lets them have."""
+"""This machine: programs that npukit starts, work in separate processes, and limits set by the kernel."""

@@ -1,4 +1,4 @@
-"""Budgets of work on what strangers made: memory and time of the processor, kept by the kernel."""
+"""Budgets for work on files of strangers: memory and processor time, enforced by the kernel."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from npukit.errors import NpukitError
 VARIABLE = "NPUKIT_LIMITS"
 TRUSTED = f"if you trust it, set {VARIABLE}: {VARIABLE}=4 allows four times as much of everything"
 MEMORY_A_BYTE = 64
-"""Bytes of memory for each byte that is read. The plan of 304 PEs takes 50 (digits for `pe-mesh-7296`, throughput)."""
+"""Bytes of memory for each byte read. The plan of 304 PEs takes 50 (digits for `pe-mesh-7296`, throughput)."""
 BYTES_A_SECOND = 100_000
-"""Bytes that are read in a second of the processor. That plan is read at 500,000 bytes a second."""
+"""Bytes read in a second of processor time. The same plan is read at 500,000 bytes a second."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes of memory and seconds of the processor, before the size of what is read adds to them."""
+    """Bytes of memory and seconds of processor time, without the part for the size of the input."""
 
     memory: int
     seconds: int
 
     def of(self, size: int) -> Budget:
-        """The budget of something of `size` bytes."""
+        """The budget for an input of `size` bytes."""
         more = Budget(self.memory + MEMORY_A_BYTE * size, self.seconds + size // BYTES_A_SECOND)
         return Budget(int(more.memory * factor()), ceil(more.seconds * factor()))
 
 
 MODEL = Budget(4 << 30, 3600)
-"""The import of a model, calibration included: a second line behind the limits of `net/limits.py`."""
+"""Import of a model, calibration included: a second line behind the limits of `net/limits.py`."""
 BUILD = Budget(512 << 20, 30)
-"""A part of a build folder: manifest, net, plan, code of an image, or the table of contents of an npz file."""
+"""Reading of a part of a build folder: manifest, net, plan, code of an image, or table of contents of an npz file."""
 ARCHIVE = Budget(256 << 20, 60)
-"""A build folder that a client packed; it is written in pieces, and has 2 GB at most."""
+"""Unpacking of a client's build folder, written in pieces, 2 GB at most."""
 EMULATOR = 8 << 30
-"""Bytes of memory of an emulator that runs what a stranger built; of the built-in one besides its board's memories. Its
-seconds are bounded answer by answer."""
+"""Bytes of memory of an emulator that runs a stranger's build; for the built-in one, without its board's memories. Each
+answer has its own limit of time."""
 MOST_FILE = 2 << 30
-"""Bytes of a file that such work may write."""
+"""Bytes of a file that work within a budget may write."""
 
 
 def factor() -> float:

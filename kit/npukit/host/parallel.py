@@ -1,4 +1,4 @@
-"""Independent work in processes of its own, on all cores."""
+"""Independent work in separate processes, on all cores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Result = TypeVar("Result")
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-    """Results of `work` for each item, in their order, whatever is done first.
+    """Results of `work` for each item, in the order of the items.
 
-    Each is done in a copy of this process as it is when the item comes, so that all it changes is lost but its result.
-    Items are taken as cores are free; when no more results are taken all work ends. On one core, or where processes
-    cannot be copied, one item after the other is done here, as is a single one: to copy a large process takes a while.
+    Each item is done in a copy of this process, forked when the item comes; only the result comes back. Items are taken
+    as cores become free. All work ends when the caller takes no more results. On one core, where processes cannot fork,
+    or for a single item, `work` runs in this process, because the copy of a large process takes time.
     """
     if not _may_fork() or (isinstance(items, Sequence) and len(items) < 2):
         yield from map(work, items)
@@ -46,9 +46,10 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
 
 
 def apart(work: Callable[[], Result], what: str, budget: Budget, size: int = 0) -> Result:
-    """The result of `work`, done in a copy of this process within the budget of `size` bytes, and which may die.
+    """The result of `work`, done in a copy of this process within the budget of `size` bytes.
 
-    `what` is what the error is about if it takes more, or dies. Where processes cannot be copied it is done here.
+    `what`: subject of the error if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in
+    this process.
     """
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return work()
@@ -87,13 +88,13 @@ def _over(what: str, most: str) -> NpukitError:
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """The items in as many parts as there are cores, each in order and as long as the others."""
+    """The items in as many parts of equal length as there are cores, each in order."""
     step = max(-(-len(items) // cores()), 1)
     return [items[start : start + step] for start in range(0, len(items), step)]
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
@@ -102,14 +103,15 @@ def _may_fork() -> bool:
 
 
 class _Job(Generic[Result]):
-    """One item, in a process of its own."""
+    """One item in a separate process."""
 
     def __init__(self, work: Callable[[Item], Result], item: Item) -> None:
         context = multiprocessing.get_context("fork")
         self.outcome, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=_do, args=(work, item, theirs), daemon=True)
         with warnings.catch_warnings():
-            # Python 3.12 and later warn of any thread: those here are libraries' own, idle, and of no use to the copy.
+            # Python 3.12 and later warn of any thread. The threads here belong to libraries, are idle, and are of no
+            # use to the copy.
             warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
             self._process.start()
         theirs.close()
@@ -142,7 +144,7 @@ class _Job(Generic[Result]):
 
 
 def _do(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
-    """Does one item. An interrupt goes to the process that waits, which ends this one."""
+    """Do one item. Ctrl-C goes to the waiting process, which ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         outcome.send((None, work(item)))

@@ -1,7 +1,7 @@
-"""Programs that npukit starts: found by absolute path, in an environment that names no folder of a stranger.
+"""Programs that npukit starts: found by absolute path, with an environment free of strangers' folders.
 
-Whatever lies in the current folder or in a build folder starts nothing: neither a program or a Python module of a
-known name, nor a library or a header that a variable of the environment would lead to.
+Files in the current folder or a build folder must not start anything: no program or Python module by a known name, no
+library or header through an environment variable.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any
 from npukit.host.budget import factor
 
 FOLDERS = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LOCALAPPDATA", "ZIG_GLOBAL_CACHE_DIR")
-"""Variables that programs are given if their value is an absolute path: where to keep caches and scratch files."""
+"""Variables for places of caches and scratch files, passed to programs if their value is an absolute path."""
 SEARCHED = ("PATH", "PYTHONPATH")
-"""Variables of which programs are given the absolute paths: empty and relative ones mean the current folder."""
+"""Variables of which programs receive only the absolute paths: empty and relative ones mean the current folder."""
 SYSTEM = ("SYSTEMROOT", "USERNAME")
-"""Variables without which Windows starts nothing."""
+"""Variables that Windows needs to start a program."""
 FIXED = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
-"""English messages, which npukit reads; no Python of the current folder, in scripts that programs start in turn too."""
+"""English messages, which npukit parses; no Python modules of the current folder, also in scripts started in turn."""
 
 MOST_MEMORY = 4 << 30
-"""Bytes of a program that works for npukit. zig cc takes 60 MB for a C file of a build."""
+"""Bytes of memory of a program. zig cc takes 60 MB for a C file of a build."""
 MOST_FILE = 1 << 30
-"""Bytes of a file that such a program writes."""
+"""Bytes of a file that a program writes."""
 
 
 def environment() -> dict[str, str]:
-    """The environment of each program."""
+    """Environment of each program."""
     folders = {name: os.environ[name] for name in FOLDERS if os.path.isabs(os.environ.get(name, ""))}
     searched = {name: os.pathsep.join(_searched(os.environ.get(name, ""))) for name in SEARCHED}
     system = {name: os.environ[name] for name in SYSTEM if name in os.environ}
@@ -46,7 +46,7 @@ def _searched(paths: str) -> Iterator[str]:
 
 
 def find_program(name: str, paths: str | None = None) -> str | None:
-    """The absolute path of a program in `paths`, else in those of PATH, without the current folder."""
+    """Absolute path of a program in `paths`, else on PATH; never in the current folder."""
     names = [name, f"{name}.exe"] if sys.platform == "win32" else [name]
     folders = _searched(os.environ.get("PATH", os.defpath) if paths is None else paths)
     found = (Path(folder) / each for folder in folders for each in names)
@@ -54,7 +54,7 @@ def find_program(name: str, paths: str | None = None) -> str | None:
 
 
 def find_zig() -> str | None:
-    """The program that came with the Python package `ziglang`."""
+    """The zig program of the Python package `ziglang`."""
     package = find_spec("ziglang")
     return find_program("zig", os.pathsep.join((package and package.submodule_search_locations) or []))
 
@@ -67,10 +67,10 @@ def start(
     seconds: float | None = None,
     **settings: Any,
 ) -> subprocess.Popen[bytes]:
-    """A program, started in `folder`, else where it lies itself. An `OSError` if it is not there.
+    """Start a program in `folder`, else in the program's own folder. `OSError` if it does not exist.
 
-    `memory` is the number of bytes that the program may take, and each program that it starts. `seconds` are of the
-    processor. The kernel keeps these bounds, on Linux.
+    `memory`: limit in bytes for the program, and for each program that it starts. `seconds`: limit of processor time.
+    The kernel enforces both, on Linux.
     """
     words = list(map(str, command))
     if not os.path.dirname(words[0]):
@@ -88,9 +88,9 @@ def start(
 
 
 def _bounded(memory: int, seconds: float | None) -> str:
-    """A line of shell that bounds its process and then becomes the program: no bound comes too late for a child.
+    """Shell line that sets limits and then becomes the program, so that the limits hold for every child.
 
-    A bound of the system's own that is tighter stays.
+    Tighter limits of the system stay.
     """
     bounds = {"-c": 0, "-f": MOST_FILE // 512, "-d": memory >> 10}
     if seconds is not None:
@@ -101,9 +101,9 @@ def _bounded(memory: int, seconds: float | None) -> str:
 def run(
     command: Sequence[str | Path], folder: Path | None = None, *, seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """A program that has ended, with what it said, in bounds of time, memory and files.
+    """Run a program to its end, within limits of time, memory and files. Returns its output.
 
-    An `OSError` if it is not there, a `TimeoutError` if it took longer than `seconds`.
+    `OSError` if it does not exist, `TimeoutError` if it takes longer than `seconds`.
     """
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     within = {"memory": MOST_MEMORY, "seconds": seconds}

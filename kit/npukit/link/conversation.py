@@ -113,8 +113,7 @@ class Conversation:
         return _answer_in(begun.request, reply)
 
     def insist(self, request: Request[Answer]) -> Answer:
-        """The answer of a device that may be busy, with a UART that may hold one byte: the request is repeated often.
-        """
+        """The answer of a device that may be busy, with a UART that may hold one byte: the request is repeated often."""
         ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
         return _answer_in(request, reply)
 

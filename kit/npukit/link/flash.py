@@ -221,8 +221,7 @@ class LoaderSession:
         return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
-        """Have the image started next. The loader refuses a broken, unsigned or older image, or one for another board.
-        """
+        """Have the image started next. The loader refuses a broken, unsigned or older image, or one for another board."""
         self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
 
     def provision(self, takes: Takes) -> None:

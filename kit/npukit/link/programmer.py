@@ -112,8 +112,7 @@ def _pieces(image: Path) -> list[tuple[int, Path]]:
 
 
 def _run(command: tuple[str, ...], images: Sequence[Path]) -> None:
-    """Run the tool in a folder with nothing but the images, because tools read configuration files from their folder.
-    """
+    """Run the tool in a folder with nothing but the images, because tools read configuration files from their folder."""
     tool, image = command[0], images[0]
     if find_program(tool) is None:
         tries = [_HOW_TO_GET[tool]]

@@ -167,6 +167,5 @@ class SerialTransport:
 
 
 def _write_timeout(port: str) -> float | None:
-    """Write timeout in seconds: a stalled local device must not hang the host. None for URLs, because some refuse one.
-    """
+    """Write timeout in seconds: a stalled local device must not hang the host. None for URLs, because some refuse one."""
     return None if "://" in port else _WRITE_SECONDS

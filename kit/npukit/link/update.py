@@ -1,5 +1,4 @@
-"""An update: write a new image and start it on trial. The image confirms itself, or the board returns to the old one.
-"""
+"""An update: write a new image and start it on trial. The image confirms itself, or the board returns to the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renode as a board: an emulator the chip's users know, with our devices in C#; and how it is found."""
+"""Renode as a board: an emulator familiar to the chip's users, with npukit's devices in C#; and the search for Renode."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MOST_BYTES = 1 << 16
 
 
 class RenodeMachine:
-    """Renode running images. A link transport: the byte stream is the root PE's UART, over a local port.
+    """Renode with images. As a link transport, its byte stream is the root PE's UART, over a local port.
 
-    It answers nothing but that port, and ends when the link is closed in whatever way.
+    Renode listens on no other port, and ends when the link closes in any way.
     """
 
     def __init__(self, board: Board, images: Sequence[Image], dram: Dram | None = None) -> None:
@@ -83,8 +83,8 @@ class RenodeMachine:
         self._folder.cleanup()
 
     def _start(self, program: Path, port: int) -> subprocess.Popen[bytes]:
-        # Without --console Renode opens a port for its Monitor, to the whole network; with it, it needs an input that
-        # stays open.
+        # Without --console Renode opens a port for its Monitor to the whole network. With --console, its input must
+        # stay open.
         script = Path(self._folder.name) / SCRIPT
         commands = f"$port={port}; $leave=true; include @{script}; start"
         with self._log.open("wb") as log:
@@ -107,7 +107,7 @@ class RenodeMachine:
         raise NpukitError(f"Renode did not start the board: {self._complaint() or 'it says nothing'}")
 
     def _complaint(self) -> str:
-        """The complaint in Renode's log, in one line."""
+        """The complaint in Renode's log, in one line; empty if there is none."""
         text = self._log.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines()]
         for number, line in enumerate(lines):
@@ -119,7 +119,7 @@ class RenodeMachine:
         return NpukitError(f"Renode ended: {self._complaint() or 'it hung up'}")
 
     def _kill(self) -> None:
-        """`renode` is a script on some systems: its children end with it."""
+        """Kill the process group: where `renode` is a script, its children end too."""
         with suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(_SECONDS_TO_END)
@@ -134,7 +134,7 @@ VARIABLE = "RENODE_PATH"
 
 
 def find_renode(name: str = "renode") -> Path:
-    """Renode's program of that name (`renode`, `renode-test`): in RENODE_PATH, a folder or the program, or on PATH."""
+    """Path of a Renode program (`renode`, `renode-test`): in RENODE_PATH, a folder or the program, or on PATH."""
     given = os.environ.get(VARIABLE)
     found = find_program(name, _folder(given) if given else None)
     if found is None:

@@ -1,4 +1,4 @@
-"""The board for Renode: the platform, the script, the devices in C#, rendered from the board file."""
+"""The board for Renode, rendered from the board file: the platform, the script, the devices in C#."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from npukit.templates import templates_in
 PLATFORM, SCRIPT = "board.repl", "run.resc"
 DRAM = "dram.bin"
 PORT = 3456
-"""The port on which the host link listens by default."""
+"""Default port of the host link."""
 
 MOST_PES = 32
-"""Renode's translation library keeps the exclusive accesses of a machine's cores in tables of so many."""
+"""Most PEs. Renode's translation library keeps the exclusive accesses of a machine's cores in tables of this size."""
 
 MODELS = (
     "Device.cs",
@@ -38,15 +38,15 @@ MODELS = (
     "Flash.cs",
     "LinkTerminal.cs",
 )
-"""The files of which `DEVICES` is made."""
+"""Source files of `DEVICES`."""
 
 DEVICES = "Devices.cs"
 _ONCE = ("// SPDX-", "using ")
-"""Beginnings of lines that all models have, and their one file has once."""
-"""All in one file: Renode 1.15 compiles each file by itself, and would not know those before it."""
+"""Beginnings of lines common to all models, which appear once in `DEVICES`."""
+"""All devices in one file: Renode 1.15 compiles each file by itself, without the classes of earlier files."""
 
 STOCK_MODELS = ("LinkTerminal.cs",)
-"""The files that a board needs for which Renode brings the platform."""
+"""Models for a board whose platform comes with Renode."""
 
 MODELLED = ("mac_array",)
 """Accelerators with a device in C#."""
@@ -54,7 +54,7 @@ MODELLED = ("mac_array",)
 
 @dataclass(frozen=True)
 class _Load:
-    """An image and the variable of the script that holds its path."""
+    """An image and the script's variable with its path."""
 
     variable: str
     elf: str
@@ -63,16 +63,16 @@ class _Load:
 
 @dataclass(frozen=True)
 class Dram:
-    """The bytes with which the DRAM of these chips begins."""
+    """Initial bytes of the DRAM of these chips."""
 
     data: bytes
     chips: tuple[int, ...] = (0,)
 
 
 def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dram | None = None) -> None:
-    """The board with these images, as Renode loads it: `include @FOLDER/run.resc`, then `start`.
+    """Write the board with these images for Renode: `include @FOLDER/run.resc`, then `start`.
 
-    There must be no `objection`. Only PEs with an image are there. Paths of images are written relative to the folder.
+    There must be no `objection`. Only PEs with an image exist. Paths of images are relative to the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     source = devices_source(STOCK_MODELS if board.renode else MODELS)
@@ -91,7 +91,7 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dra
 
 
 def devices_source(models: Sequence[str]) -> str:
-    """The devices as one file of C#: the licence and the namespaces come first, once."""
+    """The devices as one file of C#, with the licence and the namespaces once, at the top."""
     texts = [(data_folder("templates") / "renode" / model).read_text(encoding="utf-8") for model in models]
     used = sorted({line for text in texts for line in text.splitlines() if line.startswith(_ONCE)})
     bodies = ("\n".join(line for line in text.splitlines() if not line.startswith(_ONCE)) for text in texts)
@@ -99,7 +99,7 @@ def devices_source(models: Sequence[str]) -> str:
 
 
 def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
-    """Why Renode cannot be this board with these images, if it cannot."""
+    """Why Renode cannot run this board with these images; None if it can."""
     others = [f"--on {other}" for other in board.runs_on if other != "renode"]
     if "renode" not in board.runs_on or (board.renode is None and (board.noc is None or len(board.memory) != 1)):
         return NpukitError(f"board {board.name} does not run on Renode", tries=others)
@@ -143,7 +143,7 @@ def _load(image: Image, number: int, images: int, folder: Path) -> _Load:
 
 
 def own_data_file(overlay: Overlay) -> str:
-    """The file beside the script with what one PE has in place of its image's."""
+    """Name of the file with one PE's own data, beside the script; it replaces the image's."""
     return f"own-{overlay.pe}-{overlay.address:08x}.bin"
 
 

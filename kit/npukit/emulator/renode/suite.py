@@ -1,4 +1,4 @@
-"""The Robot suite: the firmware answers over its link and reproduces the golden frame, and a broken image does not."""
+"""The Robot suite: the firmware answers over its link and reproduces the golden frame; a broken image does not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SUITE, LIBRARY, GOLDEN = "firmware.robot", "FirmwareLink.py", "golden.json"
 _CONSTANTS = ".constants"
 _ARRAY_ERROR, _DMA_ERROR = 0x10, 0x0C
 _SIXTEENTHS = (8, 12, 4, 14, 10, 6, 2, 15)
-"""Sixteenths of the constants at which a byte is changed until a change shows: weights are in the middle."""
+"""Places in the constants, in sixteenths, where a byte is changed until the output changes: weights are in the middle.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class GoldenFrame:
 
 
 def render_suite(board: Board, images: Sequence[Image], golden: GoldenFrame, folder: Path) -> None:
-    """The suite beside the script, for `renode-test FOLDER/firmware.robot`."""
+    """Write the suite beside the script, for `renode-test FOLDER/firmware.robot`."""
     pes = pes_of(images)
     shutil.copyfile(data_folder("templates") / "renode" / LIBRARY, folder / LIBRARY)
     _write_golden(golden, folder / GOLDEN)
@@ -63,7 +64,7 @@ def _error_registers(board: Board) -> list[int]:
 
 
 def _bytes_to_change(image: Image) -> list[int]:
-    """Places of bytes of the constants; a network that has none has nothing to change."""
+    """Addresses of bytes in the constants; none for a network without constants."""
     constants = Elf(image.elf).sections.get(_CONSTANTS)
     if constants is None or not constants.size:
         return []
