@@ -29,23 +29,23 @@ from npukit.errors import DoesNotFit, NpukitError, nearest
 
 CONTRADICTION = "contradiction"
 UNKNOWN_KEY = "extra_forbidden"
-"""The type of a fault that is a key nobody reads."""
+"""Type of a validation error for an unknown key."""
 LONGEST_SHOWN = 40
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
-"""Text that becomes a name in C, in a linker script or in a file's path."""
+"""Text for a name in C, in a linker script or in a file's path."""
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=400)]
-"""Text that becomes a comment."""
+"""Text for a comment."""
 
 Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
 
 
 Count = Annotated[int, Field(strict=True, ge=0, le=0xFFFF_FFFF)]
-"""Bytes, cycles or links, as the firmware's 32 bits hold them."""
+"""Bytes, cycles or links, within the firmware's 32 bits."""
 Positive = Annotated[int, Field(strict=True, gt=0, le=0xFFFF_FFFF)]
 Rate = Annotated[float, Field(strict=True, ge=0, le=0xFFFF, multiple_of=0.01)]
-"""Bytes a cycle of what need not carry whole ones: 2.5."""
+"""Bytes a cycle, whole or not: 2.5."""
 Pin = Annotated[int, Field(strict=True, ge=0, lt=256)]
 UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}(:[0-9a-f]{4})?$")]
 Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
@@ -56,7 +56,7 @@ Microwatts = Annotated[float, Field(strict=True, ge=0, le=1e9)]
 Picojoules = Annotated[float, Field(strict=True, ge=0, le=1e9)]
 
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
-"""The path of a file that comes with a tool: it leads nowhere else."""
+"""Path of a file that comes with a tool, relative and without `..`."""
 
 
 def _known(cpu: str) -> str:
@@ -73,7 +73,7 @@ class _Part(BaseModel):
 
 
 class Core(_Part):
-    """The processor of every PE, but of kinds that have another."""
+    """The processor of every PE, except in kinds with another."""
 
     cpu: CpuName
     clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)
@@ -84,11 +84,11 @@ class Core(_Part):
 
 
 class Waits(_Part):
-    """The waits of a memory that does not answer at once, and the cache before it.
+    """Wait cycles of a memory, and the cache in front of it.
 
-    An access takes `cycles` longer unless it is to one of the `lines` of `line_bytes` that were read last, in a cache
-    of so many `ways`; code that follows the line read last `next_cycles`, if there is a prefetcher. Loads have
-    `data_lines` of their own, or share those of the code.
+    An access takes `cycles` longer, except in the `lines` of `line_bytes` read last, in a cache of `ways` ways. With a
+    prefetcher, code right after the line read last takes `next_cycles` longer. Loads have a cache of `data_lines`, or
+    share the code's.
     """
 
     cycles: Positive
@@ -100,12 +100,12 @@ class Waits(_Part):
 
     @property
     def following(self) -> int:
-        """Cycles of a line of code behind the one before."""
+        """Wait cycles for a line of code right after the line before."""
         return self.cycles if self.next_cycles is None else self.next_cycles
 
     @property
     def code_bytes(self) -> int:
-        """Bytes of code that the cache holds."""
+        """Bytes of code in the cache."""
         return self.lines * self.line_bytes
 
     @property
@@ -114,7 +114,7 @@ class Waits(_Part):
 
 
 class Memory(_Part):
-    """One memory region as the core sees it, and what the linker may put there."""
+    """One memory region as the core sees it. `holds`: contents that the linker may place there."""
 
     name: Word
     origin: int = Field(strict=True, ge=0, le=0xFFFF_FFFF)
@@ -127,7 +127,8 @@ class Memory(_Part):
         return self.origin + self.size
 
     def cycles_of(self, size: int, accesses: int) -> int:
-        """Cycles that so many accesses to data of this size wait: behind a cache for each line once, else each time."""
+        """Wait cycles of `accesses` accesses to `size` bytes of data: once for each line behind a cache, else each
+        time."""
         if self.waits is None:
             return 0
         cached = self.waits.data_bytes > self.waits.line_bytes
@@ -135,7 +136,7 @@ class Memory(_Part):
 
     @property
     def cycles_per_byte(self) -> float:
-        """The waits for a byte of a line."""
+        """Wait cycles for a byte of a line."""
         return self.waits.cycles / self.waits.line_bytes if self.waits else 0
 
 
@@ -149,10 +150,10 @@ class Grid(_Part):
 
 
 class Mesh(_Part):
-    """Chips on the board, PEs on each chip, and what of them is known to be dead.
+    """Chips on the board, PEs on each chip, and known dead PEs and links.
 
     PEs are numbered row by row within a chip, chips row by row; PE numbers run over the whole board. On a hexagonal
-    torus each chip has six neighbours, and the last in a row or column is the first one's.
+    torus each chip has six neighbours, and rows and columns wrap around.
     """
 
     chips: Grid = Grid(columns=1, rows=1)
@@ -163,17 +164,15 @@ class Mesh(_Part):
 
 
 class Timer(_Part):
-    """The counter that tells the time. `hz`: how fast it counts, if not with the core's cycles."""
+    """The counter for time. `hz`: its rate, if other than the core's clock."""
 
     base: Address
     hz: Positive | None = None
 
 
 class Uart(_Part):
-    """The host link. `receive_bytes` are those it holds while they are not read, `pins` those that send and receive.
-
-    `usb`: what leads it to the host, by vendor, or vendor and product.
-    """
+    """The host link. `receive_bytes`: size of the receive buffer. `pins`: to send and to receive. `usb`: the USB
+    adapter to the host, by vendor, or vendor and product."""
 
     base: Address
     baud: Positive
@@ -183,16 +182,16 @@ class Uart(_Part):
 
 
 class Events(_Part):
-    """The register by which a RISC-V core takes back the events that end its WFI (`boards/pe-mesh.md`, section 2.1)."""
+    """Register by which a RISC-V core takes back the events that end its WFI (`boards/pe-mesh.md`, section 2.1)."""
 
     base: Address
 
 
 class Noc(_Part):
-    """The network-on-chip and the DMA engine that feeds it (`boards/pe-mesh.md`).
+    """The network-on-chip and its DMA engine (`boards/pe-mesh.md`).
 
-    Or, `shared`, PEs are cores that see each other's memories: one's lie behind the
-    other's. Then the flags lie at `base`, and what stands for DRAM at `window`.
+    With `shared`, PEs are cores that see each other's memories, one core's after the other's. Then the flags are at
+    `base`, and the memory in place of DRAM is at `window`.
     """
 
     base: Address
@@ -214,7 +213,7 @@ class Noc(_Part):
         return round(100 * self.chip_link_bytes_per_cycle)
 
     def border_cycles(self, flits: int) -> int:
-        """The cycles for which a packet takes a chip border's link."""
+        """Cycles for which a packet occupies the link of a chip border."""
         return -(-100 * flits * self.port_bytes_per_cycle // self.chip_link_bytes_per_100_cycles)
 
 
@@ -248,7 +247,7 @@ class Flash(_Part):
 
 
 class Programmer(_Part):
-    """The tool that writes the flash of a board without npukit's loader, and what the tool calls the board.
+    """Tool for the flash of a board without npukit's loader, and the tool's name for the board.
 
     `openocd`: one of its own configuration files, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
     """
@@ -258,11 +257,11 @@ class Programmer(_Part):
 
 
 class AcceleratorSlot(_Part):
-    """An accelerator the PEs carry: its plug-in's name, its registers, its figures.
+    """An accelerator of the PEs: name of the plug-in, registers, figures.
 
-    Without `base` the PEs do not carry it: the core computes its calls, with the plug-in's stand-in.
-    `plugin` is the plug-in's folder or Python file, if it is not installed: in a board file relative to that file, once
-    loaded wherever it is. Where a board is stored there is no such thing: it would have others run what they never saw.
+    Without `base` the PEs do not have the accelerator: the core computes its calls with the plug-in's stand-in.
+    `plugin`: folder or Python file of a plug-in that is not installed; relative to the board file there, absolute once
+    loaded. A stored board has none: users would run code without having seen it.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -278,11 +277,11 @@ class AcceleratorSlot(_Part):
 
 
 class PeKind(_Part):
-    """PEs that are not like those of no kind: `accelerators` are those they carry, `memory_bytes` is less memory, `cpu`
-    another core at the same clock."""
+    """PEs that differ from PEs without a kind. `accelerators`: names of their accelerators. `memory_bytes`: a smaller
+    memory. `cpu`: another core at the same clock."""
 
     pes: tuple[int | tuple[int, int], ...]
-    """Numbers, and first and last ones of ranges."""
+    """PE numbers, and ranges as first and last number."""
     cpu: CpuName | None = None
     accelerators: tuple[str, ...] | None = None
     memory_bytes: Positive | None = None
@@ -297,7 +296,7 @@ class PeKind(_Part):
 
 
 class EnergyLevel(_Part):
-    """A supply voltage with its clock: the power of a PE asleep beyond one that is off, and what work adds to it."""
+    """A supply voltage with its clock: the power of a PE asleep beyond a PE switched off, and the energy added by work."""
 
     volts: float = Field(strict=True, gt=0, le=100)
     clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)
@@ -307,10 +306,10 @@ class EnergyLevel(_Part):
 
 
 class Energy(_Part):
-    """The power of a board by supply voltage. `pe_off_uw` is a PE's share of what the rest of its chip takes.
+    """Power of a board by supply voltage. `pe_off_uw`: a PE's share of the rest of its chip.
 
-    `pj_per_mac` and `pj_per_core_cycle` have what array and core read and write in SRAM, `pj_per_sram_byte` is for what
-    messages do. `dram_idle_uw` is what the DRAM of a chip takes that has something in it.
+    `pj_per_mac` and `pj_per_core_cycle` include SRAM accesses of array and core; `pj_per_sram_byte` is for SRAM
+    accesses of messages. `dram_idle_uw`: power of a chip's DRAM if it holds data.
     """
 
     pe_off_uw: Microwatts
@@ -326,14 +325,14 @@ class Energy(_Part):
 class Qemu(_Part):
     machine: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     cpu: str = Field(default="", pattern=r"^[a-z0-9=,._-]*$")
-    """The core, if it is not the machine's own: `rv32,v=true,vlen=128`."""
+    """The core, if other than the machine's own: `rv32,v=true,vlen=128`."""
     instructions_per_tick: float = Field(gt=0, le=1_000_000)
 
 
 class Renode(_Part):
-    """A stock board in Renode: the platform that Renode brings, and its names for the link's UART and for the timer.
+    """A stock board in Renode: one of Renode's platforms, and the platform's names for the link's UART and the timer.
 
-    `timer` may be left out: then there is the core's cycle counter, which those platforms lack.
+    Without `timer`, npukit adds the core's cycle counter, which Renode's platforms lack.
     """
 
     platform: str = Field(pattern=rf"^{_PATH}$")
@@ -342,10 +341,10 @@ class Renode(_Part):
 
 
 class Board(_Part):
-    """One board file. Frozen; everything that must agree on the hardware reads it from here.
+    """One board file. Frozen: the single source for everything that must agree on the hardware.
 
-    `hal` is the name of one of npukit's files in `firmware/hal/`; or, in a board file, a C file beside it, which is
-    then `hal_file`. Where a board is stored there is no such place.
+    `hal`: name of one of npukit's files in `firmware/hal/`; or, in a board file, a C file beside it, which becomes
+    `hal_file`. A stored board has no `hal_file`.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
@@ -369,7 +368,7 @@ class Board(_Part):
     renode: Renode | None = None
     emulator: EmulatedRegisters | None = None
     boot_bytes: int = Field(default=0, ge=0, le=0x1_0000)
-    """The program begins so far into its memory, behind what the chip wants there, section `.boot` of its C."""
+    """Bytes before the program in its memory, for the chip's own use: section `.boot` of the board's C."""
 
     @model_validator(mode="before")
     @classmethod
@@ -398,11 +397,11 @@ class Board(_Part):
 
     @property
     def stock(self) -> bool:
-        """True for a chip as it is sold: one core, or cores that see each other's memories."""
+        """True for a chip as sold: one core, or cores that see each other's memories."""
         return self.noc is None or self.noc.shared
 
     def seen_by(self, pe: int) -> Board:
-        """The board as one PE is: its kind's core and memory; where PEs share one address space, its part of it."""
+        """The board as one PE sees it: core and memory of the PE's kind; in a shared address space, the PE's part."""
         core, size = self.core.model_copy(update={"cpu": self.cpu_of(pe)}), self.memory_bytes_of(pe)
         parts = self.memory
         if size:
@@ -416,52 +415,52 @@ class Board(_Part):
         )
 
     def cpu_of(self, pe: int) -> str:
-        """The name of a PE's core."""
+        """Name of a PE's core."""
         return next((kind.cpu for kind in self.kind if kind.cpu and pe in kind.numbers), self.core.cpu)
 
     def is_on_roots_chip(self, pe: int) -> bool:
-        """True if a PE is on the chip whose DRAM the host fills."""
+        """True if a PE is on the chip with the DRAM that the host fills."""
         return pe // self.mesh.pes.count == self.root_pe // self.mesh.pes.count
 
     @property
     def cpus(self) -> tuple[str, ...]:
-        """The names of all PEs' cores, each once."""
+        """Names of all PEs' cores, each once."""
         return tuple(dict.fromkeys((self.core.cpu, *(kind.cpu for kind in self.kind if kind.cpu))))
 
     def memory_bytes_of(self, pe: int) -> int | None:
-        """The memory of a PE of a kind that has less of it than others."""
+        """Memory bytes of a PE whose kind has less than others; None for other PEs."""
         return next((kind.memory_bytes for kind in self.kind if kind.memory_bytes and pe in kind.numbers), None)
 
     @property
     def root_pe(self) -> int:
-        """The PE with the host link: the first that lives."""
+        """The PE with the host link: the first PE that is not dead."""
         return next(pe for pe in range(self.pe_count) if pe not in self.mesh.dead_pes)
 
     @cached_property
     def lacking(self) -> Mapping[str, frozenset[int]]:
-        """The PEs that do not carry an accelerator, by its name, of those that some PEs lack."""
+        """PEs without an accelerator, by the accelerator's name; accelerators of all PEs are left out."""
         named = {slot.name for slot in self.accelerator if slot.base is not None}
         without = {name: [kind.numbers for kind in self.kind if kind.lacks(name)] for name in named}
         return {name: frozenset[int]().union(*numbers) for name, numbers in without.items() if numbers}
 
     @property
     def as_stored(self) -> Board:
-        """The board without the places of plug-ins and of its own code."""
+        """The board without the paths of plug-ins and of its own C."""
         slots = tuple(slot.model_copy(update={"plugin": None}) for slot in self.accelerator)
         return self.model_copy(update={"accelerator": slots, "hal_file": None})
 
     def with_less(self, memory: str, size: int) -> Board:
-        """The board as if the memory of that name had so many bytes less."""
+        """The board with `size` bytes less in the memory of this name."""
         left = [m.model_copy(update={"size": m.size - size}) if m.name == memory else m for m in self.memory]
         return self.model_copy(update={"memory": tuple(left)})
 
     def memory_for(self, kind: Holds) -> Memory:
-        """The memory that holds code, constants or the stack; of the banks the fastest."""
+        """The memory for code, constants or the stack; for activations, the fastest bank."""
         return self.banks[0] if kind == "activations" else next(m for m in self.memory if kind in m.holds)
 
     @property
     def banks(self) -> tuple[Memory, ...]:
-        """The memories that hold activations, the fastest first, of those that are as fast the first in the file."""
+        """Memories for activations, the fastest first; equally fast ones in the order of the file."""
         banks = (memory for memory in self.memory if "activations" in memory.holds)
         return tuple(sorted(banks, key=lambda bank: bank.cycles_per_byte))
 
@@ -470,11 +469,11 @@ class Board(_Part):
 
 
 _FILES: dict[str, Path] = {}
-"""The files of the boards that this process has read, by the boards' names."""
+"""Board files read by this process, by name of the board."""
 
 
 def place_of_figure(board: Board, slot: AcceleratorSlot, figure: str) -> str:
-    """The file and the line of an accelerator's figure, or the board's name if that comes from no file."""
+    """File and line of an accelerator's figure, or the board's name if the board comes from no file."""
     path = _FILES.get(board.name)
     return _place(path, ("accelerator", board.accelerator.index(slot), "figures", figure)) if path else board.name
 
@@ -485,7 +484,7 @@ def _place(path: Path, where: Sequence[str | int]) -> str:
 
 
 def load_board(name: str) -> Board:
-    """The board of that name, or of the TOML file at that path."""
+    """Load a board by name, or from the path of a TOML file."""
     path = Path(name) if name.endswith(".toml") else data_folder("boards") / f"{name}.toml"
     if not path.is_file():
         raise _unknown(name)
@@ -506,9 +505,10 @@ def load_board(name: str) -> Board:
 
 
 def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The file's tables; what it does not say itself is taken from the file it is `like`, less its empty tables.
+    """Tables of a board file. Missing tables come from the file named by `like`; an empty table removes an inherited
+    one.
 
-    The files `above` are like it.
+    `above`: the files that inherit from this one.
     """
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     like = tables.pop("like", None)
@@ -526,12 +526,12 @@ def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def board_names() -> list[str]:
-    """The names of the boards that ship with npukit."""
+    """Names of the boards shipped with npukit."""
     return sorted(path.stem for path in data_folder("boards").glob("*.toml"))
 
 
 def known_boards() -> Iterator[Board]:
-    """Every board that ships with npukit, by name."""
+    """Every board shipped with npukit, by name."""
     yield from map(load_board, board_names())
 
 
@@ -543,7 +543,7 @@ def _unknown(name: str) -> NpukitError:
 
 
 def _fault(error: ValidationError) -> Any:
-    """The fault that is told: an unknown key before the one that lacks for it."""
+    """The error to report: an unknown key before the missing key that it may stand for."""
     faults = error.errors()
     return next((fault for fault in faults if fault["type"] == UNKNOWN_KEY), faults[0])
 
@@ -559,7 +559,7 @@ def _first_fault(error: ValidationError) -> str:
 
 
 def _meant(error: ValidationError) -> Iterator[str]:
-    """The key of a board file that is most like an unknown one."""
+    """Known keys most like an unknown key of a board file, and the page about board files."""
     fault = _fault(error)
     if fault["type"] == UNKNOWN_KEY:
         yield from nearest(str(fault["loc"][-1]), {key for part in _Part.__subclasses__() for key in part.model_fields})

@@ -1,4 +1,4 @@
-"""Numbers of one board file that cannot all be true."""
+"""Checks for contradictory numbers in a board file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from npukit.board.board import Board
 
 Fault = tuple[Where, str]
-"""The place of one of the fields in the board file, and a line that names the fields and the numbers."""
+"""Place of a field in the board file, and a line that names the contradictory fields and numbers."""
 
 MOST_PES = 1 << 16
-"""Nine times the largest board there is. Planning and emulating take time and memory for each."""
+"""Nine times the largest existing board. Planning and emulating take time and memory for each PE."""
 
 
 def contradictions(board: Board) -> Iterator[Fault]:
-    """Each with its place, the first the first."""
+    """Contradictions, each with its place in the board file."""
     if board.pe_count > MOST_PES:
         of = f"{board.mesh.chips.count:,} chips of {board.mesh.pes.count:,} PEs"
         yield ("mesh", "pes"), f"mesh: {of} are more than {MOST_PES:,} PEs"

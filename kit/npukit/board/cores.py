@@ -1,4 +1,4 @@
-"""The cores that a PE can have: what compilers, kernels and emulators must know of each, once."""
+"""The cores of PEs: all facts about each core for compilers, kernels and emulators."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Architecture:
-    """An instruction set: the things that its cores have alike.
+    """An instruction set: common properties of its cores.
 
-    `firmware` is the folder of the firmware with their start-up and their report of a fault. `gcc` is the compiler's
-    program, `qemu` the emulator's, `elf_machine` the number in the header of their images. `registers` are those that
-    the built-in emulator tells of, in its order.
+    `firmware`: folder of the firmware with start-up code and fault report. `gcc`: the compiler's program. `qemu`: the
+    emulator's program. `elf_machine`: machine number in the header of an image. `registers`: registers reported by the
+    built-in emulator, in order.
     """
 
     firmware: str
@@ -41,22 +41,25 @@ RISC_V = Architecture(
 
 
 Assembly = Literal["none", "moves", "dsp", "helium"]
-"""The generated assembly that a core can run: none; routines that move and map bytes, which want Thumb-2; kernels of
-layers as well, which want the DSP instructions; those with vectors, too."""
+"""Generated assembly that a core can run. `none`: none. `moves`: routines that move and map bytes, with Thumb-2. `dsp`:
+also kernels of layers, with the DSP instructions. `helium`: also kernels with vectors."""
 
 
 @dataclass(frozen=True)
 class CoreType:
     """A kind of core.
 
-    `gcc` and `zig` are the flags that make code for it. What has no kernel in the `assembly` that it runs is C.
-    `exception_bytes` are pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn` is
-    Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4, or, of
-    RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides. Predictions of kernels in C are
-    `c_cycles` times those for a Cortex-M4, of some kinds of op `c_kinds` times (`benchmarks/core/c_costs.py`).
-    Calls, messages and waits take `call_cycles` times what they take a Cortex-M4 (`benchmarks/core/core_cycles.py`).
-    `products` says that C for convolutions and dense layers calls a loop in assembly, as compilers lack registers,
-    `vectors` that it calls RISC-V's vectors.
+    `gcc`, `zig`: flags of the compilers. `assembly`: layers without a kernel in this assembly are C. `exception_bytes`:
+    pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn`: Unicorn's number of the
+    core.
+
+    `cycles`: by instruction, where other than on the Cortex-M4, or for RISC-V on the CV32E40P. `refill_cycles`: extra
+    cycles of a taken branch. `c_cycles`: factor on a Cortex-M4's cycles for kernels in C; `c_kinds`: other factors, for
+    some kinds of op (`benchmarks/core/c_costs.py`). `call_cycles`: factor on a Cortex-M4's cycles for calls, messages
+    and waits (`benchmarks/core/core_cycles.py`).
+
+    `products`: C for convolutions and dense layers calls a loop in assembly, because compilers lack registers.
+    `vectors`: C for these layers calls RISC-V's vectors.
     """
 
     title: str
@@ -80,11 +83,11 @@ class CoreType:
 
     @property
     def has_vectors(self) -> bool:
-        """True of Helium's and of RISC-V's, which Unicorn lacks."""
+        """True for Helium and for RISC-V's vectors. Unicorn emulates neither."""
         return self.vectors or self.assembly == "helium"
 
     def c_factor(self, kind: str) -> float:
-        """Cycles of a kernel in C for an op of that kind, as a multiple of a Cortex-M4's."""
+        """Cycles of a kernel in C for this kind of op, as a multiple of a Cortex-M4's."""
         return self.c_kinds.get(kind, self.c_cycles)
 
 
@@ -102,7 +105,7 @@ CORTEX_M4F = CoreType(
 )
 """The core of the reference hardware."""
 
-# The stack's bound follows jumps to addresses in the code, and not what a table or a register says.
+# The analysis of the stack follows jumps to addresses in the code, but not through tables or registers.
 _NO_TABLES = "-fno-jump-tables"
 _RISC_V_ALIKE = f"{_NO_TABLES} -msmall-data-limit=0"
 
@@ -122,9 +125,9 @@ _CORTEX_M33 = CoreType(
 )
 
 _RISC_V_KINDS = {"softmax": 1.22, "norm": 1.33, "add": 1.2, "dense": 1.09, "depthwise_conv2d": 0.94}
-"""Between those of zig's code and of GCC's."""
+"""Between the factors of zig's code and of GCC's."""
 _VECTOR_KINDS = {**_RISC_V_KINDS, "conv2d": 0.15, "dense": 0.15, "depthwise_conv2d": 0.15}
-"""Factors as if an instruction took a cycle for each register of 128 bits that it writes: nothing here measures it."""
+"""Factors on the assumption of one cycle for each register of 128 bits that an instruction writes. Not measured."""
 
 _RV32IMC = CoreType(
     title="RV32IMC",
@@ -164,7 +167,7 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=_WITHOUT_FPU,
         unicorn=7,
         cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 3, "isb": 3, "mrs": 3, "msr": 3},
-        # As measured of the Cortex-M0: no board here has this core.
+        # Measured on the Cortex-M0: no board here has this core.
         c_cycles=1.62,
         call_cycles=1.4,
         c_kinds=_ARMV6_M_KINDS,
@@ -177,7 +180,7 @@ CORES: Mapping[str, CoreType] = {
         assembly="moves",
         exception_bytes=_WITHOUT_FPU,
         unicorn=8,
-        # Arm DDI 0337, table 3-1. Long products take 3 to 5 or 4 to 7 by their operands: the most stands for them.
+        # Arm DDI 0337, table 3-1. Long products take 3 to 5 or 4 to 7 cycles by their operands: these are the most.
         cycles={"mla": 2, "mls": 2, "smull": 5, "umull": 5, "smlal": 7, "umlal": 7},
         c_cycles=1.05,
         c_kinds={"conv2d": 1.34, "dense": 1.28, "sums": 1.3},
@@ -193,7 +196,7 @@ CORES: Mapping[str, CoreType] = {
         unicorn=10,
     ),
     "cortex-m33": _CORTEX_M33,
-    # As of the AN521 and of the nRF5340's network core: Armv8-M Mainline without DSP instructions and FPU.
+    # The core of the AN521, and the nRF5340's network core: Armv8-M Mainline without DSP instructions and FPU.
     "cortex-m33-nodsp": replace(
         _CORTEX_M33,
         title="Cortex-M33 without DSP",
@@ -202,10 +205,10 @@ CORES: Mapping[str, CoreType] = {
         assembly="moves",
         exception_bytes=_WITHOUT_FPU,
     ),
-    # Its C is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
+    # Compiled as for a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
     "cortex-m55": replace(_CORTEX_M33, title="Cortex-M55", assembly="helium"),
     "rv32imc": _RV32IMC,
-    # Compilers are told of no vectors: their own code would have stack of a size that nothing here knows.
+    # The compilers' flags have no vectors: the stack of compiled vector code would have an unknown size.
     "rv32imc-zve32x": replace(
         _RV32IMC,
         title="RV32IMC with vectors",

@@ -1,4 +1,4 @@
-"""The line of a board file that a fault is about."""
+"""Line numbers of a board file's fields, for errors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Where = tuple[str | int, ...]
 
 
 def line_of(text: str, where: Sequence[str | int]) -> int | None:
-    """The number of the line of a field, by its names and places in lists; else that of the table it would be in.
+    """Line number of a field, by names and list indices; if the field is not in the file, of its table.
 
-    None if neither is in this file, as of a field that is taken from the file it is like.
+    None if the file has neither, as for a field inherited through `like`.
     """
     places = dict(_places(text))
     within = (tuple(where[:length]) for length in range(len(where), 0, -1))
@@ -23,7 +23,7 @@ def line_of(text: str, where: Sequence[str | int]) -> int | None:
 
 
 def _places(text: str) -> Iterator[tuple[Where, int]]:
-    """Tables and their fields, each with its line."""
+    """Tables and fields, each with its line number."""
     table, counts = Where(), Counter[str]()
     for number, line in enumerate(text.splitlines(), 1):
         header, key = _HEADER.match(line), _KEY.match(line)

@@ -1,11 +1,11 @@
-"""Facts of the network-on-chip that no board file changes: hardware manual, section 4.2."""
+"""Constants of the network-on-chip, equal on all boards: hardware manual, section 4.2."""
 
 from __future__ import annotations
 
 DRAM = 0x8000_0000
-"""Added to a chip's number: its DRAM, where descriptors and notes ask for a PE. By itself the first chip's."""
+"""Number of the first chip's DRAM, where descriptors and notes expect a PE. Chip n's DRAM is `DRAM + n`."""
 
 DESCRIPTOR_BYTES = 48
 
 DESTINATION_BYTES = 8
-"""An entry of the list of destinations of a multicast."""
+"""Bytes of an entry in a multicast's list of destinations."""

@@ -1,4 +1,4 @@
-"""Registers of a stock board, as the built-in emulator has them: those that the board's C touches, and no more."""
+"""Registers of a stock board in the built-in emulator: only registers used by the board's C."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Address = Annotated[int, Field(strict=True, ge=0, le=0xFFFF_FFFF)]
 Offset = Annotated[int, Field(ge=0, lt=0x1000)]
-"""A register's distance from its device's base address."""
+"""Offset of a register from its device's base address."""
 Bits = tuple[Offset, Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]]
-"""A register, and bits of it."""
+"""A register, and a mask of its bits."""
 Rule = tuple[str, int, int]
 
 
@@ -20,10 +20,11 @@ class _Registers(BaseModel):
 
 
 class UartRegisters(_Registers):
-    """A UART's registers. It is `readable` or `empty` when these bits are set, `writable` or `full` when those are.
+    """A UART's registers. `readable` bits are set when a byte has arrived, `empty` bits when none has. `writable` bits
+    are set when there is room for a byte, `full` bits when there is none.
 
-    One with a DMA of its own takes a byte from where `send_from` says and puts one where `receive_to` does: `send` and
-    `receive` then begin that. `bytes`: its registers are of a byte each.
+    A UART with its own DMA reads a byte at the address in `send_from` and stores one at the address in `receive_to`;
+    writing `send` or `receive` starts the transfer. `bytes`: registers are one byte wide.
     """
 
     receive: Offset
@@ -57,8 +58,8 @@ class UartRegisters(_Registers):
 
 
 class TimerRegisters(_Registers):
-    """The register with a timer's `count`, with its upper half if there is one, and the register that, when written,
-    takes the count for the first, if that does not always show it."""
+    """A timer's registers. `count`: the count, or its lower half. `high`: the upper half. `capture`: a write copies the
+    count into `count`, if that register does not always show it. `down`: the timer counts down."""
 
     count: Offset
     high: Offset | None = None
@@ -67,11 +68,11 @@ class TimerRegisters(_Registers):
 
 
 class EmulatedRegisters(_Registers):
-    """A board's registers in the built-in emulator. Without `timer` there is the core's own counter of cycles.
+    """A board's registers in the built-in emulator. Without `timer`, the clock is the core's own cycle counter.
 
-    `pages` are addresses in pages of 4 KB whose registers keep what is written. In registers by their addresses, `set`
-    bits are always set, `same` reads as another register, `pe` as the number of the core; `restart` bits, once written,
-    restart the board; the address of another core's program, written to `start`, starts that core.
+    `pages`: addresses of 4 KB pages whose registers keep written values. In registers by address, `set` bits are always
+    set, `same` reads as another register, `pe` reads as the number of the core. Writing `restart` bits restarts the
+    board. Writing the address of another core's program to `start` starts this other core.
     """
 
     uart: UartRegisters

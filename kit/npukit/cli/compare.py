@@ -15,7 +15,7 @@ _TOTALS = ("latency_cycles", "interval_cycles", "instructions")
 
 @dataclass(frozen=True)
 class ComparedFigure:
-    """A figure of both; None where one does not have it."""
+    """A figure of both benches; None for a bench without it."""
 
     name: str
     old: int | None
@@ -23,12 +23,12 @@ class ComparedFigure:
 
     @property
     def change(self) -> float | None:
-        """The change as a part of the old figure."""
+        """Change relative to the old figure."""
         return self.new / self.old - 1 if self.old and self.new is not None else None
 
 
 def load_bench(path: Path) -> dict[str, Any]:
-    """The JSON that `npukit bench --json` printed."""
+    """Load the JSON output of `npukit bench --json`."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         assert {"layers", *_TOTALS} <= told.keys()
@@ -40,7 +40,7 @@ def load_bench(path: Path) -> dict[str, Any]:
 
 
 def compare(old: dict[str, Any], new: Bench) -> list[ComparedFigure]:
-    """The layers of both, in the new one's order, then the totals."""
+    """Layers of both benches, in the new one's order, then the totals."""
     before = {layer["name"]: layer["cycles"] for layer in old["layers"]}
     after = {layer.name: layer.cycles for layer in new.layers}
     layers = [ComparedFigure(name, before.get(name), after.get(name)) for name in dict.fromkeys((*after, *before))]

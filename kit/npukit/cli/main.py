@@ -36,7 +36,7 @@ from npukit.cli.verbs.new import new
 
 
 class _Verbs(TyperGroup):
-    """The verbs; with --json wrong usage, too, is one JSON value."""
+    """The verbs. With --json, wrong usage is reported as one JSON value too."""
 
     def main(self, args: Sequence[str] | None = None, *settings: Any, **named: Any) -> Any:
         try:
@@ -51,7 +51,7 @@ _WRONG_USAGE = 2
 
 
 def _told(wrong: Any) -> dict[str, Any]:
-    """The error of the library that reads the command line, which comes in two versions."""
+    """JSON of a usage error. The class of `wrong` depends on the version of the parsing library."""
     context = getattr(wrong, "ctx", None)
     return failure(wrong.format_message(), _WRONG_USAGE, tries=[f"{context.command_path} --help"] if context else [])
 
@@ -102,10 +102,10 @@ app.add_typer(new, name="new", epilog="Example: npukit new accelerator my_npu")
 
 
 OBJECTS = 100_000
-"""New objects between two searches for cycles to free.
+"""New objects between two searches for cyclic garbage.
 
-At Python's own 700, these are an eighth of the processor's time of `npukit fit --pes 1` with a small network: importing
-makes objects that stay.
+With Python's own 700, these searches take an eighth of the processor time of `npukit fit --pes 1` with a small network,
+because importing creates objects that stay.
 """
 
 

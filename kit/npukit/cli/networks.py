@@ -1,4 +1,4 @@
-"""Several networks side by side: how they are named on the command line, and shown."""
+"""Several networks side by side: their names on the command line, and their output."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from npukit.options import Network
 
 
 def networks_of(models: Sequence[Path], pes: Sequence[int] | None) -> list[Network]:
-    """Each model with its name, MODEL's or that of NAME=MODEL, and its number of PEs."""
+    """Each model with its name (of the file, or NAME of NAME=MODEL) and its number of PEs."""
     counts = _one_each(models, list(pes or ()))
     return [Network(*_named(model), pes=count) for model, count in zip(models, counts, strict=True)]
 
 
 def one_of(models: Sequence[Path]) -> bool:
-    """True for a single network, which has the board for itself."""
+    """True for a single network, which has the board alone."""
     return len(models) == 1 and _named(models[0])[1] == models[0]
 
 
 def show_networks(terminal: Terminal, told: Mapping[str, Any]) -> None:
-    """Prints each network as it is, or would be."""
+    """Print the summary of each network."""
     for network in told["networks"]:
         terminal.print(f"network {network['name']}")
         show_summary(terminal, network)
@@ -33,7 +33,7 @@ def show_networks(terminal: Terminal, told: Mapping[str, Any]) -> None:
 
 
 def chosen_network(build: Path, network: str | None) -> Path:
-    """The folder of the network that is meant."""
+    """Folder of the chosen network."""
     from npukit.api import load_networks
 
     if network is None:
@@ -48,13 +48,13 @@ def chosen_network(build: Path, network: str | None) -> Path:
 
 
 def refuse_for_several(build: Path, options: str, *given: object) -> None:
-    """NpukitError if any of the options is given, which are about one network."""
+    """NpukitError if any of the options is given: they apply to a single network."""
     if any(given):
         raise NpukitError(f"{build} has several networks, and {options} are about one", tries=["--network NAME"])
 
 
 def refuse_dump_of_several(dump: Path | None) -> None:
-    """NpukitError if there is to be a dump of several models."""
+    """NpukitError if a dump of several models is requested."""
     if dump is not None:
         raise NpukitError("--dump is about one model", tries=["npukit build with --dump for each model"])
 

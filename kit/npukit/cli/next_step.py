@@ -1,4 +1,4 @@
-"""The command to type after a build: on what this machine has of all that the board runs on."""
+"""The command to type after a build, by the tools of this machine and the targets of the board."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def next_step(folder: Path, board: Board, only_on_hardware: str | None = None) -> str:
-    """Validate on the first emulator that is here, else on the board; without either, what to get.
+    """Validate on an installed emulator, else on the board; without either, how to get one.
 
-    `only_on_hardware`: an accelerator that no emulator has.
+    `only_on_hardware`: an accelerator without an emulator.
     """
     if only_on_hardware:
         why = f"no emulator has {only_on_hardware}, so that only hardware can validate this"

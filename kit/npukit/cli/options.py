@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how a verb opens its terminal."""
+"""Options common to several verbs, and the terminal of a verb."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ Stream = Annotated[
 
 
 def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...] | float], ...]:
-    """NAME:1x3x96x96 as name and shape, NAME=8 as name and number; a name may hold colons itself."""
+    """NAME:1x3x96x96 as name and shape, NAME=8 as name and number. A name may contain colons."""
     return tuple(_shape(text) for text in given or ())
 
 
@@ -195,7 +195,7 @@ def parsed_states(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def parsed_custom(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
-    """Names, and the text of their files, each given as NAME=FILE."""
+    """Names with the text of their files, each given as NAME=FILE."""
     return tuple(_custom(text) for text in given or ())
 
 
@@ -213,9 +213,9 @@ def _custom(text: str) -> tuple[str, str]:
 def open_terminal(
     as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, left: str = ""
 ) -> Iterator[Terminal]:
-    """The verb's terminal; errors inside leave as one line and an exit status, and so does Ctrl-C.
+    """The verb's terminal. Errors end the program with one line and an exit status; Ctrl-C too.
 
-    `plugins_of` is a board file from which the plug-ins of builds are taken meanwhile, `left` what Ctrl-C leaves.
+    `plugins_of`: a board file whose plug-ins are used meanwhile. `left`: a text about what Ctrl-C leaves.
     """
     terminal = Terminal(as_json, -1 if quiet else verbose)
     with errors_as_lines(terminal, left):
@@ -235,10 +235,10 @@ def _name_plugins(board: str) -> None:
 
 
 def verb(*, plugins: bool = False, left: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The command of what a verb does, which is given the terminal that the options of all verbs ask for.
+    """Make a command of a verb's function. The function receives the terminal that the options of all verbs describe.
 
-    A parameter that is a dataclass has an option for each of its fields. With `plugins` there is one more: a board file
-    from which the plug-ins of builds are taken meanwhile. `left` says what the verb leaves if it is broken off.
+    A parameter that is a dataclass becomes an option for each field. `plugins`: an option for a board file whose
+    plug-ins are used meanwhile. `left`: a text about what Ctrl-C leaves.
     """
 
     def command_of(does: Callable[..., None]) -> Callable[..., None]:

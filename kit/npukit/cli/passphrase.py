@@ -1,4 +1,4 @@
-"""Passphrases of keys, asked for on a terminal; in scripts they come from the environment."""
+"""Passphrases of keys, entered on a terminal; in scripts, from the environment."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from npukit.errors import NpukitError
 
 
 def asked_passphrase(key: Path) -> str:
-    """The passphrase of a key, if there is a terminal to ask on."""
+    """The passphrase of a key, entered on the terminal; empty without a terminal."""
     return getpass(f"passphrase of {key}: ") if sys.stdin.isatty() else ""
 
 
 def new_passphrase(key: Path) -> str:
-    """A passphrase for a key to be: from the environment, or asked for twice."""
+    """A passphrase for a new key: from the environment, or entered twice."""
     given = os.environ.get(PASSPHRASE_VARIABLE) or asked_passphrase(key)
     if not given:
         raise NpukitError(

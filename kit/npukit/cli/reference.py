@@ -27,7 +27,7 @@ first Tab only loads that.
 
 
 def reference() -> str:
-    """The page."""
+    """The page of all commands."""
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
     commands = list(_commands(root, "npukit"))

@@ -1,4 +1,4 @@
-"""The stages of long work: on a terminal one alive and a line for each that is done; elsewhere plain lines."""
+"""Stages of long work: on a terminal a live line, and a line for each finished stage; elsewhere plain lines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 _SHORTEST_SECONDS = 0.1
-"""Stages that took less are printed without their time."""
+"""Shorter stages are printed without their time."""
 
 
 class Stages:
-    """Stages whose names begin with the same word are one: `link image-1`, `link image-2`."""
+    """The stages of a verb. Stages whose names begin with the same word count as one: `link image-1`, `link image-2`."""
 
     def __init__(self) -> None:
         self._console: Any = None
@@ -31,13 +31,13 @@ class Stages:
         self._alive.start()
 
     def __rich__(self) -> Any:
-        """The stage that runs, and for how long it has."""
+        """The running stage, and its time so far."""
         from rich.text import Text
 
         return Text(f"{self.name}  {monotonic() - self._begun:.0f} s", style="dim")
 
     def tell(self, name: str, *, each: bool) -> None:
-        """A line for what begins; of stages that are one only for the first, unless each is wanted."""
+        """Print a line for a new stage. Of stages that count as one, only the first has a line, unless `each`."""
         if each or not self._continues(name):
             print(name, file=sys.stderr, flush=True)
         self.name = name
@@ -46,7 +46,7 @@ class Stages:
         return name.split()[:1] == self.name.split()[:1]
 
     def counted(self, items: Sequence[Item], name: str, console: Any) -> Iterator[Item]:
-        """The items of a stage with a bar, how many are done, the time and what is left; then a line as others do."""
+        """The items of a stage, with a bar of items done, time taken and time left; then a line as for other stages."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as Left
 
@@ -63,11 +63,11 @@ class Stages:
 
     @property
     def done(self) -> str:
-        """The stage without its expectations, which stand behind a semicolon."""
+        """Name of the stage, without the expectation after a semicolon."""
         return self.name.partition("; ")[0]
 
     def finish(self) -> None:
-        """The stage that runs becomes a line; nothing if none does."""
+        """End the running stage, if any, and print its line."""
         if self._alive:
             self._alive.stop()
             self._alive = None

@@ -1,4 +1,4 @@
-"""A build, or what it would be, as a table."""
+"""Table of a build, or of an expected build."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 LINE = 1e9
-"""Bits a second of a line beside which the rate of a network's inputs is told, where that is higher."""
+"""Bits a second of a line, reported beside a higher rate of the network's inputs."""
 
 MORE_CONSTANTS = 1.25
-"""Times the constants of the model that kernels may have before it is told."""
+"""Ratio of the kernels' constants to the model's above which both are reported."""
 
 WORST = 3
-"""The number of layers that are named, those with the largest errors."""
+"""Number of layers listed with the largest errors."""
 
 
 def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Each op and its engine, then what the whole needs."""
+    """Print each op with its engine, then the needs of the whole network."""
     counts = (">MACs", ">predicted cycles", of_frame(summary["frames"]))
     headings = ("layer", IN_MODEL, "op", "engine", *counts, "CPU kernel", "why not accelerated")
     spent = {row["name"]: row["cycles"] for row in summary["frame"]}
@@ -46,7 +46,7 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _footprint(summary: dict[str, Any]) -> str:
-    """The memory of the fullest PE, and the predicted time of a frame or batch."""
+    """Memory of the fullest PE, and predicted time of a frame or batch."""
     pes, cycles, hertz = summary["pes_used"], summary["predicted"]["latency_cycles"], summary["clock_hz"]
     used = "1 PE:" if pes == 1 else f"{pes} PEs, the fullest with"
     memory = ", ".join(
@@ -62,14 +62,14 @@ def _ends(ends: list[dict[str, Any]]) -> str:
 
 
 def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Prints what the network keeps from frame to frame."""
+    """Print the states that the network keeps between frames."""
     states = summary.get("states", [])
     if states:
         terminal.print(f"remembers {_ends(states)}: give it frames in their order; a reset makes it forget")
 
 
 def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Prints which layers more PEs do not help, if more were allowed."""
+    """Print how many layers gain nothing from more PEs, if more were allowed."""
     undivided, several = summary["undivided"], max(summary["pes_used"], summary["pes_allowed"] or 1) > 1
     if undivided and several:
         layers = f"{len(undivided)} of {len(summary['ops'])} layers"
@@ -77,21 +77,21 @@ def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _show_constants(terminal: Terminal, told: dict[str, int] | None) -> None:
-    """Prints that kernels have more bytes of constants than the model."""
+    """Print the size of the kernels' constants, if much larger than the model's."""
     if told and told["kernels"] > MORE_CONSTANTS * told["model"]:
         sizes = f"{told['kernels']:,} bytes of constants for {told['model']:,} in the model"
         terminal.print(f"kernels chosen for speed have {sizes}; --objective memory chooses those with fewest")
 
 
 def _show_allowed(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Prints that more PEs are allowed than the board has."""
+    """Print a line if more PEs are allowed than the board has."""
     allowed, there = summary["pes_allowed"] or 0, summary["pes_of_board"]
     if allowed > there:
         terminal.print(f"--pes {allowed}: {summary['board']} has {there} PE{'s' * (there > 1)}")
 
 
 def _load(summary: dict[str, Any]) -> str:
-    """The load of PEs, links and DRAM under the plan."""
+    """Load of PEs, links and DRAM under the plan."""
     load, interval = summary["load"], summary["predicted"]["interval_cycles"]
     parts = [f"{interval:,} cycles between frames", f"PEs compute {load['computing']:.0%} of the time"]
     lines = 8 * summary["input_bytes"] * summary["clock_hz"] / (interval or 1) / LINE
@@ -106,7 +106,7 @@ def _load(summary: dict[str, Any]) -> str:
 
 
 def show_costs(terminal: Terminal, summary: dict[str, Any], bench: dict[str, Any] | None = None) -> None:
-    """Time, memory and energy of a frame side by side, measured or predicted, if the board file has `[energy]`."""
+    """Print time, memory and energy of a frame, measured or predicted, if the board file has `[energy]`."""
     from npukit.report.costs import costs_of
 
     costs = costs_of(summary, bench)
@@ -115,7 +115,7 @@ def show_costs(terminal: Terminal, summary: dict[str, Any], bench: dict[str, Any
 
 
 def _show_trials(terminal: Terminal, trials: Sequence[str]) -> None:
-    """Prints the plans of which the one that takes least energy was chosen."""
+    """Print the plans from which the plan with least energy was chosen."""
     if trials:
         terminal.print("chosen for least energy, of")
     for trial in trials:
@@ -123,14 +123,14 @@ def _show_trials(terminal: Terminal, trials: Sequence[str]) -> None:
 
 
 def _fullest(told: dict[str, int]) -> str:
-    """The memory of the fullest PE by kind."""
+    """Memory of the fullest PE by kind."""
     kinds = {kind: size for kind, size in told.items() if kind != "pe" and size}
     parts = (f"{kind.replace('_', ' ')} {size:,}" for kind, size in kinds.items())
     return f"bytes of PE {told['pe']}, the fullest: {', '.join(parts)}"
 
 
 def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """The layers that quantisation hurt most, and what became of the accuracy."""
+    """Print the layers with the largest quantisation errors, and the accuracy before and after."""
     worst = sorted(summary.get("quantization", []), key=lambda layer: layer["sqnr_db"])[:WORST]
     if worst:
         layers = ", ".join(f"{layer['name']} {layer['sqnr_db']:g} dB" for layer in worst)
@@ -142,7 +142,7 @@ def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def of_frame(frames: int) -> str:
-    """The heading of the cycles that add up."""
+    """Heading of the cycles that add up to a frame or batch."""
     return f">of the {'frame' if frames == 1 else f'batch of {frames:,}'}"
 
 
@@ -157,12 +157,12 @@ def _row(op: dict[str, Any], spent: int) -> tuple[str, ...]:
 
 
 def show_modified(terminal: Terminal, *builds: Build) -> None:
-    """Say of builds that may be changed by hand what was changed."""
+    """Print which files of builds were changed by hand."""
     for build in builds:
         if build.modified is not None:
             terminal.print(f"{build.folder}, modified by hand: {', '.join(build.modified) or 'nothing'}")
 
 
 def told_of(build: Build) -> dict[str, Any]:
-    """The same for a verb's JSON."""
+    """Files of a build that were changed by hand, for a verb's JSON."""
     return {} if build.modified is None else {"modified": list(build.modified)}

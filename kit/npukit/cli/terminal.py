@@ -17,18 +17,18 @@ Item = TypeVar("Item")
 PIPE_WIDTH = 240
 
 FEW = 3
-"""Columns from which on a table is not squeezed into a narrow terminal."""
+"""Columns from which on a table may become records in a narrow terminal."""
 
 STOPPED = 130
-"""The exit status behind Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 TRACEBACKS_FROM = 2
-"""The number of -v from which on tracebacks are shown."""
+"""Number of -v from which on tracebacks are shown."""
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """One verb's way to its user. `verbosity` is the count of -v, or -1 with -q."""
+    """A verb's output to the user. `verbosity`: the count of -v, or -1 with -q."""
 
     as_json: bool = False
     verbosity: int = 0
@@ -36,15 +36,15 @@ class Terminal:
     _told: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def result(self, value: Any) -> None:
-        """The one object or list that --json asks for."""
+        """Print the one object or list for --json."""
         self.finish()
         if self.as_json:
             self._told.append(value)
             print(json.dumps(value, indent=2), flush=True)
 
     def error(self, error: NpukitError) -> None:
-        """An error on stderr; with --json also as the one value, unless a result says what is wrong."""
-        tries = error.tries  # before progress ends, as they may take seconds to find
+        """Print an error on stderr; with --json also as the one value, unless a result was printed."""
+        tries = error.tries  # before progress ends, because finding them may take seconds
         self.finish()
         if not self._told:
             self.result(failure(error.message, error.exit_status, error.facts, tries))
@@ -59,16 +59,16 @@ class Terminal:
             console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def print(self, text: str = "") -> None:
-        """A line of the result for people; not with --json."""
+        """Print a line of the result for people; nothing with --json."""
         self.finish()
         if not self.as_json:
             _console(stderr=False).print(escaped(text), markup=False, highlight=False, soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Columns for people; a heading that begins with `>` has its column right-aligned.
+        """Print columns for people. A heading that begins with `>` is right-aligned with its column.
 
-        A column of which no row has a value is left out. Where a terminal is too narrow for the others, each row is a
-        line of its name and lines of what has a value.
+        A column without values is left out. Where a terminal is too narrow, each row becomes a line of its name and
+        lines of its values.
         """
         self.finish()
         if self.as_json:
@@ -88,7 +88,7 @@ class Terminal:
             _console(stderr=True).print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def stage(self, name: str) -> None:
-        """A step of long work has begun: alive on a terminal, a plain line in a pipe or a log."""
+        """Begin a step of long work: live on a terminal, a plain line in a pipe or a log."""
         if self.verbosity < 0:
             return
         name = escaped(name)
@@ -98,11 +98,11 @@ class Terminal:
             self._stages.tell(name, each=self.verbosity > 0)
 
     def finish(self) -> None:
-        """The last stage is done."""
+        """End the last stage."""
         self._stages.finish()
 
     def stopped(self, left: str) -> None:
-        """The user broke the verb off."""
+        """Report that the user has interrupted the verb."""
         told = ": ".join(filter(None, ("stopped", self._stages.done)))
         told = f"{told}; {left}" if left else told
         if not self._told:
@@ -110,7 +110,7 @@ class Terminal:
         self.note(told)
 
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
-        """The items, with a bar of how far they are."""
+        """The items, with a progress bar."""
         if self.verbosity < 0 or not sys.stderr.isatty():
             self.stage(name)
             yield from items
@@ -120,14 +120,14 @@ class Terminal:
 
 
 def failure(message: str, status: int, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> dict[str, Any]:
-    """The value that --json asks for where there is no result."""
+    """The value for --json if there is no result."""
     return {"error": {"message": message, "facts": facts, "tries": tries, "status": status}}
 
 
 @contextmanager
 def errors_as_lines(terminal: Terminal, left: str = "") -> Iterator[None]:
-    """An error leaves as one line and its exit status; its traceback is shown only with -vv. Ctrl-C leaves as a line
-    of the stage that it broke off, and what is `left` behind."""
+    """Print an error as one line and exit with its status; its traceback is shown only with -vv. Ctrl-C prints a line
+    with the interrupted stage and the text `left`."""
     try:
         yield
     except NpukitError as error:
@@ -150,12 +150,12 @@ def _console(*, stderr: bool) -> Any:
     from rich.console import Console
 
     console = Console(stderr=stderr)
-    # A pipe has no width to fit into; a program reads it, or a person with a wide window.
+    # A pipe has no width. Its reader is a program, or a person with a wide window.
     return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
 
 
 def _with_values(table: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """The headings and rows without the columns that have nothing but a heading."""
+    """Headings and rows without the columns that have no values."""
     columns = [column for number, column in enumerate(zip(*table, strict=True)) if number == 0 or any(column[1:])]
     return [*zip(*columns, strict=True)]
 
@@ -183,7 +183,7 @@ def _loses_nothing(table: Any, console: Any) -> bool:
 
 
 def _print_records(console: Any, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print each row as a record: its first cell, below it the others by their headings, as many as a line takes."""
+    """Print each row as a record: its first cell, then its other cells with their headings, as many as fit a line."""
     from rich.text import Text
 
     for first, *others in rows:

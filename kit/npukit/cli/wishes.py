@@ -1,4 +1,4 @@
-"""The options that `build` and `fit` share, from the words of the command line."""
+"""Options common to `build` and `fit`, from the command line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from npukit.options import Options
 
 @dataclass(frozen=True)
 class Wishes:
-    """The options, in the order in which --help has them."""
+    """The options, in the order of --help."""
 
     board: BoardName = "pe-mesh"
     pes: Pes = None
@@ -63,7 +63,7 @@ class Wishes:
     keep_int16: KeepInt16 = None
 
     def options(self, pes: int | None, toolchain: str | None = None) -> Options:
-        """`pes` are those of the one network there is; several have each their own."""
+        """The options for `npukit.api`. `pes`: of a single network; None for several."""
         return Options(
             pes=pes,
             chips=self.chips,

@@ -29,7 +29,7 @@ class HostPort:
         return cls(match[1], int(match[2]))
 
     def check(self) -> None:
-        """Raises an error if nothing listens there: TVM itself would try for a minute."""
+        """Raise an error if nothing listens there: TVM would retry for a minute."""
         try:
             socket.create_connection((self.host, self.port), _CONNECT_SECONDS).close()
         except OSError as error:
@@ -37,7 +37,7 @@ class HostPort:
                 f"no tracker answers at {self}: {error}",
                 tries=[
                     f"pip install 'npukit[farm]'; python -m tvm.exec.rpc_tracker --host {self.host} --port {self.port}"
-                    # TVM's own last port lies below many.
+                    # TVM's default last port is below many ports.
                     f" --port-end {self.port + 1}"
                 ],
             ) from error

@@ -1,4 +1,4 @@
-"""Boards of a farm, asked of a TVM tracker and measured side by side. The door to TVM's RPC."""
+"""Boards of a farm, requested from a TVM tracker and measured in parallel, through TVM's RPC client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from npukit.measure.bench import Bench
 
 @dataclass(frozen=True)
 class BoardBench:
-    """The measurement of one board of a farm, over a number of frames."""
+    """Measurement of one board of a farm, over `frames` frames."""
 
     host: str
     on: str
@@ -39,7 +39,7 @@ class BoardBench:
 
 @dataclass(frozen=True)
 class FarmBench:
-    """All boards' figures; the slowest one's stand for the farm."""
+    """Figures of all boards. The slowest board's figures stand for the farm."""
 
     boards: tuple[BoardBench, ...]
 
@@ -52,9 +52,9 @@ class FarmBench:
 
 
 def farm_bench(tracker: HostPort, key: str, build_id: str, frames: int) -> FarmBench:
-    """`frames` frames, spread over all boards of the key that are free, or over one once it is."""
+    """Measure `frames` frames, spread over all free boards of the key, or on one board once it is free."""
     with all_boards(tracker, key) as remotes:
-        pass  # they stay ours without the tracker
+        pass  # the boards stay reserved without the tracker
     abouts = [_about(remote, build_id) for remote in remotes]
     shares = [max(1, (frames + place) // len(remotes)) for place in range(len(remotes))]
     with ThreadPoolExecutor(len(remotes)) as pool:
@@ -63,7 +63,7 @@ def farm_bench(tracker: HostPort, key: str, build_id: str, frames: int) -> FarmB
 
 @contextmanager
 def all_boards(tracker: HostPort, key: str) -> Iterator[list[Any]]:
-    """Sessions with all boards of the key that are free, or with one once it is."""
+    """Sessions with all free boards of the key, or with one board once it is free."""
     with _tracker(tracker) as session:
         yield [session.request(key) for _ in range(_free_boards(session, tracker, key))]
 

@@ -1,4 +1,4 @@
-"""Packets of TVM's RPC protocol (0.8.0) as Python values. A handle in one is a number of ours and never an address."""
+"""Packets of TVM's RPC protocol (0.8.0) as Python values. A handle is a number of the server's, never an address."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from npukit.errors import NpukitError
 
 VERSION = "0.8.0"
 LENGTH = struct.Struct("<Q")
-"""The length that stands before each packet."""
+"""Length before each packet."""
 
 
 class Code(IntEnum):
-    """Codes of what a packet asks, or answers."""
+    """Codes of requests and answers."""
 
     SHUTDOWN = 1
     INIT_SERVER = 2
@@ -44,7 +44,7 @@ class Code(IntEnum):
 
 
 class Kind(IntEnum):
-    """TVM's type of a value."""
+    """TVM's types of values."""
 
     NONE = 0
     INT = 1
@@ -65,7 +65,7 @@ class Kind(IntEnum):
 
 
 MOST_VALUES, MOST_AXES = 256, 16
-"""Bounds of a packet, and of a tensor."""
+"""Most values of a packet, and most axes of a tensor."""
 DTYPES = {
     **{(0, bits): f"int{bits}" for bits in (8, 16, 32, 64)},
     **{(1, bits): f"uint{bits}" for bits in (8, 16, 32, 64)},
@@ -78,14 +78,14 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Handle:
-    """The number by which a client names something that the server holds; 0 for nothing."""
+    """A client's number for an object that the server holds; 0 for nothing."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class RemoteTensor:
-    """A part of what the client has allocated."""
+    """A part of a client's allocation."""
 
     data: Handle
     dtype: str
@@ -98,7 +98,7 @@ class RemoteTensor:
 
 
 class ClientPacket:
-    """A packet of a client, read from the front."""
+    """A packet from a client, read from the front."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._place = memoryview(data), 0
@@ -170,12 +170,12 @@ def packet(code: Code, body: bytes) -> bytes:
 
 
 def returned(*values: Any) -> bytes:
-    """The packet of what a request returned."""
+    """Packet with the results of a request."""
     return packet(Code.RETURN, struct.pack("<i", len(values)) + b"".join(map(_packed, values)))
 
 
 def raised(message: str) -> bytes:
-    """The packet of an error."""
+    """Packet with an error."""
     return packet(Code.EXCEPTION, struct.pack("<i", 1) + _packed(message))
 
 

@@ -1,4 +1,4 @@
-"""The board behind a server: a build, where it runs, and the session with it, opened when first asked for."""
+"""The board behind a server: a build, its target, and a session with the target, opened at the first request."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build, load_build
 
 MOST_FRAMES = 1 << 20
-"""Frames of one request."""
+"""Most frames of one request."""
 
 
 class ServedBoard:
-    """A build on a board. It keeps the board until the process ends."""
+    """A build on a board, which stays reserved until `close`."""
 
     def __init__(self, folder: Path, on: str | None) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class ServedBoard:
         self._open = ExitStack()
 
     def describe(self) -> dict[str, Any]:
-        """Facts that a client needs to call the network."""
+        """Facts for clients about the network and its board."""
         net, board = self._net, self._build.board
         return {
             "model": net.name,
@@ -57,21 +57,21 @@ class ServedBoard:
         }
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """One frame."""
+        """Run one frame."""
         return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
 
     def reset(self) -> None:
-        """Has what the network keeps from frame to frame begin anew."""
+        """Reset the states that the network keeps between frames."""
         self._target.session.reset_states()
 
     def close(self) -> None:
-        """Lets the board go."""
+        """Release the board."""
         self._open.close()
 
     def time(self, inputs: Sequence[np.ndarray], number: int, repeat: int, least_seconds: float) -> list[float]:
-        """Seconds a frame by the board's clock: `repeat` averages over `number` frames each, alone on the board.
+        """Seconds a frame by the board's clock: `repeat` averages over `number` frames, each alone on the board.
 
-        As many more than `number` as `least_seconds` take.
+        An average takes more frames if `number` frames take less than `least_seconds`.
         """
         if not self._target.counts_cycles:
             raise NpukitError(f"{self._target.name} counts no cycles", tries=["--on emulator", "--on a device"])
@@ -82,14 +82,14 @@ class ServedBoard:
         return [sum(self._seconds(case) for _ in range(frames)) / frames for _ in range(repeat)]
 
     def bench(self, frames: int) -> dict[str, Any]:
-        """The JSON of `npukit bench`."""
+        """The JSON of `npukit bench` over `frames` frames."""
         _check_frames(frames)
         clock = self._build.board.core.clock_hz
         golden = load_cases(self._folder / GOLDEN, self._net, None)
         return bench(self._target, self._net, self._build.plan(), golden, clock, frames, Silent()).to_json()
 
     def trial(self, archive: bytes) -> dict[str, Any]:
-        """Another build for the same board, put onto it if it is a device, and measured."""
+        """Measure another build for the same board. A device is flashed with this build first."""
         self._open.close()
         self.__dict__.pop("_target", None)
         with unpacked(archive) as build:
@@ -132,7 +132,8 @@ class ServedBoard:
 
 
 def _write_onto(build: Build, port: str) -> None:
-    """A board with npukit's loader takes it unsigned, if it was made to; the others from their programmer."""
+    """Flash a device: without signature through npukit's loader, which must accept any image, or with the board's
+    programmer."""
     check_maker(build)
     if build.board.programmer:
         program(build, port, Silent(), dry_run=False)

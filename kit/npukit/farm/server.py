@@ -1,4 +1,4 @@
-"""A board that TVM's clients run and time networks on: TVM's RPC protocol, and nothing behind it but the network.
+"""A server on which TVM's clients run and time a board's network: TVM's RPC protocol without access to anything else.
 
 A client finds the network as the server's system library, with one function, `run`: inputs first, then outputs.
 
@@ -7,7 +7,7 @@ A client finds the network as the server's system library, with one function, `r
     network["run"](tvm.runtime.tensor(image, device), scores)
     network.time_evaluator("run", device, number=3)(image, scores).mean     # by the board's cycles
 
-TVM's own server takes addresses from its clients and calls whatever has a name, so that they may run any code in it.
+TVM's own server accepts addresses from its clients and calls any function by name, so clients can run any code in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from npukit.farm.tracker import Tracker, received
 
 RUN = "run"
 _PORTS = 100
-"""Ports that are tried, one after the other, where the first is taken."""
+"""Ports to try in turn, if the first is taken."""
 _POLL_SECONDS = 0.5
 _GREETING_SECONDS = 10.0
 _MAGIC, _MISMATCH = 0xFF271, 0xFF273
@@ -42,7 +42,7 @@ _LONGEST_KEY = 1024
 
 
 class Server:
-    """Serves one client after another, in a thread: each has the board to itself until it leaves."""
+    """Serves one client after another, in a thread. Each client has the board alone until it leaves."""
 
     def __init__(
         self, board: ServedBoard, host: str, port: int, key: str, tracker: HostPort | None = None, *, trials: bool
@@ -57,13 +57,13 @@ class Server:
         self._thread.start()
 
     def wait(self) -> None:
-        """Returns when the server ends, which it does not by itself."""
+        """Wait for the end of the server, which is an error."""
         while self._thread.is_alive():
             self._thread.join(_POLL_SECONDS)
         raise NpukitError(f"the server of port {self.port} has ended", tries=["npukit serve again"])
 
     def close(self) -> None:
-        """Ends the server, once what is being done for a client is done."""
+        """End the server, after the current request."""
         self._open = False
         if self._client:
             with suppress(OSError):
@@ -77,7 +77,7 @@ class Server:
                 try:
                     self._register()
                     self._serve_next()
-                except OSError:  # the tracker is gone: it may come back
+                except OSError:  # the tracker is gone, perhaps for a while
                     self._forget_tracker()
                     sleep(_POLL_SECONDS)
         self._forget_tracker()
@@ -98,7 +98,7 @@ class Server:
             if self._tracker:
                 self._tracker.refresh()
             return
-        with self._client, suppress(OSError):  # a client that has gone
+        with self._client, suppress(OSError):  # the client has gone
             if self._greeted(self._client):
                 _talk(self._client, FarmSession(self._functions))
         self._client = None
@@ -106,7 +106,7 @@ class Server:
             self._tracker.offer()
 
     def _greeted(self, client: socket.socket) -> bool:
-        """Greets a client that knows the server's key, or the tracker's word; False for any other."""
+        """Greet a client with the server's key, or with the tracker's word. False for any other client."""
         client.settimeout(_GREETING_SECONDS)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         magic, length = struct.unpack("<ii", received(client, 8))
@@ -124,7 +124,7 @@ class Server:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at the port or the next one that is free."""
+    """A socket that listens at the port or the next free one."""
     for each in range(port, port + _PORTS):
         try:
             family, *_, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
@@ -140,7 +140,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _talk(client: socket.socket, session: FarmSession) -> None:
-    """Answers the client until it leaves."""
+    """Answer the client until it leaves."""
     while True:
         (size,) = LENGTH.unpack(received(client, LENGTH.size))
         if size > MOST_BYTES:
@@ -152,7 +152,7 @@ def _talk(client: socket.socket, session: FarmSession) -> None:
 
 
 def functions_of(board: ServedBoard, *, trials: bool) -> dict[str, Function]:
-    """Functions that clients find by name: TVM's names for what leads to the network, and npukit's own."""
+    """Functions for clients, by name: TVM's names on the way to the network, and npukit's own."""
     run = partial(_run, board)
     return {
         "ffi.SystemLib": lambda *prefix: NETWORK,
@@ -177,7 +177,7 @@ def _run(board: ServedBoard, *arrays: np.ndarray) -> None:
 def _time_evaluator(
     board: ServedBoard, module: Any, name: str, _type: int, _id: int, number: int, repeat: int, least_ms: int, *_: Any
 ) -> Function:
-    """TVM's time evaluator of the network: it is timed by the board's cycles."""
+    """TVM's time evaluator for the network, by the board's cycles."""
     if name != (f"npukit.{RUN}" if module is None else RUN):
         raise NpukitError(f"the server has no function {name} to time")
 
@@ -189,7 +189,7 @@ def _time_evaluator(
 
 
 def _split(board: ServedBoard, arrays: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """Inputs and outputs."""
+    """Inputs and outputs among a client's tensors."""
     about = board.describe()
     inputs, outputs = len(about["inputs"]), len(about["outputs"])
     if len(arrays) != inputs + outputs or not all(isinstance(array, np.ndarray) for array in arrays):

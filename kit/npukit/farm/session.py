@@ -1,4 +1,4 @@
-"""One client of a server: what it may call by name, and what it holds, by numbers of the server's."""
+"""One client of a server: the functions it may call, by name, and the objects it holds, by number."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from npukit.errors import NpukitError
 from npukit.farm.packets import VERSION, ClientPacket, Code, Handle, Kind, RemoteTensor, packet, raised, returned
 
 MOST_BYTES = 256 << 20
-"""Bytes that a client may allocate, and that a packet may have."""
+"""Most bytes of a client's allocations, and of a packet."""
 MOST_HELD = 1 << 16
-"""Handles that a client may have."""
+"""Most handles of a client."""
 
 Function = Callable[..., Any]
-"""Takes numbers, texts, bytes and arrays, whose elements it may set; gives None, a text, bytes or a function."""
+"""A function for clients. Takes numbers, texts, bytes and arrays, and may set elements of arrays. Returns None, a text,
+bytes or a function."""
 
 
 class ClientModule:
-    """The module that a client sees, with the network's functions."""
+    """A client's view of a module with the network's functions."""
 
 
 NETWORK = ClientModule()
 
 
 class FarmSession:
-    """Nothing that a client sends is taken for an address, a file or code: it names what is here, or gets an error."""
+    """Answers a client's packets. A client's value is never used as an address, a file or code. An unknown name or
+    number is an error."""
 
     def __init__(self, functions: Mapping[str, Function]) -> None:
         self._functions = functions
@@ -66,7 +68,7 @@ class FarmSession:
             return self._answers[Code(code)](asked)
         except NpukitError as error:
             return raised(error.message + (f". Things to try: {'; '.join(error.tries)}" if error.tries else ""))
-        except Exception as error:  # whatever a client sends, the next one finds the server as it was
+        except Exception as error:  # malformed requests must not change the server for the next client
             return raised(f"the request makes no sense: {type(error).__name__}: {error}")
 
     def _begin(self, asked: ClientPacket) -> bytes:
@@ -94,7 +96,7 @@ class FarmSession:
         return self._of(value) if isinstance(value, Handle) else value
 
     def _encoded(self, result: Any) -> bytes:
-        """TVM's kind of the result, then the result."""
+        """Packet with TVM's kind of the result, then the result."""
         if result is None:
             return returned(int(Kind.NONE), None)
         if isinstance(result, str | bytes):
@@ -116,7 +118,7 @@ class FarmSession:
         return returned(self._hold(bytearray(size)))
 
     def _free(self, asked: ClientPacket) -> bytes:
-        """A handle, or a device and a handle."""
+        """Free a handle. The request has the handle, or a device and the handle."""
         self._held.pop(asked.values()[-1].number, None)
         return returned(None)
 
@@ -135,7 +137,7 @@ class FarmSession:
         return returned(None)
 
     def _part(self, tensor: RemoteTensor, size: int) -> memoryview:
-        """Bytes of what the client has allocated."""
+        """A part of a client's allocation."""
         data = self._of(tensor.data)
         if not isinstance(data, bytearray) or tensor.offset + size > len(data):
             raise NpukitError("the tensor is not within what the client has allocated")

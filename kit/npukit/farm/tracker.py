@@ -1,4 +1,4 @@
-"""A server's conversation with a TVM tracker: which key it serves, and by which word the next client is known."""
+"""A server's entry at a TVM tracker: the served key, and the word that identifies the next client."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PUT, _UPDATE_INFO, _PENDING = 3, 5, 7
 _LONGEST = 1 << 20
 _SECONDS = 10.0
 _PATIENCE = 12
-"""Refreshes after which a client that was sent here and did not come is given up."""
+"""Refreshes to wait for a client that the tracker has sent."""
 
 
 class Tracker:
-    """An entry in the tracker's list of servers, as long as this is open. An `OSError` if it does not answer."""
+    """An entry in the tracker's list of servers, while open. Raises `OSError` if the tracker does not answer."""
 
     def __init__(self, address: HostPort, key: str, port: int) -> None:
         self._key, self._port, self._missing = key, port, 0
@@ -32,7 +32,7 @@ class Tracker:
         self.offer()
 
     def refresh(self) -> None:
-        """Offers the server again, if a client was sent here and did not come."""
+        """Offer the server again if a client was sent and did not come."""
         self._missing = 0 if self.expected in self._ask(_PENDING) else self._missing + 1
         if self._missing > _PATIENCE:
             self.offer()
@@ -41,7 +41,7 @@ class Tracker:
         self._socket.close()
 
     def offer(self) -> None:
-        """Has the tracker send the next client here, who is known by a new word."""
+        """Have the tracker send the next client, identified by a new word."""
         self.expected, self._missing = f"{self._key}:{secrets.token_hex(8)}", 0
         self._ask(_PUT, self._key, (self._port, self.expected), None)
 

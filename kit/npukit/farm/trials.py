@@ -1,4 +1,4 @@
-"""Places where trials run: here, one after the other, or on all boards that a tracker has for a key, side by side."""
+"""Places of trials: this machine, one after the other, or all boards that a tracker has for a key, in parallel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from npukit.project.folder_files import MOST_BYTES
 
 @dataclass(frozen=True)
 class Measurer:
-    """Measures as many builds at a time as it has boards."""
+    """Measures as many builds at a time as there are boards."""
 
     boards: int
     measure: Callable[[Sequence[Build]], list[Trial]]
@@ -34,13 +34,13 @@ class Measurer:
 
 @contextmanager
 def local(on: str | None) -> Iterator[Measurer]:
-    """A measurer where the build runs by itself, or where `on` says."""
+    """A measurer on the build's usual target, or on the target `on`."""
     yield Measurer(1, lambda builds: [run_trial(build, on) for build in builds])
 
 
 @contextmanager
 def on_farm(tracker: HostPort, key: str) -> Iterator[Measurer]:
-    """The boards stay taken until the context ends. Each gets every build that it measures."""
+    """A measurer on boards of a farm, reserved until the context ends. Each board receives every build to measure."""
     from npukit.farm.client import all_boards
 
     with all_boards(tracker, key) as remotes, ThreadPoolExecutor(len(remotes)) as pool:
@@ -72,7 +72,7 @@ def packed(build: Build) -> bytes:
 
 @contextmanager
 def unpacked(archive: bytes) -> Iterator[Build]:
-    """The build of an archive, for as long as the context is open."""
+    """The build in an archive, unpacked while the context is open."""
     with tempfile.TemporaryDirectory(prefix="npukit-trial-") as scratch:
         apart(partial(_unpack, archive, Path(scratch)), "the archive of a client", ARCHIVE)
         yield load_build(Path(scratch))
@@ -85,7 +85,7 @@ def _unpack(archive: bytes, folder: Path) -> None:
 
 
 def _within_bounds(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Members of an archive, which may not have more bytes than a build folder: a client packs what it likes."""
+    """Members of an archive with no more bytes in all than a build folder, because a client may pack anything."""
     total = 0
     for member in archive:
         total += member.size
@@ -95,7 +95,7 @@ def _within_bounds(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Writes a plain file of an archive, and nothing outside the folder; Python 3.11.2's tarfile has no filters."""
+    """Write a plain file of an archive, never outside the folder; Python 3.11.2's tarfile has no filters."""
     target, data = folder / member.name, archive.extractfile(member) if member.isreg() else None
     if data is None or not target.resolve().is_relative_to(folder.resolve()):
         raise NpukitError(f"{member.name} is no file of a build folder")

@@ -1,4 +1,4 @@
-"""A build's network as a library has it: on one core, with the accelerators that it was built for, or in plain C."""
+"""The plan of a build's network for a library: on one core, with the build's accelerators, or in plain C."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from npukit.plan.tensors.problem import Problem
 from npukit.project.build_folder import Build
 
 ROOM = 1 << 28
-"""Bytes that a portable library may take: whether they fit is for the firmware around it to know."""
+"""Bytes assumed for a portable library. The firmware around the library decides whether the real memory is enough."""
 
 PORTABLE_TRY = "npukit export BUILD --portable"
 
 
 def planned_for_library(build: Build, portable: bool) -> tuple[Net, Plan, Engines]:
-    """The net without the link's ops, its plan on one PE, and the engines whose answers that counts on."""
+    """The net without the link's ops, its plan on one PE, and the engines of the plan."""
     portable = portable or build.board.core.type.assembly != "dsp"
     return _portable(build) if portable else _as_built(build)
 
 
 def _portable(build: Build) -> tuple[Net, Plan, Engines]:
-    """Every op on the core, none of it in assembly, on one PE of any size."""
+    """Plan every op on the core, without assembly, on one PE with ample memory."""
     whole = without_link(build.net())
     engines = {CORE: Cpu()}
     net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
@@ -60,7 +60,7 @@ def _as_built(build: Build) -> tuple[Net, Plan, Engines]:
 
 
 def _refuse_mesh(plan: Plan) -> None:
-    """Raises an error if the plan needs more of the board than a core and its accelerators."""
+    """Raise an error if the plan needs more than one core and its accelerators."""
     if len(plan.pes) > 1:
         raise NpukitError(
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",

@@ -1,4 +1,4 @@
-"""The network of a build as C sources for other firmware: no main loop, no link, no board."""
+"""C sources of a build's network for other firmware: no main loop, no link, no board."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ from npukit.templates import templates_in
 LINE = 116
 
 EXAMPLE = "selftest/main.c"
-"""The example, in a folder of its own: an Arduino library compiles all C beside its header, and has a main already."""
+"""Path of the example. In another folder, because an Arduino library compiles all C beside its header, and has a main
+already."""
 
 AUTHOR = "npukit"
 PROPERTIES = "library.properties"
-"""Arduino's description."""
+"""Arduino's description of the library."""
 
 CORTEX_M, PORTABLE = "Cortex-M4", "portable C"
 
 
 @dataclass(frozen=True)
 class Library:
-    """The files of a library by name, and what its header says."""
+    """Files of a library by name, and figures of its header."""
 
     name: str
     kind: str
@@ -57,7 +58,7 @@ class Library:
 
 
 def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library:
-    """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
+    """The library of the build's network: in plain C, or with the build's kernels in assembly."""
     net, plan, engines = planned_for_library(build, portable)
     program = gather(net, plan, plan.pes[0], engines)
     role = alone(_without_states(_all_far(program)))
@@ -72,23 +73,23 @@ def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library
 
 
 def _compiled(files: Iterable[str]) -> list[str]:
-    """The names of the files that are compiled, the drivers last."""
+    """Names of the compiled files, the drivers last."""
     return sorted((name for name in files if name.endswith((".c", ".S"))), key=lambda name: ("/" in name, name))
 
 
 def _all_far(program: Program) -> Program:
-    """The program with all constants together: where they lie is for the firmware around the library to know."""
+    """The program with all constants together. The firmware around the library decides where to place them."""
     return replace(program, arrays=tuple(replace(array, near=False) for array in program.arrays))
 
 
 def _without_states(program: Program) -> Program:
-    """The program without the step that has states begin anew: in a library that is a function of its own."""
+    """The program without the step that resets states: a library has a separate function."""
     steps = tuple(step for step in program.steps if not isinstance(step, RestoreStep))
     return replace(program, steps=steps, records=tuple(each for each in program.records if each.symbol != STATES))
 
 
 def _states(program: Program, role: Role) -> Iterator[dict[str, Any]]:
-    """Each state: its place, its bytes, and what it begins as, one byte or an array of constants."""
+    """Each state: address, bytes, and initial value, as one byte or an array of constants."""
     places = places_of(role)
     rows = (dict(row) for record in program.records if record.symbol == STATES for row in record.rows)
     for row in rows:
@@ -100,7 +101,7 @@ def _states(program: Program, role: Role) -> Iterator[dict[str, Any]]:
 
 
 def _templates(name: str, accelerators: Sequence[str]) -> dict[str, str]:
-    """Template to file."""
+    """Names of files by template."""
     return {
         **({"board.h.j2": f"{DRIVERS}/board.h"} if accelerators else {}),
         "library.h.j2": f"{name}.h",
@@ -119,7 +120,7 @@ def _templates(name: str, accelerators: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _End:
-    """An input or output as the header has it."""
+    """An input or output in the header."""
 
     name: str
     comment: str
@@ -128,7 +129,7 @@ class _End:
     address: str
     shape: tuple[int, ...]
     scale: str | None
-    """None if the values stand for themselves, or for others by axis."""
+    """None if the values are not quantised, or quantised by axis."""
     zero_point: int = 0
     least: int = 0
     most: int = 0
@@ -166,7 +167,7 @@ def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, labels: S
 
 
 def _step_names(plan: Plan, role: Role) -> Iterator[str]:
-    """The layers of each step of a run, or what it waits for."""
+    """Layers of each step of a run, or the name of its wait."""
     layers = [step.op for step in plan.pes[0].computes()]
     for step in role.steps:
         yield ", ".join(layers[layer] for layer in _layers(step)) or (step.wait if isinstance(step, JoinStep) else "")
@@ -198,7 +199,7 @@ def _end(name: str, tensor: Tensor, address: str) -> _End:
 
 
 def _plain(name: str, otherwise: str) -> str:
-    """A part of a C name that reads like `name`."""
+    """A part of a C name that resembles `name`."""
     letters = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST]
     return letters if letters[:1].isalpha() else f"{otherwise}_{letters}".rstrip("_")
 
@@ -212,7 +213,7 @@ def _meaning(tensor: Tensor) -> str:
 
 
 def _listed(values: np.ndarray) -> str:
-    """The values as an initialiser of C."""
+    """The values as a C initialiser."""
     return ", ".join(float(v).hex() if values.dtype.kind == "f" else str(int(v)) for v in values.ravel())
 
 
@@ -233,13 +234,13 @@ def _environment() -> Environment:
 
 DRIVERS = "drivers"
 HOOKS = "include/accelerator.h"
-"""The hooks of the firmware around a driver."""
+"""Header of a driver's hooks into the firmware around it."""
 EVENTS = "core_events.h"
-"""The header with the work of the hooks themselves, in the folder of a family of cores."""
+"""Header with the implementation of the hooks, in the folder of an architecture."""
 
 
 def drivers_of(program: Program, board: Board) -> dict[str, str]:
-    """The C of each accelerator that the program uses and the headers beside it, by name; no two may have one name."""
+    """C files of the program's accelerators, and the headers beside them, by name. Two files of one name are an error."""
     used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CORE}
     sources = [source for engine in used.values() for source in engine.sources(board)]
     found: dict[str, Path] = {}

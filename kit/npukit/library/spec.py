@@ -1,8 +1,8 @@
-"""Memory images and a `spec.json`, the form in which a SpiNNaker2 host takes an experiment, as far as that is public.
+"""Memory images and a `spec.json`, the form of an experiment for a SpiNNaker2 host, as far as public.
 
-Its keys are public: the PEs that take part, a file with the memory of each, data to send before the run, regions to
-read behind it. How values lie within them is not: `docs/spec.md` has it. The images are the build's own, for the
-hardware that its board file describes.
+The keys are public: the PEs that take part, a memory file for each, data to send before the run, regions to read after
+the run. The layout of values is not public: `docs/spec.md` describes it. The images are the build's own, for the
+hardware of its board file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORD = 4
 
 @dataclass(frozen=True)
 class SpecRegion:
-    """A stretch of a PE's SRAM, or of a chip's DRAM, that holds a tensor of the first frames."""
+    """A region of a PE's SRAM, or of a chip's DRAM, with a tensor of the first frames."""
 
     name: str
     pe: int
@@ -41,7 +41,7 @@ class SpecRegion:
 
 
 def spec_files(build: Build) -> dict[str, str]:
-    """The files of an export: `spec.json`, and a memory image for each of the PEs, those that are alike once."""
+    """Files of an export: `spec.json`, and a memory image for each PE, equal images once."""
     plan, board = build.plan(), build.board
     files, images = dict[str, str](), dict[int, str]()
     for pe, text in _memories(build):
@@ -68,7 +68,7 @@ def spec_files(build: Build) -> dict[str, str]:
 
 
 def _memories(build: Build) -> Iterator[tuple[int, str]]:
-    """The memory of each PE, its own data in the place of its image's."""
+    """Memory of each PE, with the PE's own data in place of its image's."""
     images = build.images()
     own = {overlay.pe: overlay for image in images for overlay in image.overlays}
     for program in distinct_programs(images):
@@ -79,7 +79,7 @@ def _memories(build: Build) -> Iterator[tuple[int, str]]:
 
 
 def _regions(build: Build, plan: Plan, tensors: Sequence[str]) -> Iterator[tuple[int, int, SpecRegion]]:
-    """The buffers of tensors, with their frame and number: on the root PE, or in DRAM what a batch finds there."""
+    """Buffers of tensors, with their frame and index: on the root PE, or in DRAM for tensors of a batch."""
     root, net = plan.pes[0], build.net()
     stored = {buffer.name: buffer for buffer in plan.dram}
     (image,) = [image for image in build.images() if root.pe in image.pes]
@@ -94,7 +94,7 @@ def _regions(build: Build, plan: Plan, tensors: Sequence[str]) -> Iterator[tuple
 
 
 def memory_text(parts: Mapping[int, bytes]) -> str:
-    """Memory as text: behind `@` the number of a word, then words of 32 bits, in hexadecimal."""
+    """Memory as text: `@` and the number of a word, then words of 32 bits, in hexadecimal."""
     lines = list[str]()
     for address, data in sorted(parts.items()):
         lines += [f"@{address // WORD:08x}", *(f"{word:08x}" for word in _words(data))]

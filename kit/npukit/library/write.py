@@ -1,4 +1,4 @@
-"""Writing a library: a folder, or an archive, whole or not at all."""
+"""Output of a library as a folder or an archive, complete or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARCHIVE = ".tar"
 
 @dataclass(frozen=True)
 class Exported:
-    """The files that were written."""
+    """Result of an export: the written files."""
 
     output: str
     name: str
@@ -35,7 +35,8 @@ class Exported:
 
 
 def export(build: Build, output: Path, portable: bool, labels: Path | None = None, *, force: bool = False) -> Exported:
-    """A Model Library Format archive if `output` ends in .tar, else a folder: new, empty, or with `force` an export."""
+    """Write a Model Library Format archive if `output` ends in .tar, else a folder: new, empty, or with `force` an
+    export."""
     if output.exists() and output.suffix != ARCHIVE and not _is_replaceable(output, force):
         ways = ["--force", *_TRIES] if _is_export(output) else _TRIES
         raise NpukitError(f"{output} is there already", tries=ways)
@@ -51,7 +52,7 @@ _TRIES = ("another folder with -o",)
 
 
 def export_spec(build: Build, output: Path, *, force: bool = False) -> tuple[str, ...]:
-    """Memory images and their `spec.json`, into a folder that is new, empty, or with `force` such an export."""
+    """Write memory images and their `spec.json` into a folder that is new, empty, or with `force` an earlier export."""
     if output.exists() and any(output.iterdir()) and not (force and (output / SPEC).is_file()):
         raise NpukitError(f"{output} is there already", tries=_TRIES)
     files = spec_files(build)
@@ -64,13 +65,13 @@ def _is_replaceable(output: Path, force: bool) -> bool:
 
 
 def _is_export(output: Path) -> bool:
-    """True for a folder that this module has written, which may be replaced as a whole."""
+    """True for a folder written by this module, which may be replaced as a whole."""
     properties = output / PROPERTIES
     return properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(encoding="utf-8", errors="replace")
 
 
 def _labels(build: Build, path: Path) -> list[str]:
-    """The lines of a file, one a value of the network's first output."""
+    """Lines of a file, one for each value of the network's first output."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -90,9 +91,9 @@ def _write_folder(output: Path, files: Mapping[str, str]) -> None:
 
 
 VERSION = 7
-"""The version of the format."""
+"""Version of the format."""
 _WHEN = "1980-01-01 00:00:00Z"
-"""No clock goes into the archive."""
+"""Constant date, so that the archive does not depend on the clock."""
 
 
 def archive(build: Build, made: Library) -> bytes:

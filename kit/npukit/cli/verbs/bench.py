@@ -1,4 +1,4 @@
-"""`npukit bench`: what a frame costs."""
+"""`npukit bench`: the cost of a frame."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def bench(
 
 
 def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | None, frames: int) -> None:
-    """A row for each network: alone, and with all others at the same time."""
+    """Print a row for each network: alone, and with all others at the same time."""
     from npukit import api
 
     measured = api.bench_networks(builds, on=on, frames=frames, progress=terminal)
@@ -103,7 +103,7 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
 
 
 def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
-    """Prints the figures: columns that differ by PE where there are several, cycles where they are counted."""
+    """Print the figures: by PE if there are several, in cycles if the target counts them."""
     if measured.latency_cycles is None:
         rows = [(*_named(layer), _number(layer.instructions)) for layer in measured.layers]
         terminal.table(("layer", IN_MODEL, "engine", ">instructions"), rows)
@@ -117,7 +117,8 @@ def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
 
 
 def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
-    """A row a layer; where the rows of a frame are known, their cycles, with a row for what no layer takes."""
+    """Print a row for each layer. If the rows of a frame are known, add a column of their cycles, and rows outside
+    layers."""
     headings = ["layer", IN_MODEL, "engine", ">cycles", ">predicted", ">difference", ">instructions"]
     headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
     rows = [[*_row(layer), *(_on_mesh(layer) if several else ())] for layer in measured.layers]
@@ -131,7 +132,7 @@ def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool
 
 
 def _show_pes(terminal: Terminal, measured: Bench) -> None:
-    """The root, then those that wait least; not all of a large mesh."""
+    """Print the root, then the PEs that wait least, `MOST_PES` in all."""
     root, *others = measured.pes
     shown = (root, *sorted(others, key=lambda pe: pe.wait)[: MOST_PES - 1])
     rows = [(f"PE {pe.pe}", *map(_number, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
@@ -168,7 +169,7 @@ def _named(layer: LayerCost) -> tuple[str, str, str]:
 
 
 def _load_old(path: Path | None) -> dict[str, Any] | None:
-    """Read before anything is measured, so that a wrong file costs no time."""
+    """The old bench, read before anything is measured, so that a wrong file costs no time."""
     from npukit.cli.compare import load_bench
 
     return load_bench(path) if path else None

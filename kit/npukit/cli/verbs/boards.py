@@ -1,4 +1,4 @@
-"""`npukit boards`: the boards that ship with npukit."""
+"""`npukit boards`: the boards shipped with npukit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _row(board: Board) -> tuple[str, ...]:
 
 
 def _check(board: Board) -> None:
-    """Raises an error that names what the board's C lacks."""
+    """Raise an error if the board's C lacks functions."""
     from npukit.errors import NpukitError
     from npukit.project.hal import hal_source, missing_functions
     from npukit.project.toolchain import find_toolchain

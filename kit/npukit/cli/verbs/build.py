@@ -74,7 +74,7 @@ def build(
 
 
 def _checked(summary: dict[str, Any]) -> str:
-    """The line about the build's own check: the frames and tiles compared, or why there was none."""
+    """Line about the build's own check: the frames and tiles compared, or why there was no check."""
     checked = summary["checked"]
     if not checked["on"]:
         return f"not checked: {checked['why']}"

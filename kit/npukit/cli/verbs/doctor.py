@@ -1,4 +1,4 @@
-"""`npukit doctor`: what is here of all that npukit can use."""
+"""`npukit doctor`: the tools for npukit on this machine."""
 
 from __future__ import annotations
 

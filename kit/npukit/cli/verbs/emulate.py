@@ -1,4 +1,4 @@
-"""`npukit emulate`: a board to talk to without a board."""
+"""`npukit emulate`: an emulated board behind a port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`npukit export`: the network as a C library for one's own firmware."""
+"""`npukit export`: the network as a C library for other firmware."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`npukit fit`: whether and how a network fits a board, before anything is compiled."""
+"""`npukit fit`: whether and how a network fits a board, before compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`npukit monitor`: how a board's PEs are doing, line by line."""
+"""`npukit monitor`: the state of a board's PEs, line by line."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _ticks(every: float, times: int | None) -> Iterator[int]:
 
 
 def look(session: Session) -> tuple[Counters, tuple[PeState, ...]]:
-    """The linked core's counters, and the state of every PE of the network."""
+    """Counters of the core that has the link, and the state of every PE of the network."""
     return session.counters(), session.pes()
 
 
@@ -104,7 +104,7 @@ def _lines(counters: Counters, pes: tuple[PeState, ...], unit: str) -> list[str]
 
 
 def _busy(counters: Counters) -> str:
-    """The share of time in which the core is awake; stock boards poll, and count no sleep."""
+    """Share of time in which the core is awake. Stock boards poll, and count no sleep."""
     if not counters.asleep:
         return "sleep not counted"
     return f"{100 * (1 - counters.asleep / counters.cycles):.1f} % busy"

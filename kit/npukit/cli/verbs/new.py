@@ -1,4 +1,4 @@
-"""`npukit new`: skeletons to go on from."""
+"""`npukit new`: skeletons to start from."""
 
 from __future__ import annotations
 

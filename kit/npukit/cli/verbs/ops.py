@@ -1,4 +1,4 @@
-"""`npukit ops`: the kinds of op, who runs them, and what the model formats call them."""
+"""`npukit ops`: the kinds of op, their engines, and their names in the model formats."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def run(
 
 
 def _debugger(build: Build, port: int, pe: int | None, terminal: Terminal) -> Debugger:
-    """Says how to attach; the run begins when somebody does."""
+    """Print how to attach gdb. The run begins once gdb is attached."""
     from npukit.emulator.debugged import Debugger
     from npukit.errors import NpukitError
 

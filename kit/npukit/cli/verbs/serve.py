@@ -59,7 +59,7 @@ RUN, TRIALS = "run, time and describe this network", "put builds of theirs onto 
 
 
 def _who(host: str) -> str:
-    """The clients that can connect."""
+    """Clients that can connect, in words."""
     is_here = all(ip_address(found[4][0]).is_loopback for found in getaddrinfo(host, None))
     return "every program on this machine" if is_here else f"EVERY program that reaches {host}, without a password,"
 

@@ -1,4 +1,4 @@
-"""`npukit trace`: what every PE does when, for ui.perfetto.dev."""
+"""`npukit trace`: the activity of every PE over time, for ui.perfetto.dev."""
 
 from __future__ import annotations
 

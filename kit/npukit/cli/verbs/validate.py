@@ -80,7 +80,7 @@ def _validate_networks(
 
 
 def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
-    """Prints the result, or raises the error that outputs differ."""
+    """Print the result, or raise an error if outputs differ."""
     from npukit.errors import DoesNotFit
 
     if not found.passed:
@@ -95,7 +95,7 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
 
 
 def _of_schedules(found: Validation) -> str:
-    """The schedules of deployed frames in words; nothing where nothing happens at the same time."""
+    """Schedules of deployed frames in words; empty where nothing runs at the same time."""
     if not found.schedules:
         return "" if found.engine == "emulator" else "under one schedule: only the built-in emulator has others"
     first, last = found.schedules[0], found.schedules[-1]
