@@ -114,7 +114,7 @@ class Waits(_Part):
 
 
 class Memory(_Part):
-    """One memory region as the core sees it. `holds`: contents that the linker may place there."""
+    """A memory region as the core sees it. `holds`: contents the linker may place there."""
 
     name: Word
     origin: int = Field(strict=True, ge=0, le=0xFFFF_FFFF)
@@ -182,7 +182,7 @@ class Uart(_Part):
 
 
 class Events(_Part):
-    """Register by which a RISC-V core takes back the events that end its WFI (`boards/pe-mesh.md`, section 2.1)."""
+    """Register by which a RISC-V core takes back the events that end WFI (`boards/pe-mesh.md`, section 1.2)."""
 
     base: Address
 
@@ -249,7 +249,7 @@ class Flash(_Part):
 class Programmer(_Part):
     """Tool for the flash of a board without npukit's loader, and the tool's name for the board.
 
-    `openocd`: one of its own configuration files, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
+    `openocd`: a configuration file of OpenOCD, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
     """
 
     tool: Literal["openocd", "pyocd", "picotool", "esptool", "bossac"]
@@ -260,7 +260,7 @@ class AcceleratorSlot(_Part):
     """An accelerator of the PEs: name of the plug-in, registers, figures.
 
     Without `base` the PEs do not have the accelerator: the core computes its calls with the plug-in's stand-in.
-    `plugin`: folder or Python file of a plug-in that is not installed; relative to the board file there, absolute once
+    `plugin`: folder or Python file of a plug-in if not installed; relative to the board file there, absolute once
     loaded. A stored board has none: users would run code without having seen it.
     """
 
@@ -296,7 +296,7 @@ class PeKind(_Part):
 
 
 class EnergyLevel(_Part):
-    """A supply voltage with its clock: the power of a PE asleep beyond a PE switched off, and the energy added by work."""
+    """A supply voltage with its clock: the power of a PE asleep beyond a PE switched off, and the energy of work."""
 
     volts: float = Field(strict=True, gt=0, le=100)
     clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)
@@ -306,10 +306,10 @@ class EnergyLevel(_Part):
 
 
 class Energy(_Part):
-    """Power of a board by supply voltage. `pe_off_uw`: a PE's share of the rest of its chip.
+    """Power of a board by supply voltage. `pe_off_uw`: a PE's share of the rest of the chip.
 
     `pj_per_mac` and `pj_per_core_cycle` include SRAM accesses of array and core; `pj_per_sram_byte` is for SRAM
-    accesses of messages. `dram_idle_uw`: power of a chip's DRAM if it holds data.
+    accesses of messages. `dram_idle_uw`: power of a chip's DRAM with data.
     """
 
     pe_off_uw: Microwatts
@@ -330,7 +330,7 @@ class Qemu(_Part):
 
 
 class Renode(_Part):
-    """A stock board in Renode: one of Renode's platforms, and the platform's names for the link's UART and the timer.
+    """A stock board in Renode: a platform of Renode, and the platform's names for the link's UART and the timer.
 
     Without `timer`, npukit adds the core's cycle counter, which Renode's platforms lack.
     """
@@ -341,9 +341,9 @@ class Renode(_Part):
 
 
 class Board(_Part):
-    """One board file. Frozen: the single source for everything that must agree on the hardware.
+    """A board file. Frozen: the single source for everything that must agree on the hardware.
 
-    `hal`: name of one of npukit's files in `firmware/hal/`; or, in a board file, a C file beside it, which becomes
+    `hal`: name of a file of npukit in `firmware/hal/`; or, in a board file, a C file beside it, which becomes
     `hal_file`. A stored board has no `hal_file`.
     """
 
@@ -401,7 +401,7 @@ class Board(_Part):
         return self.noc is None or self.noc.shared
 
     def seen_by(self, pe: int) -> Board:
-        """The board as one PE sees it: core and memory of the PE's kind; in a shared address space, the PE's part."""
+        """The board seen by a PE: core and memory of the PE's kind; in a shared address space, the PE's part."""
         core, size = self.core.model_copy(update={"cpu": self.cpu_of(pe)}), self.memory_bytes_of(pe)
         parts = self.memory
         if size:
@@ -505,10 +505,9 @@ def load_board(name: str) -> Board:
 
 
 def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Tables of a board file. Missing tables come from the file named by `like`; an empty table removes an inherited
-    one.
+    """Tables of a board file. Missing tables come from the file in `like`; an empty table removes an inherited table.
 
-    `above`: the files that inherit from this one.
+    `above`: the files that inherit from this file.
     """
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     like = tables.pop("like", None)
@@ -543,7 +542,7 @@ def _unknown(name: str) -> NpukitError:
 
 
 def _fault(error: ValidationError) -> Any:
-    """The error to report: an unknown key before the missing key that it may stand for."""
+    """The error to report: an unknown key before a missing key, because it may be a misspelling."""
     faults = error.errors()
     return next((fault for fault in faults if fault["type"] == UNKNOWN_KEY), faults[0])
 

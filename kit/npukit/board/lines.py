@@ -13,9 +13,9 @@ Where = tuple[str | int, ...]
 
 
 def line_of(text: str, where: Sequence[str | int]) -> int | None:
-    """Line number of a field, by names and list indices; if the field is not in the file, of its table.
+    """Line number of a field, by names and list indices; for a missing field, of the table.
 
-    None if the file has neither, as for a field inherited through `like`.
+    None if the file lacks both, as for a field inherited through `like`.
     """
     places = dict(_places(text))
     within = (tuple(where[:length]) for length in range(len(where), 0, -1))

@@ -59,7 +59,7 @@ class UartRegisters(_Registers):
 
 class TimerRegisters(_Registers):
     """A timer's registers. `count`: the count, or its lower half. `high`: the upper half. `capture`: a write copies the
-    count into `count`, if that register does not always show it. `down`: the timer counts down."""
+    count into `count`, where `count` does not always show it. `down`: the timer counts down."""
 
     count: Offset
     high: Offset | None = None

@@ -16,19 +16,19 @@ from npukit.project.folder_files import plain_size, read_text
 from npukit.writing import told_if_unwritable, write_file
 
 SIGNATURE = "npukit.sig"
-"""File with the maker's key and the signature of `npukit.json`, which contains the digests of all other files."""
+"""File with the maker's key and the signature of `npukit.json`, and so of all files with a digest there."""
 _LONGEST = 1024
 
 
 def sign_build(build: Build, key: Ed25519PrivateKey) -> None:
-    """Write the signature of a build into its folder."""
+    """Write the signature of a build into the build's folder."""
     signature = key.sign((build.folder / MANIFEST).read_bytes())
     told = {"key": public_bytes(key).hex(), "signature": signature.hex()}
     (build.folder / SIGNATURE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")
 
 
 def maker_of(build: Build) -> str | None:
-    """Public key of a build's maker, in hex. None if the build is unsigned, or its project was changed by hand since."""
+    """Public key of a build's maker, in hex. None if the build is unsigned or was changed by hand."""
     path = build.folder / SIGNATURE
     if build.modified or plain_size(build.folder, SIGNATURE) is None:
         return None
@@ -44,13 +44,13 @@ def maker_of(build: Build) -> str | None:
 
 
 def trusted_makers() -> Path:
-    """File with the keys of trusted makers, one a line."""
+    """File with the keys of trusted makers, a key a line."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return config / "npukit/trusted"
 
 
 def check_maker(build: Build, *, trust: bool = False) -> None:
-    """Refuse a build of an untrusted maker. `trust`: add the maker to the trusted ones instead.
+    """Refuse a build of an untrusted maker. `trust`: add the maker to the trusted makers instead.
 
     An unsigned build is accepted while the user trusts no makers.
     """

@@ -31,7 +31,7 @@ class Policy(IntEnum):
 
 @dataclass(frozen=True)
 class Takes:
-    """The images that a board accepts. With the policy KEY, only images signed with `key` (32 bytes)."""
+    """The images that a board accepts. With the policy KEY: images signed with `key` (32 bytes)."""
 
     policy: Policy
     key: bytes | None = None

@@ -36,7 +36,7 @@ from npukit.cli.verbs.new import new
 
 
 class _Verbs(TyperGroup):
-    """The verbs. With --json, wrong usage is reported as one JSON value too."""
+    """The verbs. With --json, wrong usage is reported as a JSON value too."""
 
     def main(self, args: Sequence[str] | None = None, *settings: Any, **named: Any) -> Any:
         try:

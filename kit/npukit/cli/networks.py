@@ -13,7 +13,7 @@ from npukit.options import Network
 
 
 def networks_of(models: Sequence[Path], pes: Sequence[int] | None) -> list[Network]:
-    """Each model with its name (of the file, or NAME of NAME=MODEL) and its number of PEs."""
+    """Each model with a name (of the file, or NAME of NAME=MODEL) and a number of PEs."""
     counts = _one_each(models, list(pes or ()))
     return [Network(*_named(model), pes=count) for model, count in zip(models, counts, strict=True)]
 

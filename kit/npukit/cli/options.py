@@ -213,9 +213,9 @@ def _custom(text: str) -> tuple[str, str]:
 def open_terminal(
     as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, left: str = ""
 ) -> Iterator[Terminal]:
-    """The verb's terminal. Errors end the program with one line and an exit status; Ctrl-C too.
+    """The verb's terminal. Errors end the program with a line and an exit status; Ctrl-C too.
 
-    `plugins_of`: a board file whose plug-ins are used meanwhile. `left`: a text about what Ctrl-C leaves.
+    `plugins_of`: a board file whose plug-ins are used meanwhile. `left`: a text about the state after Ctrl-C.
     """
     terminal = Terminal(as_json, -1 if quiet else verbose)
     with errors_as_lines(terminal, left):
@@ -235,10 +235,10 @@ def _name_plugins(board: str) -> None:
 
 
 def verb(*, plugins: bool = False, left: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a verb's function. The function receives the terminal that the options of all verbs describe.
+    """Make a command of a verb's function. The function receives the terminal described by the options of all verbs.
 
-    A parameter that is a dataclass becomes an option for each field. `plugins`: an option for a board file whose
-    plug-ins are used meanwhile. `left`: a text about what Ctrl-C leaves.
+    A dataclass parameter becomes an option for each field. `plugins`: an option for a board file whose plug-ins are
+    used meanwhile. `left`: a text about the state after Ctrl-C.
     """
 
     def command_of(does: Callable[..., None]) -> Callable[..., None]:

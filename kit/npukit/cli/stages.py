@@ -14,7 +14,7 @@ _SHORTEST_SECONDS = 0.1
 
 
 class Stages:
-    """The stages of a verb. Stages whose names begin with the same word count as one: `link image-1`, `link image-2`."""
+    """Stages of a verb. Stages whose names begin with the same word count as one: `link image-1`, `link image-2`."""
 
     def __init__(self) -> None:
         self._console: Any = None
@@ -31,13 +31,13 @@ class Stages:
         self._alive.start()
 
     def __rich__(self) -> Any:
-        """The running stage, and its time so far."""
+        """The running stage, and the time so far."""
         from rich.text import Text
 
         return Text(f"{self.name}  {monotonic() - self._begun:.0f} s", style="dim")
 
     def tell(self, name: str, *, each: bool) -> None:
-        """Print a line for a new stage. Of stages that count as one, only the first has a line, unless `each`."""
+        """Print a line for a new stage. If several stages count as one, only the first has a line, unless `each`."""
         if each or not self._continues(name):
             print(name, file=sys.stderr, flush=True)
         self.name = name
@@ -67,7 +67,7 @@ class Stages:
         return self.name.partition("; ")[0]
 
     def finish(self) -> None:
-        """End the running stage, if any, and print its line."""
+        """End the running stage, if any, and print a line."""
         if self._alive:
             self._alive.stop()
             self._alive = None

@@ -36,15 +36,15 @@ class Terminal:
     _told: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def result(self, value: Any) -> None:
-        """Print the one object or list for --json."""
+        """Print the object or list for --json."""
         self.finish()
         if self.as_json:
             self._told.append(value)
             print(json.dumps(value, indent=2), flush=True)
 
     def error(self, error: NpukitError) -> None:
-        """Print an error on stderr; with --json also as the one value, unless a result was printed."""
-        tries = error.tries  # before progress ends, because finding them may take seconds
+        """Print an error on stderr; with --json also as the JSON value, unless a result was printed."""
+        tries = error.tries  # before progress ends: the search for remedies may take seconds
         self.finish()
         if not self._told:
             self.result(failure(error.message, error.exit_status, error.facts, tries))
@@ -65,10 +65,10 @@ class Terminal:
             _console(stderr=False).print(escaped(text), markup=False, highlight=False, soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print columns for people. A heading that begins with `>` is right-aligned with its column.
+        """Print columns for people. A heading that begins with `>` is right-aligned with the column.
 
-        A column without values is left out. Where a terminal is too narrow, each row becomes a line of its name and
-        lines of its values.
+        A column without values is left out. Where a terminal is too narrow, each row becomes a line with the name and
+        lines with the values.
         """
         self.finish()
         if self.as_json:
@@ -126,8 +126,8 @@ def failure(message: str, status: int, facts: Sequence[str] = (), tries: Sequenc
 
 @contextmanager
 def errors_as_lines(terminal: Terminal, left: str = "") -> Iterator[None]:
-    """Print an error as one line and exit with its status; its traceback is shown only with -vv. Ctrl-C prints a line
-    with the interrupted stage and the text `left`."""
+    """Print an error as a single line, and exit with the error's status; a traceback is shown only with -vv. Ctrl-C
+    prints a line with the interrupted stage and the text `left`."""
     try:
         yield
     except NpukitError as error:
@@ -150,7 +150,7 @@ def _console(*, stderr: bool) -> Any:
     from rich.console import Console
 
     console = Console(stderr=stderr)
-    # A pipe has no width. Its reader is a program, or a person with a wide window.
+    # A pipe has no width. The reader is a program, or a person with a wide window.
     return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
 
 
@@ -183,7 +183,7 @@ def _loses_nothing(table: Any, console: Any) -> bool:
 
 
 def _print_records(console: Any, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print each row as a record: its first cell, then its other cells with their headings, as many as fit a line."""
+    """Print each row as a record: the first cell, then the other cells with headings, as many as fit a line."""
     from rich.text import Text
 
     for first, *others in rows:

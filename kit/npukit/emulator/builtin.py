@@ -53,7 +53,7 @@ class EmulatorCounters:
 
 
 class Emulator:
-    """A board that runs its images. As a link transport, its byte stream is the root PE's UART.
+    """A board that runs its images. As a link transport: the byte stream of the root PE's UART.
 
     Every PE starts from its image's vector table at cycle 0. It starts again, with the original image, when the
     firmware restarts the board. Time passes only in `read` and `run`. A forbidden action of a core (an undefined
@@ -84,12 +84,12 @@ class Emulator:
         seed: int = 1,
         predicted_cycles: int = 0,
     ) -> None:
-        """`senders`: the PEs whose messages count each flag, as far as known, to explain waits. `asked`: the PE at
-        which the explanation begins, by default the PE with the link.
+        """`senders`: the PEs whose messages count each flag, as far as known, to explain waits. `asked`: the
+        explanation begins at this PE, by default the PE with the link.
 
-        `workers`: number of this machine's cores that run PEs, by default all; results do not depend on it. `seed`: of
-        the random bytes in every SRAM at power-on. `predicted_cycles`: of a frame, from which `read` derives its time
-        limit.
+        `workers`: cores of this machine to run PEs on, by default all; results do not depend on the number. `seed`: of
+        the random bytes in every SRAM at power-on. `predicted_cycles`: of a frame; the time limit of `read` depends on
+        it.
         """
         _check(board)
         self._board = board

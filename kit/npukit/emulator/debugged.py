@@ -1,4 +1,4 @@
-"""The built-in emulator with a debugger attached to one of its PEs."""
+"""The built-in emulator with a debugger attached to a PE."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Debugger:
 
 
 class DebuggedEmulator(Emulator):
-    """An emulator that waits for gdb before its first cycle, and halts at gdb's request.
+    """An emulator that waits for gdb before the first cycle, and halts at gdb's request.
 
-    All PEs halt together. After gdb disconnects, the run goes on without it.
+    All PEs halt together. After gdb disconnects, the run goes on without gdb.
     """
 
     def __init__(

@@ -48,10 +48,10 @@ class _Part(BaseModel):
 
 
 class Fault(_Part):
-    """One fault and its trigger: `at` a cycle, at a `packet`, or at any packet with the probability `chance`.
+    """A fault and its trigger: `at` a cycle, at a `packet`, or at any packet with the probability `chance`.
 
     Packets are descriptors of the DMA in the order of departure, counted from 0. `source`, `destination` and `message`
-    (the number in the plan) select among them. A message without trigger stands for its first packet.
+    (the number in the plan) select among the packets. A message without trigger stands for its first packet.
     """
 
     kind: Kind

@@ -27,8 +27,7 @@ _CAUSES = {"restart": Cause.RESTART, "watchdog": Cause.WATCHDOG}
 class FlashedBoard(Emulator):
     """A board that boots from the flash in `file`. The file keeps the board's changes, however the process ends.
 
-    A missing file is created: an erased flash with `loader` at its beginning. The board's time begins at 0 at each
-    start.
+    A missing file is created: an erased flash with `loader` at the beginning. Each start of the board resets its time.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class FlashedBoard(Emulator):
         self._begin(Cause.POWER)
 
     def cut_power(self, operation: int, chance: int = 0) -> None:
-        """Cut the power in the midst of a flash operation (1 is the next). `chance` selects the contents left behind."""
+        """Cut the power in the midst of a flash operation (1: the next). `chance` selects the contents left behind."""
         self._worker.ask("cut_power", operation=operation, chance=chance)
 
     @property

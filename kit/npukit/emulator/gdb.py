@@ -1,4 +1,4 @@
-"""A server of gdb's remote protocol for one core, which is halted during requests.
+"""A server of gdb's remote protocol for a single core, halted during requests.
 
 https://sourceware.org/gdb/current/onlinedocs/gdb.html/Remote-Protocol.html
 """
@@ -96,7 +96,7 @@ class GdbServer:
         return wants
 
     def serve(self, why: Signal) -> GdbOrder:
-        """Answer gdb's requests on the halted core until gdb resumes it. Waits for gdb to connect first."""
+        """Answer gdb's requests on the halted core until gdb resumes the core. Waits for gdb to connect first."""
         if self._left:
             return GdbOrder.LEAVE
         try:
@@ -154,7 +154,7 @@ class GdbServer:
         self._raw(b"$%s#%02x" % (data, sum(data) % 256))
 
     def _answer(self, packet: bytes, why: Signal) -> GdbOrder | None:
-        """Answer a packet, or return its order."""
+        """Answer a packet, or return the order in the packet."""
         kind, rest = packet[:1].decode(), packet[1:].decode(errors="replace")
         if kind in "cs":
             if rest:

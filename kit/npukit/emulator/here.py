@@ -1,4 +1,4 @@
-"""Emulators that are installed on this machine and can run a board."""
+"""Installed emulators for a board."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def is_here(name: str, board: Board) -> bool:
 
 
 def usual(board: Board) -> str:
-    """Default target of a board's builds: the first installed emulator in its board file."""
+    """Default target of a board's builds: the first emulator in the board file that is installed."""
     return next((name for name in board.runs_on if is_here(name, board)), board.runs_on[0])

@@ -20,7 +20,7 @@ _KINDS = ("left", "arrived", "was lost", "leaves late", "comes again", "arrived 
 
 
 def last_messages(notes: Sequence[Note], pes: Iterable[int]) -> tuple[str, ...]:
-    """Lines for the last few messages of these PEs, and for the last ones harmed by a plan of faults; the latest last."""
+    """Lines for the last messages of these PEs, and the last messages harmed by a plan of faults, in order of time."""
     wanted = set(pes)
     concerned = [note for note in notes if wanted & {note["owner"], note["source"], note["destination"]}]
     harmed = islice((note for note in concerned if note["kind"] > _ARRIVED), _SHOWN)

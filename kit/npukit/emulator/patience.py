@@ -5,8 +5,8 @@ from __future__ import annotations
 LEAST_CYCLES = 1_000_000_000
 """Cycles for any answer: seconds of a board's time. Requests other than frames take thousandths of this."""
 TIMES_PREDICTED = 20
-"""A multiple of the frames' predicted cycles. Observed frames, which digest each layer, have taken up to 8 times
-theirs (`npukit validate` of the MLPerf Tiny networks)."""
+"""A multiple of the frames' predicted cycles. Observed frames, which digest each layer, have taken up to 8 times the
+prediction (`npukit validate` of the MLPerf Tiny networks)."""
 _MORE_CYCLES = 5_000_000
 """Cycles for the host's requests after a missing answer: to break off."""
 
@@ -15,7 +15,7 @@ class Patience:
     """The budget of an answer, in cycles since the last byte from the board or the request after it."""
 
     def __init__(self, predicted_cycles: int) -> None:
-        """`predicted_cycles`: of one frame, or one round of frames."""
+        """`predicted_cycles`: of a frame, or of a round of frames."""
         self._predicted = predicted_cycles
         self._frames = 1
         self._since = 0

@@ -29,12 +29,12 @@ _SECONDS_TO_DIE = 60.0
 _MOST_DIAGNOSTICS = 2000
 _SIGKILL = 9
 _GAVE_UP = 75
-"""Exit status of a worker whose last line says why it could not go on: `npukit_emulator/core/need.h`."""
+"""Exit status of a worker that gives up, with the reason in the last line: `npukit_emulator/core/need.h`."""
 _REPORT = ("report it, with the build and what was asked of it: no input may do that",)
 
 
 class WorkerProcess:
-    """A worker of this process. It ends on `close`, and with this process in any way, because its input closes then."""
+    """A worker process. `close` ends it; so does any end of this process, because the worker's input closes then."""
 
     def __init__(self, memory: int) -> None:
         """`memory`: memory limit of the worker in bytes."""
@@ -50,7 +50,7 @@ class WorkerProcess:
         )
 
     def ask(self, do: str, payload: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
-        """Send a request and wait for its reply."""
+        """Send a request and wait for the reply."""
         head = json.dumps({"do": do, **arguments}).encode()
         try:
             self._input.write(_HEADER.pack(len(head), len(payload)) + head + payload)
@@ -89,7 +89,7 @@ class WorkerProcess:
         return json.loads(stream.read(head)), stream.read(body)
 
     def _dead(self) -> NpukitError:
-        """Error for a worker that has died, with its last output."""
+        """Error for a dead worker, with the worker's last output."""
         if self._diagnostics.closed:
             return NpukitError("the emulator has been closed")
         try:
@@ -102,7 +102,7 @@ class WorkerProcess:
 
 
 def death(status: int, last_words: str) -> NpukitError:
-    """The end of a worker process in words, from its exit status and its last line of output."""
+    """The end of a worker process in words, from the exit status and the last line of output."""
     said = f": {last_words}" if last_words else ""
     if status == -_SIGKILL:
         return NpukitError(

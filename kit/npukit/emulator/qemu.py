@@ -25,9 +25,10 @@ _MOST_BYTES = 1 << 16
 
 
 class QemuMachine:
-    """QEMU with one image, or with one for each core. As a link transport, its byte stream is the machine's first UART.
+    """QEMU with an image for the first core, and for others. As a link transport: the byte stream of the machine's
+    first UART.
 
-    One instruction takes one virtual nanosecond (`-icount shift=0`), so the board's timer counts instructions.
+    An instruction takes a virtual nanosecond (`-icount shift=0`): the board's timer counts instructions.
     """
 
     def __init__(self, board: Board, elf: Path, others: Sequence[Path] = ()) -> None:
@@ -100,10 +101,10 @@ class QemuMachine:
         return bool(select.select([self._process.stdout], [], [], wait)[0])
 
     def _wake(self) -> None:
-        """Have QEMU poll its serial line again.
+        """Have QEMU poll the serial line again.
 
-        Bytes wait until the firmware enables the UART, and QEMU does not notice that: its main loop sleeps until some
-        other input wakes it, such as an empty line for its monitor.
+        Bytes wait until the firmware enables the UART. QEMU does not notice, because the main loop sleeps until other
+        input wakes it, for example an empty line for the monitor.
         """
         with suppress(OSError):
             self._monitor.send(b"\n", socket.MSG_DONTWAIT)
@@ -121,7 +122,7 @@ class QemuMachine:
 
 
 def _loaded(others: Sequence[Path]) -> Iterator[str]:
-    """Options that load the images of the cores after the first."""
+    """Options to load the images of the cores after the first."""
     for core, elf in enumerate(others, 1):
         yield from ("-device", f"loader,file={elf.resolve()},cpu-num={core}")
 

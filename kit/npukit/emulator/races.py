@@ -33,7 +33,7 @@ class Names:
 
 
 def told(race: Mapping[str, Any], names: Names) -> str:
-    """One sentence with both accesses, the earlier one first."""
+    """A sentence with both accesses, the earlier first."""
     spot = f"address {race['address']:#x} of {place(race['place'])}"
     first, second = (_side(side, race["address"], names) for side in race["sides"])
     return f"a race on {spot}: {first}, then {second}, and nothing orders the two"

@@ -1,4 +1,4 @@
-"""Explanation of firmware that waits for ever: which PE waits for which other."""
+"""Explanation of firmware that waits for ever: each waiting PE, and the PE it waits for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RUNNING, _ASLEEP = 1, 2
 
 @dataclass(frozen=True)
 class Waiting:
-    """State of a PE that makes no progress, and the register that it read last."""
+    """State of a PE without progress, and the register read last."""
 
     state: int
     pc: int
@@ -28,7 +28,7 @@ class Waiting:
     value: int
 
     def flag(self, noc: Noc) -> int | None:
-        """The flag that the PE waits for, or None."""
+        """The flag awaited by the PE, or None."""
         number, odd = divmod(self.address - noc.base - _FIRST_FLAG, 4)
         waits = self.state in (_RUNNING, _ASLEEP) and not odd and 0 <= number < noc.flags
         return number if waits else None
@@ -39,7 +39,7 @@ def chain_of_waits(
 ) -> tuple[list[int], list[str]]:
     """Chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each.
 
-    Ends with a PE that waits for no other, or that is in the chain already. `place_of`: function at a PE's pc.
+    Ends with a PE that waits for no other, or is in the chain already. `place_of`: function at a PE's pc.
     """
     chain: list[int] = []
     lines: list[str] = []

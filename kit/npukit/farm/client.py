@@ -18,7 +18,7 @@ from npukit.measure.bench import Bench
 
 @dataclass(frozen=True)
 class BoardBench:
-    """Measurement of one board of a farm, over `frames` frames."""
+    """Measurement of a board of a farm, over `frames` frames."""
 
     host: str
     on: str
@@ -52,7 +52,7 @@ class FarmBench:
 
 
 def farm_bench(tracker: HostPort, key: str, build_id: str, frames: int) -> FarmBench:
-    """Measure `frames` frames, spread over all free boards of the key, or on one board once it is free."""
+    """Measure `frames` frames, spread over all free boards of the key; if none is free, on the first to become free."""
     with all_boards(tracker, key) as remotes:
         pass  # the boards stay reserved without the tracker
     abouts = [_about(remote, build_id) for remote in remotes]
@@ -63,7 +63,7 @@ def farm_bench(tracker: HostPort, key: str, build_id: str, frames: int) -> FarmB
 
 @contextmanager
 def all_boards(tracker: HostPort, key: str) -> Iterator[list[Any]]:
-    """Sessions with all free boards of the key, or with one board once it is free."""
+    """Sessions with all free boards of the key; if none is free, with the first to become free."""
     with _tracker(tracker) as session:
         yield [session.request(key) for _ in range(_free_boards(session, tracker, key))]
 

@@ -1,4 +1,4 @@
-"""The board behind a server: a build, its target, and a session with the target, opened at the first request."""
+"""The board behind a server: a build, its target, and a session, opened at the first request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build, load_build
 
 MOST_FRAMES = 1 << 20
-"""Most frames of one request."""
+"""Most frames of a request."""
 
 
 class ServedBoard:
@@ -57,7 +57,7 @@ class ServedBoard:
         }
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run one frame."""
+        """Run a frame."""
         return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
 
     def reset(self) -> None:

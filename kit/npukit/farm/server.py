@@ -1,13 +1,13 @@
 """A server on which TVM's clients run and time a board's network: TVM's RPC protocol without access to anything else.
 
-A client finds the network as the server's system library, with one function, `run`: inputs first, then outputs.
+A client finds the network as the server's system library, with a function, `run`: inputs first, then outputs.
 
     remote = tvm.rpc.connect_tracker(host, port).request("pe-mesh")
     network, device = remote.system_lib(), remote.cpu()
     network["run"](tvm.runtime.tensor(image, device), scores)
     network.time_evaluator("run", device, number=3)(image, scores).mean     # by the board's cycles
 
-TVM's own server accepts addresses from its clients and calls any function by name, so clients can run any code in it.
+TVM's own server accepts addresses from clients and calls any function by name: clients can run any code there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONGEST_KEY = 1024
 
 
 class Server:
-    """Serves one client after another, in a thread. Each client has the board alone until it leaves."""
+    """Serves clients in turn, in a thread. Each client has the board alone until it leaves."""
 
     def __init__(
         self, board: ServedBoard, host: str, port: int, key: str, tracker: HostPort | None = None, *, trials: bool
@@ -124,7 +124,7 @@ class Server:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at the port or the next free one."""
+    """A socket that listens at the port, or the next free port."""
     for each in range(port, port + _PORTS):
         try:
             family, *_, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]

@@ -1,4 +1,4 @@
-"""One client of a server: the functions it may call, by name, and the objects it holds, by number."""
+"""A client of a server: the functions to call, by name, and the objects held, by number."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class _Job(Generic[Result]):
 
 
 def _do(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
-    """Do one item. Ctrl-C goes to the waiting process, which ends this one."""
+    """Do an item. Ctrl-C goes to the waiting process, which then ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         outcome.send((None, work(item)))

@@ -1,4 +1,4 @@
-"""Programs that npukit starts: found by absolute path, with an environment free of strangers' folders.
+"""Programs started by npukit: found by absolute path, with an environment free of strangers' folders.
 
 Files in the current folder or a build folder must not start anything: no program or Python module by a known name, no
 library or header through an environment variable.
@@ -21,16 +21,17 @@ from npukit.host.budget import factor
 FOLDERS = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LOCALAPPDATA", "ZIG_GLOBAL_CACHE_DIR")
 """Variables for places of caches and scratch files, passed to programs if their value is an absolute path."""
 SEARCHED = ("PATH", "PYTHONPATH")
-"""Variables of which programs receive only the absolute paths: empty and relative ones mean the current folder."""
+"""Variables with lists of paths. Programs receive the absolute paths; empty and relative paths mean the current folder.
+"""
 SYSTEM = ("SYSTEMROOT", "USERNAME")
-"""Variables that Windows needs to start a program."""
+"""Variables needed by Windows to start a program."""
 FIXED = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
 """English messages, which npukit parses; no Python modules of the current folder, also in scripts started in turn."""
 
 MOST_MEMORY = 4 << 30
 """Bytes of memory of a program. zig cc takes 60 MB for a C file of a build."""
 MOST_FILE = 1 << 30
-"""Bytes of a file that a program writes."""
+"""Bytes of a file written by a program."""
 
 
 def environment() -> dict[str, str]:
@@ -67,9 +68,9 @@ def start(
     seconds: float | None = None,
     **settings: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program in `folder`, else in the program's own folder. `OSError` if it does not exist.
+    """Start a program in `folder`, else in the program's own folder. `OSError` for a missing program.
 
-    `memory`: limit in bytes for the program, and for each program that it starts. `seconds`: limit of processor time.
+    `memory`: limit in bytes for the program, and for each program started in turn. `seconds`: limit of processor time.
     The kernel enforces both, on Linux.
     """
     words = list(map(str, command))
@@ -88,7 +89,7 @@ def start(
 
 
 def _bounded(memory: int, seconds: float | None) -> str:
-    """Shell line that sets limits and then becomes the program, so that the limits hold for every child.
+    """Shell line that sets limits and then becomes the program: the limits hold for every child from the beginning.
 
     Tighter limits of the system stay.
     """
@@ -101,9 +102,9 @@ def _bounded(memory: int, seconds: float | None) -> str:
 def run(
     command: Sequence[str | Path], folder: Path | None = None, *, seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, within limits of time, memory and files. Returns its output.
+    """Run a program to the end, within limits of time, memory and files. Returns the output.
 
-    `OSError` if it does not exist, `TimeoutError` if it takes longer than `seconds`.
+    `OSError` for a missing program, `TimeoutError` after `seconds`.
     """
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     within = {"memory": MOST_MEMORY, "seconds": seconds}

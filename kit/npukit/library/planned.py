@@ -1,4 +1,4 @@
-"""The plan of a build's network for a library: on one core, with the build's accelerators, or in plain C."""
+"""The plan of a build's network for a library: for a single core, with the build's accelerators, or in plain C."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PORTABLE_TRY = "npukit export BUILD --portable"
 
 
 def planned_for_library(build: Build, portable: bool) -> tuple[Net, Plan, Engines]:
-    """The net without the link's ops, its plan on one PE, and the engines of the plan."""
+    """The net without the link's ops, the plan for a single PE, and the engines of the plan."""
     portable = portable or build.board.core.type.assembly != "dsp"
     return _portable(build) if portable else _as_built(build)
 
 
 def _portable(build: Build) -> tuple[Net, Plan, Engines]:
-    """Plan every op on the core, without assembly, on one PE with ample memory."""
+    """Plan every op on the core, without assembly, for a single PE with ample memory."""
     whole = without_link(build.net())
     engines = {CORE: Cpu()}
     net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
@@ -60,7 +60,7 @@ def _as_built(build: Build) -> tuple[Net, Plan, Engines]:
 
 
 def _refuse_mesh(plan: Plan) -> None:
-    """Raise an error if the plan needs more than one core and its accelerators."""
+    """Raise an error if the plan needs more than a core and accelerators."""
     if len(plan.pes) > 1:
         raise NpukitError(
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",

@@ -36,7 +36,7 @@ from npukit.templates import templates_in
 LINE = 116
 
 EXAMPLE = "selftest/main.c"
-"""Path of the example. In another folder, because an Arduino library compiles all C beside its header, and has a main
+"""Path of the example. Its folder is separate: an Arduino library compiles all C beside the header, and has a main
 already."""
 
 AUTHOR = "npukit"
@@ -48,7 +48,7 @@ CORTEX_M, PORTABLE = "Cortex-M4", "portable C"
 
 @dataclass(frozen=True)
 class Library:
-    """Files of a library by name, and figures of its header."""
+    """Files of a library by name, and figures of the header."""
 
     name: str
     kind: str
@@ -78,7 +78,7 @@ def _compiled(files: Iterable[str]) -> list[str]:
 
 
 def _all_far(program: Program) -> Program:
-    """The program with all constants together. The firmware around the library decides where to place them."""
+    """The program with all constants together. The firmware around the library decides where to place the constants."""
     return replace(program, arrays=tuple(replace(array, near=False) for array in program.arrays))
 
 
@@ -167,7 +167,7 @@ def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, labels: S
 
 
 def _step_names(plan: Plan, role: Role) -> Iterator[str]:
-    """Layers of each step of a run, or the name of its wait."""
+    """Layers of each step of a run, or the name of a wait."""
     layers = [step.op for step in plan.pes[0].computes()]
     for step in role.steps:
         yield ", ".join(layers[layer] for layer in _layers(step)) or (step.wait if isinstance(step, JoinStep) else "")
@@ -240,7 +240,7 @@ EVENTS = "core_events.h"
 
 
 def drivers_of(program: Program, board: Board) -> dict[str, str]:
-    """C files of the program's accelerators, and the headers beside them, by name. Two files of one name are an error."""
+    """C files of the program's accelerators, and the headers beside them, by name. No two files may share a name."""
     used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CORE}
     sources = [source for engine in used.values() for source in engine.sources(board)]
     found: dict[str, Path] = {}

@@ -71,7 +71,7 @@ def _is_export(output: Path) -> bool:
 
 
 def _labels(build: Build, path: Path) -> list[str]:
-    """Lines of a file, one for each value of the network's first output."""
+    """Lines of a file, a line for each value of the network's first output."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -93,7 +93,7 @@ def _write_folder(output: Path, files: Mapping[str, str]) -> None:
 VERSION = 7
 """Version of the format."""
 _WHEN = "1980-01-01 00:00:00Z"
-"""Constant date, so that the archive does not depend on the clock."""
+"""Constant date: the archive must not depend on the clock."""
 
 
 def archive(build: Build, made: Library) -> bytes:

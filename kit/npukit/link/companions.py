@@ -1,4 +1,4 @@
-"""Sessions with several networks that run on one board at the same time."""
+"""Sessions with several networks on the same board, which run at the same time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from npukit.link.session import Session
 
 
 class CompanionSession(Session):
-    """A session that runs its network beside others. `coresident`: the other sessions, and frames of each per run."""
+    """A session whose network runs beside others. `coresident`: the other sessions, and the frames of each per run."""
 
     coresident: tuple[tuple[CompanionSession, int], ...] = ()
 
     def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
-        """Run this network, and the coresident networks beside it."""
+        """Run this network and the coresident networks."""
         own = (self, observe, frames)
         others = [(other, False, count) for other, count in self.coresident]
         return run_together([own, *others], seconds)[0]
@@ -23,10 +23,9 @@ class CompanionSession(Session):
 def run_together(
     wanted: Sequence[tuple[CompanionSession, bool, int]], seconds: float | None = None
 ) -> tuple[RunResult, ...]:
-    """Run several networks at the same time. `wanted`: for each run the session, whether it is observed, and its
-    frames.
+    """Run several networks at the same time. `wanted`: for each run the session, whether to observe, and the frames.
 
-    The PE that has the link begins last, because no message for another network gets through while it runs.
+    The PE with the link begins last: during its run no message reaches another network.
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index][0].linked)
     begun = {}

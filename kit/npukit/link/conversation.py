@@ -39,7 +39,7 @@ _MOST_LINES = 1000
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """A request that has been sent: its place in the exchange, and its encoded frame."""
+    """A sent request: its place in the exchange, and the encoded frame."""
 
     place: int
     request: Request
@@ -52,7 +52,7 @@ class _UnderWay:
 
 @dataclass(frozen=True)
 class Begun(Generic[Answer]):
-    """A request that has been sent and has no answer yet."""
+    """A sent request without an answer yet."""
 
     request: Request[Answer]
     under_way: Mapping[int, _UnderWay]
@@ -71,10 +71,10 @@ class Refused(NpukitError):
 
 
 class Conversation:
-    """One host's requests to a device.
+    """A host's requests to a device.
 
     Requests go to `pe` unless they name another PE. Up to `window` requests are under way at once. Each is repeated
-    until its reply comes. No answer in time, or a malformed one, raises `NpukitError`.
+    until a reply comes. A late or malformed answer raises `NpukitError`.
     """
 
     def __init__(self, transport: Transport, answer_seconds: float, pe: int = LINKED_PE) -> None:
@@ -87,7 +87,7 @@ class Conversation:
         self._earlier_fault: DeviceFault | None = None
         self.window = 1
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
-        """Lines of text that the device has sent unrequested."""
+        """Unrequested lines of text from the device."""
 
     def ask(self, request: Request[Answer], seconds: float | None = None, pe: int | None = None) -> Answer:
         """The answer to a request, within `seconds`. Defaults: the conversation's time limit and PE."""
@@ -96,7 +96,7 @@ class Conversation:
     def converse(
         self, request: Request[Answer], seconds: float | None = None, pe: int | None = None
     ) -> tuple[Answer, Reply]:
-        """The answer, and its reply packet."""
+        """The answer, and the reply packet."""
         ((_, reply),) = self._exchange([request], seconds or self._answer_seconds, pe)
         return _answer_in(request, reply), reply
 
@@ -107,13 +107,13 @@ class Conversation:
         return Begun(request, under_way)
 
     def end(self, begun: Begun[Answer], seconds: float) -> Answer:
-        """The answer to a request that `begin` has sent."""
+        """The answer to a request sent by `begin`."""
         ((sequence, reply),) = self._replies(begun.under_way, seconds, ()).items()
         begun.under_way[sequence].check(reply)
         return _answer_in(begun.request, reply)
 
     def insist(self, request: Request[Answer]) -> Answer:
-        """The answer of a device that may be busy, with a UART that may hold one byte: the request is repeated often."""
+        """The answer of a busy device, perhaps with a UART of a single byte: the request is repeated often."""
         ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
         return _answer_in(request, reply)
 
@@ -157,8 +157,8 @@ class Conversation:
     def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float, pauses: Sequence[float]) -> dict[int, Reply]:
         """Replies to requests under way, at least one. Requests are repeated until a reply comes.
 
-        A `Witness` loses no bytes, however long it takes. Its requests are repeated only when it reports that no reply
-        will come.
+        A `Witness` loses no bytes, however long the answer takes. Requests to it are repeated only when it reports that
+        no reply will come.
         """
         deadline = monotonic() + seconds
         usual = pauses or [_patience(under_way) * 2**attempt for attempt in range(_ATTEMPTS)]
@@ -199,7 +199,7 @@ class Conversation:
         return found
 
     def _take_fault(self, reply: Reply) -> None:
-        """Raise a fault of this session. Keep an earlier one: a reset may cure it, or it explains a missing answer."""
+        """Raise a fault of this session. Keep an earlier fault: a reset may cure it, or it may explain silence."""
         fault = DeviceFault(reply.pe, reply.address, *unpack_fault(reply))
         if reply.session == self._session:
             raise fault

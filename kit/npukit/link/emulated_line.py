@@ -1,4 +1,4 @@
-"""A line between a port of this machine and an emulated board: a program that opens the port talks to the board."""
+"""A line between a port of this machine and an emulated board. A program at the port talks to the board."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from npukit.link.ports import Port
 from npukit.link.transport import Transport
 
 _SLICE_SECONDS = 0.02
-"""Seconds for which one side is read before the other has its turn."""
+"""Seconds to read from each side in turn."""
 _IDLE_SECONDS = 0.001
 
 
 class EmulatedLine:
-    """Carries bytes both ways until it is closed or the board fails."""
+    """Carries bytes both ways until `close` or a failure of the board."""
 
     def __init__(self, board: Transport, port: Port) -> None:
         self._board = board
@@ -31,11 +31,11 @@ class EmulatedLine:
 
     @property
     def port(self) -> str:
-        """Name by which the host opens the port."""
+        """The port's name for the host."""
         return self._port.name
 
     def wait(self) -> None:
-        """Wait until the line closes. Raises the board's error if it failed."""
+        """Wait until the line closes. Raises the board's error after a failure."""
         while self._is_open:
             sleep(_SLICE_SECONDS)
         if self._failure:

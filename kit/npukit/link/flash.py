@@ -32,7 +32,7 @@ class RestartableTransport(Transport, Protocol):
     """A transport through which the host can restart the board."""
 
     def restart(self) -> None:
-        """Restart the board with a break on the line. Its loader then waits for the host."""
+        """Restart the board with a break on the line. The loader then waits for the host."""
         ...
 
 
@@ -53,7 +53,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True)
 class LoaderState:
-    """A board's state as reported by its loader. `active`, `trial`: None if no slot is active or on trial."""
+    """A board's state, reported by the loader. `active`, `trial`: None if no slot is active or on trial."""
 
     loader: int
     largest_packet: int
@@ -221,7 +221,8 @@ class LoaderSession:
         return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
-        """Have the image started next. The loader refuses a broken, unsigned or older image, or one for another board."""
+        """Have the image started next. The loader refuses broken, unsigned or older images, and images for another
+        board."""
         self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
 
     def provision(self, takes: Takes) -> None:

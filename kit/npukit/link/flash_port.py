@@ -55,7 +55,7 @@ def update_of(
 def open_board(
     build: Build, port: str, key: Ed25519PrivateKey | None, progress: Progress
 ) -> Iterator[RestartableTransport]:
-    """The board at a serial port, or an emulated one: `emulator`, or `emulator:FILE` to keep its flash in a file.
+    """The board at a serial port, or an emulated board: `emulator`, or `emulator:FILE` to keep the flash in a file.
 
     A new emulated board has the loader in its flash, and accepts images of `key` alone; without a key, any image.
     """
@@ -72,7 +72,7 @@ def open_board(
 
 @contextmanager
 def emulated_board(build: Build, file: Path | None, takes: Takes, progress: Progress) -> Iterator[FlashedBoard]:
-    """An emulated board of the build's kind, which starts from the flash in `file`, or a new board.
+    """An emulated board of the build's kind, started from the flash in `file`, or a new board.
 
     A new board has the loader in its flash, and is provisioned with `takes`.
     """

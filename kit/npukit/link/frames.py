@@ -1,4 +1,4 @@
-"""Frames on the link: a COBS-encoded packet with its CRC-32, between zero bytes (`docs/protocol.md`)."""
+"""Frames on the link: a COBS-encoded packet with a CRC-32, between zero bytes (`docs/protocol.md`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from cobs import cobs
 
 _CRC_BYTES = 4
 LARGEST_FRAME = 0xFFFF
-"""Longest accepted frame in bytes, between two zeros. The largest packet that a device may announce is shorter."""
+"""Longest accepted frame in bytes, between two zeros. The largest packet a device may announce is shorter."""
 
 
 def encode_frame(packet: bytes) -> bytes:
-    """The encoded packet. The leading zero terminates a truncated frame before it."""
+    """The encoded packet. The leading zero terminates a truncated frame before."""
     crc = zlib.crc32(packet).to_bytes(_CRC_BYTES, "little")
     return b"\0" + cobs.encode(packet + crc) + b"\0"
 
@@ -24,10 +24,10 @@ class FrameDecoder:
         self._frame = bytearray()
         self._too_long = False
         self.damaged = 0
-        """Invalid frames so far."""
+        """Number of invalid frames."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the packets that `data` completes. Invalid frames are counted and dropped."""
+        """Return the packets completed by `data`. Invalid frames are counted and dropped."""
         *ended, rest = data.split(b"\0")
         packets = [self._finish(part) for part in ended]
         self._take(rest)

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 PROTOCOL = 1
 LINKED_PE = 0xFFFF
-"""The PE that has the link, whatever its number."""
+"""The PE that has the link, whatever the PE's number."""
 DRAM_PE = 0x8000
 """Pseudo PE number that addresses the DRAM of the first chip."""
 FAULT = 0xFF
@@ -111,7 +111,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class RunResult(Counters):
-    """A run's status (0, or the network's error code) and the counts of its frames alone, without the link."""
+    """A run's status (0, or the network's error code), and counts of the frames alone, without the link."""
 
     status: int
 
@@ -235,7 +235,7 @@ class Run(Request[RunResult]):
 
     kind, does = 5, "run"
     layout, told = "<IHH", ("number", "observe", "frames")
-    patience = 2.0  # a repeated request costs a waiting PE cycles, and so disturbs the measurement
+    patience = 2.0  # a repeated request costs a waiting PE cycles, which disturbs the measurement
     number: int
     observe: bool
     frames: int

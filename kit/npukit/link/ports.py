@@ -25,7 +25,7 @@ BREAK = None
 
 
 class Port(Protocol):
-    """The board's side of a line. `name`: the name by which the host opens the other side."""
+    """The board's side of a line. `name`: the host opens the other side by this name."""
 
     name: str
 
@@ -39,7 +39,7 @@ class Port(Protocol):
 
 
 def open_port(tcp: int | None = None) -> Port:
-    """A new pseudo-terminal, or a TCP port. `tcp`: number of the port, 0 for any free one."""
+    """A new pseudo-terminal, or a TCP port. `tcp`: number of the port, 0 for any free port."""
     if tcp is not None:
         return NetworkPort(tcp)
     if not hasattr(os, "openpty"):
@@ -106,7 +106,7 @@ class NetworkPort:
 
 
 class _Host:
-    """A program at the other end of a TCP line, and the serial settings that it has negotiated."""
+    """A program at the other end of a TCP line, and the negotiated serial settings."""
 
     def __init__(self, line: socket.socket) -> None:
         self.socket = line
@@ -129,6 +129,6 @@ class _Host:
         self.write(b"".join(self._telnet.escape(data)))
 
     def write(self, data: bytes) -> None:
-        """Send raw bytes, the telnet negotiation included. A host that has gone misses them."""
+        """Send raw bytes, the telnet negotiation included. After the host has gone, the bytes are lost."""
         with suppress(OSError):
             self.socket.sendall(data)

@@ -1,4 +1,4 @@
-"""Flashing of boards without npukit's loader: the board's own tool writes, then the firmware reports its build."""
+"""Flashing of boards without npukit's loader: the board's own tool writes, then the firmware reports the build."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HOW_TO_GET = {
 
 @dataclass(frozen=True)
 class Programmed:
-    """Image and command that wrote a board's flash, or with `dry_run` would write it."""
+    """Image and command of a write to a board's flash; with `dry_run` nothing was written."""
 
     board: str
     command: tuple[str, ...]
@@ -45,7 +45,7 @@ class Programmed:
 
     @property
     def pasted(self) -> str:
-        """Shell line that runs the command in the image's folder."""
+        """Shell line for the command in the image's folder."""
         return f"cd {shlex.quote(str(self.image.parent))} && {shlex.join(self.command)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -73,10 +73,10 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
 
 
 def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, ...]:
-    """Command that writes the image and restarts the board. OpenOCD, picotool and BOSSA also verify the flash.
+    """Command to write the image and restart the board. OpenOCD, picotool and BOSSA also verify the flash.
 
-    The command runs in the images' folder. Files for the tool are written there first: one per stretch of flash for
-    `esptool`, one of all images for `picotool` if there are several.
+    The command runs in the images' folder. Files for the tool are written there first: for `esptool` a file for each
+    stretch of flash, for `picotool` a single file of several images.
     """
     image, target = images[0], programmer.target
     name = image.name
@@ -96,12 +96,12 @@ def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, .
 
 
 def _flat(image: Path) -> Path:
-    """Flat binary of the image: the bytes of one stretch of memory."""
+    """Flat binary of the image."""
     return image.with_suffix(".bin")
 
 
 def _pieces(image: Path) -> list[tuple[int, Path]]:
-    """Write a file beside the image for each stretch of flash. Returns its flash offset and path."""
+    """Write a file beside the image for each stretch of flash. Returns offsets in the flash, and paths."""
     pieces = list[tuple[int, Path]]()
     for address, data in Elf(image).stretches():
         offset = address & FLASH_OFFSET
@@ -112,7 +112,7 @@ def _pieces(image: Path) -> list[tuple[int, Path]]:
 
 
 def _run(command: tuple[str, ...], images: Sequence[Path]) -> None:
-    """Run the tool in a folder with nothing but the images, because tools read configuration files from their folder."""
+    """Run the tool in a folder with the images alone, because tools read configuration files from their folder."""
     tool, image = command[0], images[0]
     if find_program(tool) is None:
         tries = [_HOW_TO_GET[tool]]

@@ -49,7 +49,7 @@ _RUN_SECONDS = 60.0
 _SETTLE_SECONDS = 10.0
 """Seconds to wait for other PEs after the root PE has finished."""
 GIVEN_UP = -1
-"""Error code of a PE that waited for other PEs until the host broke off the run."""
+"""Error code of a PE whose wait for other PEs ended when the host broke off the run."""
 STOPPED = -32
 """Error code of a PE whose frame ended at a requested stop (`StopBehind`)."""
 SELF_TEST_WRONG = -16
@@ -61,7 +61,7 @@ _LARGEST_ELEMENT = 4
 _ADDRESSES = 1 << 32
 _MOST_EVENTS = 1 << 20
 _FEW = 8
-"""Most PEs that an error lists."""
+"""Most PEs listed in an error."""
 
 Item = TypeVar("Item")
 
@@ -78,18 +78,18 @@ class Device:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     layers: tuple[str, ...]
-    """Names of the layers of the PE that has the link."""
+    """Names of the layers of the PE with the link."""
     pe_count: int
-    """Number of PEs that run the network."""
+    """Number of the network's PEs."""
     largest_packet: int
 
 
 class Session:
     """A session over a transport; closing the session closes the transport.
 
-    Lost and damaged frames are repeated. A device that does not answer within `answer_seconds` (runs have their own
+    Lost and damaged frames are repeated. A device that does not answer within `answer_seconds` (runs have another
     limit), or answers nonsense, raises `NpukitError`. With `build_id`, a device with another build raises `DoesNotFit`.
-    `pe`: the PE that answers for the network, by default the PE that has the link.
+    `pe`: answers for the network; by default the PE with the link.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Session:
         return self._device
 
     def write_input(self, index: int, data: bytes) -> None:
-        """Write a whole input. A run may overwrite it: write all inputs before each run."""
+        """Write a whole input. A run may overwrite inputs: write all before each run."""
         tensor = _tensor(self.device.inputs, index, "input")
         if len(data) != tensor.bytes:
             raise NpukitError(f"input {tensor.name} takes {tensor.bytes} bytes, not {len(data)}")
@@ -159,16 +159,17 @@ class Session:
         """Run frames in a row. An observed run goes layer by layer, and leaves a record of each layer of the last
         frame.
 
-        The outputs are those of the last frame. Each later frame finds in its inputs the data that the frame before
-        left there. A failed run raises an `NpukitError` that names the PE.
+        The outputs are from the last frame. Each later frame reads as inputs the bytes left there by the frame before.
+        A failed run raises an `NpukitError` that names the PE.
         """
         return self.end_run(self.begin_run(observe, frames), seconds)
 
     def run_and_stop(self, stops: Mapping[int, tuple[int, int]], seconds: float | None = None) -> dict[int, int]:
-        """Run an observed frame that stops on some PEs. `stops`: for each PE a layer, and its pieces to compute.
+        """Run an observed frame with stops on some PEs. `stops`: for each PE a layer, and the pieces to compute of this
+        layer.
 
-        Returns the address of the layer's output for each PE that reached its stop; the memory there is as the layer
-        left it. Then reset a board of several PEs: the others wait for messages from the stopped ones.
+        Returns the address of the layer's output for each stopped PE; the memory there is as the layer left it. Then
+        reset a board of several PEs: the others wait for messages from the stopped PEs.
         """
         for pe, (layer, pieces) in stops.items():
             self._conversation.ask(StopBehind(layer, pieces), pe=pe)
@@ -183,7 +184,7 @@ class Session:
         return self._conversation.begin(Run(self._next_run(), observe, frames))
 
     def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
-        """The result of a run that has begun, once it ends."""
+        """The result of a run that has begun, at the run's end."""
         limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
         result, waits = self._finish(begun, limit)
         if result.status != 0:
@@ -199,12 +200,12 @@ class Session:
         try:
             self._conversation.insist(Reset())
         except Refused as refused:
-            if refused.status != Status.NO_SESSION:  # NO_SESSION: the board has restarted, and its reply was lost
+            if refused.status != Status.NO_SESSION:  # NO_SESSION: the board has restarted, and the reply was lost
                 raise
         return self.open()
 
     def reset_states(self) -> None:
-        """Reset the states that the network keeps between frames, with effect from the next frame."""
+        """Reset the network's states, kept between frames, with effect from the next frame."""
         self._conversation.ask(ResetStates())
 
     def _next_run(self) -> int:
@@ -212,7 +213,7 @@ class Session:
         return self._run_number
 
     def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
-        """The run's result. A run without result in time is broken off; returns also which PE waited for which then."""
+        """The run's result. Breaks off a run without result in time; then returns also the PEs that waited."""
         try:
             return self._conversation.end(begun, seconds), ()
         except NoAnswer as silent:
@@ -236,7 +237,7 @@ class Session:
         return b"".join(self._conversation.ask_all(ReadOutput(size, index, at) for at, size in pieces))
 
     def pes(self) -> tuple[PeState, ...]:
-        """State of each PE of the network, the PE that has the link first."""
+        """State of each PE of the network, the PE with the link first."""
         told = self._collect(ReadPes, self.device.pe_count)
         named = [each.pe for each in told]
         self._pes = self._pes or named
@@ -245,7 +246,7 @@ class Session:
         return told
 
     def settle(self) -> None:
-        """Wait until every PE of the network has finished as many frames as the PE that has the link."""
+        """Wait until every PE of the network has finished as many frames as the PE with the link."""
         until = monotonic() + _SETTLE_SECONDS
         while self.device.pe_count > 1 and len({pe.frames for pe in self.pes()}) > 1:
             if monotonic() > until:
@@ -253,11 +254,11 @@ class Session:
             sleep(0.01)
 
     def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
-        """A PE's records of its `count` layers in the last observed run, which must have succeeded."""
+        """A PE's records of `count` layers in the last observed run, which must have succeeded."""
         return self._collect(ReadLayers, count, pe)
 
     def events(self, pe: int, first: int) -> PeEvents:
-        """A PE's events from number `first` on, except overwritten ones."""
+        """A PE's events from number `first` on, without overwritten events."""
         ask = partial(self._conversation.ask, pe=pe)
         told = ask(ReadEvents(first))
         start, found = told.first, list(told.events)
@@ -271,7 +272,7 @@ class Session:
         return PeEvents(told.written, start, tuple(found))
 
     def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
-        """Memory of a PE. The PE that has the link shows only memory that it declares readable."""
+        """Memory of a PE. The PE with the link shows only memory declared readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
         return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
@@ -279,7 +280,7 @@ class Session:
     def digest(self, address: int, size: int, pe: int | None = None) -> int:
         """Digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
 
-        The PE that has the link digests only loaded memory that never changes.
+        The PE with the link digests only loaded memory that never changes.
         """
         _check_addresses(address, size)
         return self._conversation.ask(ReadDigest(address, size), pe=pe)
@@ -321,7 +322,7 @@ class Session:
     def _collect(
         self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int | None = None
     ) -> tuple[Item, ...]:
-        """`count` items, requested from the first missing one on."""
+        """`count` items, requested from the first missing item on."""
         items: tuple[Item, ...] = ()
         while len(items) < count:
             items += self._conversation.ask(request(len(items)), pe=pe)
@@ -332,14 +333,14 @@ class Session:
     def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
         """Offsets and sizes of the pieces of a transfer of `size` bytes, in either direction.
 
-        No request has more bytes before its data than a reply. Pieces hold whole floats.
+        Before its data a request has no more bytes than a reply. Pieces hold whole floats.
         """
         most = (self.device.largest_packet - REPLY_HEADER_BYTES) // _LARGEST_ELEMENT * _LARGEST_ELEMENT
         return ((offset, min(most, size - offset)) for offset in range(0, size, most))
 
 
 def _cause(pe: PeState) -> str:
-    """Why a PE failed. Empty if it did not, or only waited for other PEs."""
+    """Why a PE failed. Empty without failure, or if the PE only waited for other PEs."""
     if not pe.running:
         return f"PE {pe.pe} does not run it"
     if pe.fault_status != 0:

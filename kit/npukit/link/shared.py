@@ -1,4 +1,4 @@
-"""One link shared by the sessions with several networks of a board."""
+"""Sessions with several networks of a board over the same link."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from npukit.link.transport import Transport, Witness
 
 
 class SharedLink:
-    """One transport for several sessions. Each line receives all incoming bytes; each session picks its own replies."""
+    """A transport for several sessions. Each line receives all incoming bytes; each session picks the replies to its
+    requests."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._lines: list[_Line] = []
 
     def line(self) -> Transport:
-        """A transport for one more session. Closing it leaves the shared transport open."""
+        """A transport for another session. Closing it leaves the shared transport open."""
         line = _SeeingLine(self, self._transport) if isinstance(self._transport, Witness) else _Line(self)
         self._lines.append(line)
         return line
@@ -29,7 +30,7 @@ class SharedLink:
 
 
 class _Line:
-    """One session's end of a shared link."""
+    """A session's end of a shared link."""
 
     def __init__(self, link: SharedLink) -> None:
         self._link = link

@@ -13,10 +13,10 @@ class Transport(Protocol):
         ...
 
     def read(self, timeout: float) -> bytes:
-        """At least one received byte, or none after `timeout` seconds of silence.
+        """Received bytes: at least one, or none after `timeout` seconds of silence.
 
-        An emulator runs until its UART has sent something. It returns nothing at once when the firmware sleeps and no
-        event is left to wake it.
+        An emulator runs until the UART has sent a byte. With the firmware asleep and no event left to wake the core, it
+        returns nothing at once.
         """
         ...
 
@@ -25,12 +25,12 @@ class Transport(Protocol):
 
 @runtime_checkable
 class Witness(Protocol):
-    """A transport that also observes the board's state, such as an emulator."""
+    """A transport with access to the board's state, for example an emulator."""
 
     def silence(self) -> tuple[str, ...]:
-        """Lines that explain why the board does not answer: which PE waits for which other."""
+        """Explain why the board does not answer: for each waiting PE, a line with the PE it waits for."""
         ...
 
     def expect(self, frames: int) -> None:
-        """Announce that the next answer comes after `frames` frames."""
+        """Announce `frames` frames before the next answer."""
         ...

@@ -24,13 +24,13 @@ _BROKEN_SECONDS = 5.0
 """Seconds to wait for a broken line to come back."""
 _TROUBLE = (serial.SerialException, OSError, ValueError)
 BREAK_BAUD = 1200
-"""Baud rate so low that the zero bits of one byte are a break to the board, for adapters that cannot send breaks."""
+"""Baud rate at which the zero bits of a byte last as long as a break, for adapters without breaks."""
 _BREAK_SECONDS = 0.25
 """Seconds to wait after the break byte: ample, because the adapter may still hold earlier bytes."""
 
 
 PLUGGED_IN = "serial"
-"""Port name that stands for the only board plugged in."""
+"""Port name for the only board plugged in."""
 
 
 def plugged_in() -> list[ListPortInfo]:
@@ -39,7 +39,7 @@ def plugged_in() -> list[ListPortInfo]:
 
 
 def _the_one_plugged_in(uart: Uart) -> str:
-    """The only USB port with the USB ids of this UART. If no port has them, the only USB port."""
+    """The only USB port with the USB ids of this UART. Without a match, the only USB port."""
     ports = plugged_in()
     ports = [port for port in ports if _id(port).startswith(uart.usb)] or ports
     if not ports:
@@ -82,7 +82,8 @@ def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTra
 
 
 def _once_there(port: str, baud: int, progress: Progress) -> SerialTransport:
-    """The port, as soon as it opens. Raises an error if it exists and does not open, or stays missing."""
+    """The port, as soon as it opens. Raises an error if an existing port does not open, or a missing port stays
+    missing."""
     until, told = monotonic() + OPENING_SECONDS, False
     while True:
         try:
@@ -103,7 +104,7 @@ def _is_not_there(error: BaseException) -> bool:
 
 
 class SerialTransport:
-    """An open serial port. A broken one is reopened if it comes back within `_BROKEN_SECONDS`; bytes on the line are
+    """An open serial port. A broken port is reopened if it comes back within `_BROKEN_SECONDS`; bytes on the line are
     lost."""
 
     def __init__(self, port: str, baud: int) -> None:
@@ -131,7 +132,7 @@ class SerialTransport:
             return b""
 
     def restart(self) -> None:
-        """Send a break, which restarts a board that has a loader."""
+        """Send a break, which restarts a board with a loader."""
         baud = self._serial.baudrate
         try:
             self._serial.baudrate = BREAK_BAUD
@@ -167,5 +168,5 @@ class SerialTransport:
 
 
 def _write_timeout(port: str) -> float | None:
-    """Write timeout in seconds: a stalled local device must not hang the host. None for URLs, because some refuse one."""
+    """Write timeout in seconds: a stalled local device must not hang the host. None for URLs: some refuse a limit."""
     return None if "://" in port else _WRITE_SECONDS

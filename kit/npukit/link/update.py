@@ -1,4 +1,4 @@
-"""An update: write a new image and start it on trial. The image confirms itself, or the board returns to the old one."""
+"""An update: write a new image and start it on trial. Without confirmation the board returns to the old image."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ANSWER_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Update:
-    """An image to flash. `build_id`: reported by the image's firmware once it runs.
+    """An image to flash. `build_id`: reported by the image's firmware in the handshake.
 
-    `provisions`: a board without a setting is set to accept images of this image's key, or any image if it is unsigned.
-    `told_at`: address of this setting in the board's memory. `load_seconds`: predicted time from power-on to the
-    firmware.
+    `provisions`: set a board without a setting to accept images of this image's key, or any image if this image is
+    unsigned. `told_at`: address of the setting in the board's memory. `load_seconds`: predicted time from power-on to
+    the firmware.
     """
 
     board: str
@@ -38,7 +38,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Flashed:
-    """Result of an update, or with `dry_run` its expected result."""
+    """Result of an update, or with `dry_run` the expected result."""
 
     board: str
     slot: int
@@ -77,7 +77,7 @@ class Flashed:
 
 
 def flash(transport: RestartableTransport, update: Update, progress: Progress | None = None) -> Flashed:
-    """Flash the image and run it. If a step fails, the board starts the image it started before."""
+    """Flash the image and run it. After a failure the board starts the image it started before."""
     shown = progress or Silent()
     shown.stage("ask the board whose images it takes")
     _ask_firmware(transport, update)
@@ -99,7 +99,7 @@ def flash(transport: RestartableTransport, update: Update, progress: Progress | 
 
 
 def dry_run(transport: RestartableTransport, update: Update) -> Flashed:
-    """The pages that `flash` would write. The board is restarted, and starts the image it started before."""
+    """The pages that `flash` would write. The board restarts, with the same image as before."""
     _ask_firmware(transport, update)
     with _loader_of(transport) as loader:
         check_match(loader.state, update)
@@ -133,7 +133,7 @@ def check_match(state: LoaderState, update: Update) -> None:
 
 
 def _check_key(takes: Takes, update: Update) -> None:
-    """Raise an error if a board that accepts `takes` refuses this image and may not be provisioned for it."""
+    """Raise an error if a board that accepts `takes` refuses this image, and must not be provisioned."""
     signer = update.image.signer
     if takes.policy is Policy.NONE and not update.provisions:
         raise NpukitError(
@@ -157,7 +157,7 @@ def _check_key(takes: Takes, update: Update) -> None:
 
 
 def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
-    """Raise an error before the restart if the firmware reports that the board would refuse the image."""
+    """Raise an error before the restart if the firmware reports a key that does not match."""
     if update.told_at is None:
         return
     try:
@@ -172,7 +172,7 @@ def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
 
 @contextmanager
 def _loader_of(transport: RestartableTransport) -> Iterator[LoaderSession]:
-    """The board's loader. If a step fails, the board starts the image it started before."""
+    """The board's loader. After a failure the board starts the same image as before."""
     before = None
     try:
         loader = LoaderSession(transport)
@@ -188,7 +188,7 @@ def _loader_of(transport: RestartableTransport) -> Iterator[LoaderSession]:
 
 
 def _start_as_before(transport: RestartableTransport, before: int | None) -> str:
-    """End the trial and leave the loader. Returns in words what the board does next."""
+    """End the trial and leave the loader. Returns in words how the board starts next."""
     try:
         loader = LoaderSession(transport)
         loader.abandon()
@@ -204,7 +204,7 @@ def _start_as_before(transport: RestartableTransport, before: int | None) -> str
 
 
 def _provision(loader: LoaderSession, update: Update, progress: Progress) -> bool:
-    """Set whose images the board accepts, if it has no setting. True if set."""
+    """Set whose images the board accepts, unless set already. True if set here."""
     if loader.state.takes.policy is not Policy.NONE:
         return False
     takes = takes_of(update.image.signer)
@@ -214,7 +214,7 @@ def _provision(loader: LoaderSession, update: Update, progress: Progress) -> boo
 
 
 def _running(loader: LoaderSession) -> SlotState | None:
-    """The valid image that the board starts, or None."""
+    """The valid image of the active slot, or None."""
     if loader.state.active is None:
         return None
     slot = loader.describe(loader.state.active)
@@ -222,7 +222,7 @@ def _running(loader: LoaderSession) -> SlotState | None:
 
 
 def _run_on_trial(transport: RestartableTransport, loader: LoaderSession, update: Update, slot: int) -> None:
-    """Start the image, shake hands with its firmware, and check in the loader that the image has confirmed itself."""
+    """Start the image, shake hands with the firmware, and check in the loader that the image has confirmed itself."""
     loader.boot()
     try:
         Session(transport, build_id=update.build_id).open()

@@ -169,7 +169,7 @@ def _named(layer: LayerCost) -> tuple[str, str, str]:
 
 
 def _load_old(path: Path | None) -> dict[str, Any] | None:
-    """The old bench, read before anything is measured, so that a wrong file costs no time."""
+    """The old bench, read before the measurement: a wrong file costs no time."""
     from npukit.cli.compare import load_bench
 
     return load_bench(path) if path else None

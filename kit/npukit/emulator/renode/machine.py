@@ -1,4 +1,4 @@
-"""Renode as a board: an emulator familiar to the chip's users, with npukit's devices in C#; and the search for Renode."""
+"""Renode as a board, an emulator familiar to the chip's users, with npukit's devices in C#. Also finds Renode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_BYTES = 1 << 16
 
 
 class RenodeMachine:
-    """Renode with images. As a link transport, its byte stream is the root PE's UART, over a local port.
+    """Renode with images. As a link transport: the byte stream of the root PE's UART, over a local port.
 
     Renode listens on no other port, and ends when the link closes in any way.
     """
@@ -83,8 +83,8 @@ class RenodeMachine:
         self._folder.cleanup()
 
     def _start(self, program: Path, port: int) -> subprocess.Popen[bytes]:
-        # Without --console Renode opens a port for its Monitor to the whole network. With --console, its input must
-        # stay open.
+        # Without --console Renode opens a port for the Monitor to the whole network. With --console, stdin must stay
+        # open.
         script = Path(self._folder.name) / SCRIPT
         commands = f"$port={port}; $leave=true; include @{script}; start"
         with self._log.open("wb") as log:

@@ -54,7 +54,7 @@ MODELLED = ("mac_array",)
 
 @dataclass(frozen=True)
 class _Load:
-    """An image and the script's variable with its path."""
+    """An image, and the script's variable for the path."""
 
     variable: str
     elf: str
@@ -143,7 +143,7 @@ def _load(image: Image, number: int, images: int, folder: Path) -> _Load:
 
 
 def own_data_file(overlay: Overlay) -> str:
-    """Name of the file with one PE's own data, beside the script; it replaces the image's."""
+    """Name of the file with a PE's own data, beside the script. The data replace the image's."""
     return f"own-{overlay.pe}-{overlay.address:08x}.bin"
 
 
