@@ -86,9 +86,9 @@ class Core(_Part):
 class Waits(_Part):
     """Wait cycles of a memory, and the cache in front of it.
 
-    An access takes `cycles` longer, except in the `lines` of `line_bytes` read last, in a cache of `ways` ways. With a
-    prefetcher, code right after the line read last takes `next_cycles` longer. Loads have a cache of `data_lines`, or
-    share the code's.
+    An access takes `cycles` longer, unless it hits one of the `lines` of `line_bytes` read last, in a cache of `ways`
+    ways. With a prefetcher, code right after the line read last takes `next_cycles` longer. Loads have a cache of
+    `data_lines`, or share the code's.
     """
 
     cycles: Positive
@@ -127,8 +127,8 @@ class Memory(_Part):
         return self.origin + self.size
 
     def cycles_of(self, size: int, accesses: int) -> int:
-        """Wait cycles of `accesses` accesses to `size` bytes of data: once for each line behind a cache, else each
-        time."""
+        """Wait cycles of `accesses` accesses to `size` bytes of data: with a cache once for each line, else for each
+        access."""
         if self.waits is None:
             return 0
         cached = self.waits.data_bytes > self.waits.line_bytes
@@ -296,7 +296,7 @@ class PeKind(_Part):
 
 
 class EnergyLevel(_Part):
-    """A supply voltage with its clock: the power of a PE asleep beyond a PE switched off, and the energy of work."""
+    """A supply voltage with its clock: the power of a sleeping PE beyond a PE switched off, and the energy of work."""
 
     volts: float = Field(strict=True, gt=0, le=100)
     clock_hz: int = Field(strict=True, gt=0, le=100_000_000_000)

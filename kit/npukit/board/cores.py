@@ -50,7 +50,7 @@ class CoreType:
     """A kind of core.
 
     `gcc`, `zig`: flags of the compilers. `assembly`: layers without a kernel in this assembly are C. `exception_bytes`:
-    pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn`: Unicorn's number of the
+    most bytes pushed on entry to an exception, and a word that aligns the stack. `unicorn`: Unicorn's number of the
     core.
 
     `cycles`: by instruction, where other than on the Cortex-M4, or for RISC-V on the CV32E40P. `refill_cycles`: extra
@@ -58,7 +58,7 @@ class CoreType:
     some kinds of op (`benchmarks/core/c_costs.py`). `call_cycles`: factor on a Cortex-M4's cycles for calls, messages
     and waits (`benchmarks/core/core_cycles.py`).
 
-    `products`: C for convolutions and dense layers calls a loop in assembly, because compilers lack registers.
+    `products`: C for convolutions and dense layers calls a loop in assembly, because compilers run out of registers.
     `vectors`: C for these layers calls RISC-V's vectors.
     """
 

@@ -98,7 +98,7 @@ def _passphrase(path: Path, ask: Callable[[Path], str] | None) -> str:
 
 
 def _check_private(path: Path, state: os.stat_result) -> None:
-    """Refuse a file of this user's if others may read it, because the key may be known to them."""
+    """Refuse a file of this user's that others may read: the key may be no secret."""
     others = stat.S_IMODE(state.st_mode) & 0o077
     if os.name == "posix" and state.st_uid == os.getuid() and others:
         raise NpukitError(

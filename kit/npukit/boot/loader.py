@@ -73,7 +73,7 @@ class _Build:
         render_flash_header(board, folder / "flash_board.h")
 
     def link(self) -> Path:
-        """The linked loader, with stack bytes by the bound of the call graph."""
+        """The linked loader. Its stack has the bytes required by the call graph."""
         objects = [self._compile(source, tuning) for source, tuning in self._units()]
         objects.append(compile_zig(self.firmware / SIGNATURE, self.folder, self.core.zig.split()))
         stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {}, self.core)

@@ -16,7 +16,7 @@ from npukit.project.folder_files import plain_size, read_text
 from npukit.writing import told_if_unwritable, write_file
 
 SIGNATURE = "npukit.sig"
-"""File with the maker's key and the signature of `npukit.json`, and so of all files with a digest there."""
+"""File with the maker's key and the signature of `npukit.json`, which contains the digests of all other files."""
 _LONGEST = 1024
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 LINE = 1e9
-"""Bits a second of a line, reported beside a higher rate of the network's inputs."""
+"""Bits a second of a fast line. Faster inputs of a network are reported as a multiple of this rate."""
 
 MORE_CONSTANTS = 1.25
 """Ratio of the kernels' constants to the model's above which both are reported."""

@@ -63,7 +63,8 @@ class Wishes:
     keep_int16: KeepInt16 = None
 
     def options(self, pes: int | None, toolchain: str | None = None) -> Options:
-        """The options for `npukit.api`. `pes`: of a single network; None for several."""
+        """The options for `npukit.api`. `pes`: limit of a single network; None for several, each with a limit of its
+        own."""
         return Options(
             pes=pes,
             chips=self.chips,

@@ -36,8 +36,7 @@ from npukit.project.images.image import Image
 _MEMORY_OF_A_PE, _TIMES_SRAM = 8 << 20, 32
 """Memory of the worker for each PE: bytes for its core, and bytes of recorded state for each byte of SRAM."""
 _SECONDS_AT_ONCE = 0.5
-"""Longest run of the worker in seconds between two requests. After its parent's end, the worker ends within this time.
-"""
+"""Most seconds that the worker runs between two requests. It ends within this time after its parent."""
 
 
 @dataclass(frozen=True)

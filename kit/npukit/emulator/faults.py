@@ -70,7 +70,7 @@ def in_words(names: Sequence[str], registers: Sequence[int]) -> str:
 
 
 def _place(registers: Sequence[int], elf: Path | None) -> str:
-    """Function and line of the pc. Outside any function: of the call before the link register's address."""
+    """Function and line of the pc. Outside any function: of the call that set the link register."""
     if elf is None:
         return ""
     if place := where(elf, registers[_PC]):

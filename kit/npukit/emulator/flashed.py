@@ -1,4 +1,4 @@
-"""An emulated board with its own flash: it boots alone, restarts, and can lose power at any step."""
+"""An emulated board with flash: it boots alone, restarts, and can lose power at any step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CAUSES = {"restart": Cause.RESTART, "watchdog": Cause.WATCHDOG}
 class FlashedBoard(Emulator):
     """A board that boots from the flash in `file`. The file keeps the board's changes, however the process ends.
 
-    A missing file is created: an erased flash with `loader` at the beginning. Each start of the board resets its time.
+    A missing file is created: an erased flash with `loader` at the beginning. Each start of the board resets the time.
     """
 
     def __init__(

@@ -23,5 +23,5 @@ def is_here(name: str, board: Board) -> bool:
 
 
 def usual(board: Board) -> str:
-    """Default target of a board's builds: the first emulator in the board file that is installed."""
+    """Default target of a board's builds: the first installed emulator in the board file."""
     return next((name for name in board.runs_on if is_here(name, board)), board.runs_on[0])

@@ -25,8 +25,7 @@ _MOST_BYTES = 1 << 16
 
 
 class QemuMachine:
-    """QEMU with an image for the first core, and for others. As a link transport: the byte stream of the machine's
-    first UART.
+    """QEMU with one image, or with one for each core. As a link transport: the byte stream of the machine's first UART.
 
     An instruction takes a virtual nanosecond (`-icount shift=0`): the board's timer counts instructions.
     """

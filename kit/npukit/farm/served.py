@@ -61,7 +61,7 @@ class ServedBoard:
         return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
 
     def reset(self) -> None:
-        """Reset the states that the network keeps between frames."""
+        """Reset the network's states, kept between frames."""
         self._target.session.reset_states()
 
     def close(self) -> None:
@@ -132,8 +132,7 @@ class ServedBoard:
 
 
 def _write_onto(build: Build, port: str) -> None:
-    """Flash a device: without signature through npukit's loader, which must accept any image, or with the board's
-    programmer."""
+    """Flash a device: unsigned through npukit's loader, if it accepts any image, or with the board's programmer."""
     check_maker(build)
     if build.board.programmer:
         program(build, port, Silent(), dry_run=False)

@@ -22,7 +22,7 @@ bytes or a function."""
 
 
 class ClientModule:
-    """A client's view of a module with the network's functions."""
+    """The network's functions as a module, for clients."""
 
 
 NETWORK = ClientModule()

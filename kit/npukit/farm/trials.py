@@ -40,7 +40,8 @@ def local(on: str | None) -> Iterator[Measurer]:
 
 @contextmanager
 def on_farm(tracker: HostPort, key: str) -> Iterator[Measurer]:
-    """A measurer on boards of a farm, reserved until the context ends. Each board receives every build to measure."""
+    """A measurer on boards of a farm, reserved until the context ends. Each build is sent to the board that measures
+    it."""
     from npukit.farm.client import all_boards
 
     with all_boards(tracker, key) as remotes, ThreadPoolExecutor(len(remotes)) as pool:

@@ -36,8 +36,8 @@ BUILD = Budget(512 << 20, 30)
 ARCHIVE = Budget(256 << 20, 60)
 """Unpacking of a client's build folder, written in pieces, 2 GB at most."""
 EMULATOR = 8 << 30
-"""Bytes of memory of an emulator for a stranger's build; for the built-in emulator, without the board's memories. Each
-answer has a limit of time."""
+"""Bytes of memory of an emulator for a stranger's build; for the built-in emulator, without the board's memories. Time
+is limited for each answer."""
 MOST_FILE = 2 << 30
 """Bytes of a file that work within a budget may write."""
 

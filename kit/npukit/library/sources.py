@@ -167,7 +167,7 @@ def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, labels: S
 
 
 def _step_names(plan: Plan, role: Role) -> Iterator[str]:
-    """Layers of each step of a run, or the name of a wait."""
+    """Layers of each step of a run, or the function that waits in a step without layers."""
     layers = [step.op for step in plan.pes[0].computes()]
     for step in role.steps:
         yield ", ".join(layers[layer] for layer in _layers(step)) or (step.wait if isinstance(step, JoinStep) else "")

@@ -35,8 +35,10 @@ class Exported:
 
 
 def export(build: Build, output: Path, portable: bool, labels: Path | None = None, *, force: bool = False) -> Exported:
-    """Write a Model Library Format archive if `output` ends in .tar, else a folder: new, empty, or with `force` an
-    export."""
+    """Write a Model Library Format archive if `output` ends in .tar, else a folder.
+
+    The folder must be new, empty, or with `force` an earlier export.
+    """
     if output.exists() and output.suffix != ARCHIVE and not _is_replaceable(output, force):
         ways = ["--force", *_TRIES] if _is_export(output) else _TRIES
         raise NpukitError(f"{output} is there already", tries=ways)

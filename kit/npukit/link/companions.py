@@ -1,4 +1,4 @@
-"""Sessions with several networks on the same board, which run at the same time."""
+"""Sessions with several networks that run at the same time on a board."""
 
 from __future__ import annotations
 

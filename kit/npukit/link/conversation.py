@@ -1,4 +1,4 @@
-"""Requests and replies over a link that loses and damages bytes."""
+"""Requests and replies over a link with losses and errors."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Conversation:
         return _answer_in(begun.request, reply)
 
     def insist(self, request: Request[Answer]) -> Answer:
-        """The answer of a busy device, perhaps with a UART of a single byte: the request is repeated often."""
+        """Repeat a request often until the answer comes: the device may be busy, and its UART may hold one byte."""
         ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
         return _answer_in(request, reply)
 

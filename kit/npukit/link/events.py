@@ -21,7 +21,7 @@ FRAME_END = 0xFFFF
 
 @dataclass(frozen=True)
 class PeEvents:
-    """Events of a PE from number `first` on. `written`: all events since reset."""
+    """Events of a PE from number `first` on. `written`: number of events since reset, with overwritten ones."""
 
     written: int
     first: int

@@ -226,7 +226,7 @@ class LoaderSession:
         self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
 
     def provision(self, takes: Takes) -> None:
-        """Set for good whose images the board accepts. Refused if the board already has another setting."""
+        """Set for good whose images the board accepts. A board provisioned otherwise refuses."""
         self._conversation.ask(_Provision(takes.record()))
 
     def abandon(self) -> None:

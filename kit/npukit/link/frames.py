@@ -12,7 +12,7 @@ LARGEST_FRAME = 0xFFFF
 
 
 def encode_frame(packet: bytes) -> bytes:
-    """The encoded packet. The leading zero terminates a truncated frame before."""
+    """The encoded packet. The leading zero terminates a truncated frame before it."""
     crc = zlib.crc32(packet).to_bytes(_CRC_BYTES, "little")
     return b"\0" + cobs.encode(packet + crc) + b"\0"
 

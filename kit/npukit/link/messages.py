@@ -231,7 +231,7 @@ class ReadOutput(_Read):
 
 @dataclass(frozen=True)
 class Run(Request[RunResult]):
-    """Frames, one after another. A device whose last run has the same `number` repeats the answer and runs nothing."""
+    """Run frames in a row. A device whose last run has the same `number` repeats the answer and runs nothing."""
 
     kind, does = 5, "run"
     layout, told = "<IHH", ("number", "observe", "frames")
@@ -308,7 +308,7 @@ class ReadPes(Request[tuple[PeState, ...]]):
 
 
 class Reset(Done):
-    """Restarts the board, which ends the session: a repeated request finds none."""
+    """Restarts the board and ends the session: a repeated request finds no session."""
 
     kind, does = 14, "reset the board"
 

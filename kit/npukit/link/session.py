@@ -159,14 +159,14 @@ class Session:
         """Run frames in a row. An observed run goes layer by layer, and leaves a record of each layer of the last
         frame.
 
-        The outputs are from the last frame. Each later frame reads as inputs the bytes left there by the frame before.
-        A failed run raises an `NpukitError` that names the PE.
+        The outputs are from the last frame. Later frames read as inputs the bytes left there by the frame before. A
+        failed run raises an `NpukitError` that names the PE.
         """
         return self.end_run(self.begin_run(observe, frames), seconds)
 
     def run_and_stop(self, stops: Mapping[int, tuple[int, int]], seconds: float | None = None) -> dict[int, int]:
-        """Run an observed frame with stops on some PEs. `stops`: for each PE a layer, and the pieces to compute of this
-        layer.
+        """Run an observed frame that stops on some PEs. `stops`: for each PE a layer, and the pieces of the layer to
+        compute.
 
         Returns the address of the layer's output for each stopped PE; the memory there is as the layer left it. Then
         reset a board of several PEs: the others wait for messages from the stopped PEs.
@@ -184,7 +184,7 @@ class Session:
         return self._conversation.begin(Run(self._next_run(), observe, frames))
 
     def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
-        """The result of a run that has begun, at the run's end."""
+        """Wait for a run that has begun. Returns the result."""
         limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
         result, waits = self._finish(begun, limit)
         if result.status != 0:
@@ -213,7 +213,7 @@ class Session:
         return self._run_number
 
     def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
-        """The run's result. Breaks off a run without result in time; then returns also the PEs that waited."""
+        """The run's result. Without result in time the run is broken off; then also lines about the PEs that waited."""
         try:
             return self._conversation.end(begun, seconds), ()
         except NoAnswer as silent:

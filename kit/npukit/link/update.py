@@ -22,9 +22,9 @@ _ANSWER_SECONDS = 1.5
 class Update:
     """An image to flash. `build_id`: reported by the image's firmware in the handshake.
 
-    `provisions`: set a board without a setting to accept images of this image's key, or any image if this image is
-    unsigned. `told_at`: address of the setting in the board's memory. `load_seconds`: predicted time from power-on to
-    the firmware.
+    `provisions`: provision a new board for images of this image's key, or for any image if this image is unsigned.
+    `told_at`: address of the provision in the board's memory. `load_seconds`: predicted time from power-on to the
+    firmware.
     """
 
     board: str
@@ -133,7 +133,7 @@ def check_match(state: LoaderState, update: Update) -> None:
 
 
 def _check_key(takes: Takes, update: Update) -> None:
-    """Raise an error if a board that accepts `takes` refuses this image, and must not be provisioned."""
+    """Raise an error if a board that accepts `takes` refuses this image, and is not to be provisioned."""
     signer = update.image.signer
     if takes.policy is Policy.NONE and not update.provisions:
         raise NpukitError(
@@ -204,7 +204,7 @@ def _start_as_before(transport: RestartableTransport, before: int | None) -> str
 
 
 def _provision(loader: LoaderSession, update: Update, progress: Progress) -> bool:
-    """Set whose images the board accepts, unless set already. True if set here."""
+    """Provision the board unless it is provisioned already. True if done here."""
     if loader.state.takes.policy is not Policy.NONE:
         return False
     takes = takes_of(update.image.signer)

@@ -117,8 +117,7 @@ def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
 
 
 def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
-    """Print a row for each layer. If the rows of a frame are known, add a column of their cycles, and rows outside
-    layers."""
+    """Print a row for each layer. If a frame's rows are known, add a column of cycles, and rows outside layers."""
     headings = ["layer", IN_MODEL, "engine", ">cycles", ">predicted", ">difference", ">instructions"]
     headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
     rows = [[*_row(layer), *(_on_mesh(layer) if several else ())] for layer in measured.layers]

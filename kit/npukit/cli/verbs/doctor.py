@@ -1,4 +1,4 @@
-"""`npukit doctor`: the tools for npukit on this machine."""
+"""`npukit doctor`: installed and missing tools."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ SUITE, LIBRARY, GOLDEN = "firmware.robot", "FirmwareLink.py", "golden.json"
 _CONSTANTS = ".constants"
 _ARRAY_ERROR, _DMA_ERROR = 0x10, 0x0C
 _SIXTEENTHS = (8, 12, 4, 14, 10, 6, 2, 15)
-"""Places in the constants, in sixteenths, where a byte is changed until the output changes: weights are in the middle.
-"""
+"""Places in the constants, in sixteenths, to change a byte until the output changes: weights are in the middle."""
 
 
 @dataclass(frozen=True)
