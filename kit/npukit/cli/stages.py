@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 _SHORTEST_SECONDS = 0.1
-"""Shorter stages are printed without their time."""
+"""Seconds below which a stage is printed without time."""
 
 
 class Stages:

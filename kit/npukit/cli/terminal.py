@@ -82,7 +82,7 @@ class Terminal:
             _print_records(console, headings, rows)
 
     def note(self, text: str, style: str = "") -> None:
-        """Prints a remark beside the result."""
+        """Print a remark beside the result."""
         self.finish()
         if self.verbosity >= 0:
             _console(stderr=True).print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)

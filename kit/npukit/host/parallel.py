@@ -88,7 +88,7 @@ def _over(what: str, most: str) -> NpukitError:
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """The items in as many parts of equal length as there are cores, each in order."""
+    """The items in one part per core at most, each in order. Parts have equal lengths; only the last may be shorter."""
     step = max(-(-len(items) // cores()), 1)
     return [items[start : start + step] for start in range(0, len(items), step)]
 

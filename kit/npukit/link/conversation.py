@@ -157,8 +157,8 @@ class Conversation:
     def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float, pauses: Sequence[float]) -> dict[int, Reply]:
         """Replies to requests under way, at least one. Requests are repeated until a reply comes.
 
-        A `Witness` loses no bytes, however long the answer takes. Requests to it are repeated only when it reports that
-        no reply will come.
+        A `Witness` loses no bytes, however long the answer takes. Requests to a `Witness` are repeated only after a
+        report that no reply will come.
         """
         deadline = monotonic() + seconds
         usual = pauses or [_patience(under_way) * 2**attempt for attempt in range(_ATTEMPTS)]
@@ -199,7 +199,7 @@ class Conversation:
         return found
 
     def _take_fault(self, reply: Reply) -> None:
-        """Raise a fault of this session. Keep an earlier fault: a reset may cure it, or it may explain silence."""
+        """Raise a fault of this session. Keep an earlier fault: a reset may cure it, or it may explain a silence."""
         fault = DeviceFault(reply.pe, reply.address, *unpack_fault(reply))
         if reply.session == self._session:
             raise fault

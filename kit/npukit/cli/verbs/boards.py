@@ -50,7 +50,7 @@ def _row(board: Board) -> tuple[str, ...]:
 
 
 def _check(board: Board) -> None:
-    """Raise an error if the board's C lacks functions."""
+    """Raise an error that names the functions missing in the board's C."""
     from npukit.errors import NpukitError
     from npukit.project.hal import hal_source, missing_functions
     from npukit.project.toolchain import find_toolchain
