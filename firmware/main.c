@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PE of the role that has the root PE in it. The root PE answers the host, who says when a frame runs. */
+/* main() of the role with the root PE, which answers the host and runs frames on request. */
 #include "hal.h"
 #include "rpc.h"
 #include "worker.h"

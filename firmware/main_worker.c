@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PE of a role without the root PE: no host link, so no RPC server in the image. */
+/* main() of a role without the root PE: no host link, hence no RPC server in the image. */
 #include "hal.h"
 #include "worker.h"
 

@@ -10,6 +10,6 @@ _Noreturn void work(void)
     while (net_frame() == 0) {
     }
     for (;;) {
-        hal_wait(); /* the control block says what failed */
+        hal_wait(); /* the control block holds the error code */
     }
 }

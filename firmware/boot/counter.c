@@ -5,8 +5,8 @@
 #include "flash.h"
 #include "slots.h"
 
-/* Entries where the flash is never erased, each the value and its complement twice over: a write that is cut short leaves
- * ones where zeros should be, so it makes no entry, and a flipped bit leaves the other half. The largest counts. */
+/* Entries in flash that is never erased. Each holds the value and its complement, twice. A truncated write leaves ones
+ * in place of zeros and makes no valid half; a flipped bit leaves the other half valid. The largest value counts. */
 enum { HALF_BYTES = 8, ENTRY_BYTES = 2 * HALF_BYTES, ENTRIES = COUNTER_BYTES / ENTRY_BYTES };
 enum { ERASED_WORD = 0xFFFFFFFF };
 
@@ -26,7 +26,7 @@ uint32_t counter_read(void)
     return most;
 }
 
-/* The first entry that nothing has been written to; ENTRIES if there is none. */
+/* The first entry without any write; ENTRIES if there is none. */
 static uint32_t first_free(void)
 {
     uint32_t free = ENTRIES;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The board's security counter: the least that an image's must be. It only ever rises (docs/flash.md, section 3). */
+/* Security counter of the board: the lower bound for an image's counter. Only ever rises (docs/flash.md, section 3). */
 #ifndef COUNTER_H
 #define COUNTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 0 before it was ever raised. */
+/* 0 before the first raise. */
 uint32_t counter_read(void);
 
-/* Whether it is that high, or can still be raised. */
+/* True if the counter is at least `value`, or can still be raised. */
 bool counter_can_reach(uint32_t value);
 
-/* Raise it. Nothing if it is that high already. False if it cannot be raised any more. */
+/* Raise the counter to `value`, unless it is as high already. False if the counter cannot be raised any more. */
 bool counter_raise(uint32_t value);
 
 #endif

@@ -22,7 +22,7 @@ struct flash_registers {
 
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2, WORD = 4 };
 
-/* Time for the firmware to start on all PEs, and for the host to greet it: it asks for 10 s at most. */
+/* Time for the firmware to start on all PEs, and for the host's HELLO, which the host repeats for 10 s at most. */
 #define TRIAL_CYCLES (12U * BOARD_CLOCK_HZ)
 _Static_assert(TRIAL_CYCLES / BOARD_CLOCK_HZ == 12, "the watchdog counts that far");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root PE's flash and boot controller: boards/pe-mesh.md, section 7. */
+/* Flash and boot controller of the root PE: boards/pe-mesh.md, section 7. */
 #ifndef FLASH_H
 #define FLASH_H
 
@@ -8,24 +8,25 @@
 
 enum flash_cause { STARTED_BY_POWER, STARTED_BY_HOST, STARTED_BY_RESTART, STARTED_BY_WATCHDOG };
 
-/* From here on in the flash, as the core sees it. */
+/* Address of a flash offset in the core's address space. */
 const uint8_t *flash_at(uint32_t offset);
 
 /* Erase a page. False if the flash refuses. */
 bool flash_erase(uint32_t offset);
 
-/* Program whole words. Those that are there already are left alone. False if one of them is not erased. */
+/* Program whole words. Skips words that already have their value. False if another word is not erased. */
 bool flash_program(uint32_t offset, const uint8_t *data, uint32_t bytes);
 
 enum flash_cause flash_cause(void);
 
-/* Start the board again. */
+/* Restart the board. */
 _Noreturn void flash_restart(void);
 
-/* What starts next is on trial: it programs the word at this offset, or the watchdog restarts the board. */
+/* Put the next firmware on trial: the watchdog restarts the board unless the firmware programs the word at this
+ * offset. */
 void flash_begin_trial(uint32_t offset);
 
-/* A copy from the flash into the root PE's SRAM. */
+/* Copy from the flash into the root PE's SRAM. */
 struct flash_copy {
     uint32_t offset;
     uint32_t address;
@@ -39,10 +40,10 @@ struct flash_copies {
     struct flash_copy copies[FLASH_MOST_COPIES];
 };
 
-/* Have a PE started by flash_start(). */
+/* Mark a PE to be started by flash_start(). */
 void flash_arm(uint32_t pe);
 
-/* Make the copies and start this PE, and all that are armed, from their vector tables. */
+/* Make the copies, then start this PE and all armed PEs from their vector tables. */
 _Noreturn void flash_start(const struct flash_copies *copies);
 
 #endif

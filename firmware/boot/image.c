@@ -31,12 +31,12 @@ enum {
 };
 #define HEADER_MAGIC 0x96F3B83DU
 
-/* RFC 8410: what stands before an Ed25519 key in DER. The trailer has the SHA-256 of both. */
+/* DER prefix of an Ed25519 key (RFC 8410). The trailer has the SHA-256 of prefix and key. */
 static const uint8_t key_prefix[] = {0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00};
 
-/* What is behind the mesh image; 0 what is not there. */
+/* Addresses of the TLVs behind the mesh image; 0 if absent. */
 struct trailer {
-    const uint8_t *counter; /* protected: under the digest */
+    const uint8_t *counter; /* protected: covered by the digest */
     const uint8_t *digest;
     const uint8_t *key_hash;
     const uint8_t *signature;
@@ -66,7 +66,8 @@ static bool take(const uint8_t **place, const uint8_t *tlv, uint32_t bytes)
     return first && get16(tlv + 2) == bytes;
 }
 
-/* Of each kind one, where it belongs; others are not known here, and what is not known is not trusted. */
+/* Take a TLV of a known kind, at most one of each, protected or not as its kind requires. False for any other: an
+ * unknown TLV is not trusted. */
 static bool take_tlv(struct trailer *trailer, const uint8_t *tlv, bool is_protected)
 {
     switch (get16(tlv)) {
@@ -83,7 +84,7 @@ static bool take_tlv(struct trailer *trailer, const uint8_t *tlv, bool is_protec
     }
 }
 
-/* The TLVs that make up exactly these bytes. */
+/* Take TLVs that fill the bytes from `at` to `end` exactly. */
 static bool take_tlvs(struct trailer *trailer, uint32_t at, uint32_t end, bool is_protected)
 {
     while (end - at >= TLV_HEADER_BYTES) {
@@ -97,7 +98,7 @@ static bool take_tlvs(struct trailer *trailer, uint32_t at, uint32_t end, bool i
     return at == end;
 }
 
-/* A run of TLVs behind its magic and length, which must be there. */
+/* Read a run of TLVs behind its magic and length. */
 static enum image_verdict read_tlvs(struct trailer *trailer, uint32_t start, uint32_t room, bool is_protected)
 {
     const uint32_t bytes = get16(flash_at(start + 2));
@@ -187,7 +188,7 @@ enum image_verdict image_check(uint32_t slot, struct image *image)
     return verdict == IMAGE_GOOD ? check_content(slot, image, &trailer) : verdict;
 }
 
-/* Major, minor, revision as one number; the build number counts where they are equal. */
+/* Version as one number: major, minor, revision, then build. */
 static uint64_t version_number(const uint8_t *version)
 {
     const uint64_t name = (uint64_t)version[0] << 24 | (uint64_t)version[1] << 16 | get16(version + 2);

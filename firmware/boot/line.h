@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host sends, kept while the loader waits for the flash. */
+/* Buffer for the host's bytes while the loader waits for the flash. */
 #ifndef LINE_H
 #define LINE_H
 
@@ -8,10 +8,10 @@
 
 enum { LINE_BYTES = 4096 };
 
-/* Take what has arrived. Between two calls no more may arrive than the UART holds. */
+/* Take all bytes that have arrived. Between two calls no more may arrive than the UART holds. */
 void line_take(void);
 
-/* Whether there is a byte to read. */
+/* True if there is a byte to read. */
 bool line_readable(void);
 
 /* The next byte. */

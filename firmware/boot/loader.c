@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs on the root PE after a restart: it starts the image in the flash, or listens to the host. */
+/* Loader: runs on the root PE after a restart, and starts the image in the flash or listens to the host. */
 #include <stdbool.h>
 
 #include "core.h"
@@ -29,7 +29,7 @@ void fault_handler(void)
     flash_restart();
 }
 
-/* Nothing the loader waits for is for the host to end. */
+/* The host cannot break off any wait of the loader. */
 bool rpc_break(void)
 {
     return false;

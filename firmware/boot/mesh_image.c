@@ -58,7 +58,7 @@ static bool programs_fit(const struct mesh_tables *tables)
     return true;
 }
 
-/* What the root PE gets is copied by the boot controller, which takes so many copies. */
+/* Number of copies into the root PE, which the boot controller makes: its list of copies is limited. */
 static uint32_t copies_to_root(const struct mesh_tables *tables)
 {
     uint32_t copies = 0;

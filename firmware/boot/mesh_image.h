@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mesh image: each distinct program once, and which PE runs which (docs/flash.md). */
+/* Mesh image: each distinct program once, and the program of each PE (docs/flash.md). */
 #ifndef MESH_IMAGE_H
 #define MESH_IMAGE_H
 
@@ -23,13 +23,13 @@ struct mesh_header {
     uint8_t build[MESH_BUILD_BYTES];
 };
 
-/* A run of segments. */
+/* Segments `first` to `first` + `count` - 1. */
 struct mesh_program {
     uint32_t first;
     uint32_t count;
 };
 
-/* Bytes for an address in SRAM; where they are, from the start of the mesh image. */
+/* Bytes for an address in SRAM, at `offset` from the start of the mesh image. */
 struct mesh_segment {
     uint32_t address;
     uint32_t bytes;
@@ -41,13 +41,13 @@ struct mesh_pe {
     uint32_t program;
 };
 
-/* Bytes that one PE has in place of its program's. */
+/* Bytes that replace bytes of the program on one PE. */
 struct mesh_overlay {
     uint32_t pe;
     struct mesh_segment segment;
 };
 
-/* The tables of a mesh image, in this order behind its header. */
+/* Tables of a mesh image, in this order behind its header. */
 struct mesh_tables {
     const struct mesh_header *header;
     const struct mesh_program *programs;
@@ -56,10 +56,10 @@ struct mesh_tables {
     const struct mesh_overlay *overlays;
 };
 
-/* Whether the mesh image at this place in the flash is whole, consistent, and for this board. */
+/* Check that the mesh image at this offset in the flash is complete, consistent, and for this board. */
 enum image_verdict mesh_image_check(uint32_t offset, uint32_t bytes);
 
-/* The tables of one that is. */
+/* Tables of a mesh image that has passed mesh_image_check(). */
 struct mesh_tables mesh_image_tables(uint32_t offset);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { CHUNK_BYTES = 4096, FLAG = 0 };
 
-/* More than the last packet takes from leaving here to its farthest destination: over 200 borders at a quarter of the
+/* More cycles than the last packet needs from here to its farthest destination: over 200 borders at a quarter of the
  * pace within a chip. */
 enum { CYCLES_ON_THE_WAY = 100000 };
 
@@ -38,7 +38,7 @@ static bool send(uint32_t count, uint32_t bytes)
     return noc_send(&descriptor) == 0 && noc_wait(FLAG, 1) == 0;
 }
 
-/* Send a segment to the first `count` of the destinations. */
+/* Send a segment to the first `count` destinations. */
 static bool send_segment(uint32_t mesh, const struct mesh_segment *segment, uint32_t count)
 {
     for (uint32_t at = 0; at < segment->bytes && count > 0; at += CHUNK_BYTES) {
@@ -55,7 +55,7 @@ static bool send_segment(uint32_t mesh, const struct mesh_segment *segment, uint
     return true;
 }
 
-/* The PEs of a program, the root PE aside. */
+/* List and arm the PEs of a program, except the root PE. */
 static uint32_t list_destinations(const struct mesh_tables *tables, uint32_t program)
 {
     uint32_t count = 0;
@@ -88,7 +88,7 @@ static bool is_same(const struct mesh_segment *one, const struct mesh_segment *o
     return one->address == other->address && one->bytes == other->bytes && one->offset == other->offset;
 }
 
-/* Those that follow each other with the same bytes go to all their PEs at once. */
+/* Send adjacent overlays with equal segments to all their PEs at once. */
 static bool send_overlays(uint32_t mesh, const struct mesh_tables *tables)
 {
     const struct mesh_overlay *each = tables->overlays, *end = each + tables->header->overlays;
@@ -112,7 +112,7 @@ static void add_copy(uint32_t mesh, const struct mesh_segment *segment)
         (struct flash_copy){mesh + segment->offset, segment->address, segment->bytes};
 }
 
-/* The root PE's own program would overwrite this one: the boot controller copies it. */
+/* List the root PE's segments for the boot controller. Sending them would overwrite this running program. */
 static void list_copies(uint32_t mesh, const struct mesh_tables *tables)
 {
     copies.count = 0;

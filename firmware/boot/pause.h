@@ -6,7 +6,7 @@
 
 #include "hal.h"
 
-/* Let so many cycles pass. */
+/* Wait for `cycles` cycles. */
 static inline void pause_cycles(uint64_t cycles)
 {
     struct hal_counters start, now;

@@ -7,14 +7,14 @@
 #include "slots.h"
 #include "string.h"
 
-/* A record: magic, policy, key, the beginning of the SHA-256 of these. No bit of one policy is one of the other's, and
- * the digest follows: flipped bits make neither of nothing, nor one of the other. */
+/* Record: magic, policy, key, first bytes of the SHA-256 of all three. The two policies differ in every bit, and the
+ * digest covers them: flipped bits turn neither an empty record into a policy, nor one policy into the other. */
 enum { MAGIC = 0x5250504E, POLICY_AT = 4, KEY_AT = 8, DIGEST_AT = KEY_AT + PUBLIC_KEY_BYTES };
 enum { ERASED = 0xFF };
 #define POLICY_KEY 0x3CA5965AU
 #define POLICY_OPEN (~POLICY_KEY)
 
-/* What the record of an open board has in place of a key. */
+/* Content of an open board's record in place of a key. */
 static const char no_key[PUBLIC_KEY_BYTES + 1] = "takes images without a signature";
 
 static const uint8_t *record_at(uint32_t copy)
@@ -76,7 +76,7 @@ static bool is_told(const uint8_t *record)
     return false;
 }
 
-/* A copy that was cut short is completed, or left as it is: the other one will do. */
+/* Completes a truncated copy if possible. If not, the other copy is sufficient. */
 bool provision_write(const uint8_t *record)
 {
     const uint8_t *key;

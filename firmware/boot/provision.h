@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the board has been told for good: whose images it takes. Told at the factory, or by the first host; kept where the
- * flash is never erased (docs/flash.md, section 3). */
+/* Provisioning of the board, once and for good: whose images the board accepts. Written at the factory or by the first
+ * host, where the flash is never erased (docs/flash.md, section 3). */
 #ifndef PROVISION_H
 #define PROVISION_H
 
@@ -10,19 +10,19 @@
 enum { PROVISION_RECORD_BYTES = 64, PROVISION_COPIES = 2 };
 
 enum provision {
-    PROVISION_NONE,    /* nothing: it starts no image */
-    PROVISION_KEY,     /* images signed with this key */
-    PROVISION_OPEN,    /* any image */
-    PROVISION_DAMAGED, /* something that cannot be read: it starts no image */
+    PROVISION_NONE,    /* no record: starts no image */
+    PROVISION_KEY,     /* accepts images signed with the record's key */
+    PROVISION_OPEN,    /* accepts any image */
+    PROVISION_DAMAGED, /* unreadable record: starts no image */
 };
 
-/* What the board has been told. `key`: whose images it takes, if those of one key. */
+/* Read the board's provisioning. `key`: the accepted key with PROVISION_KEY, else 0. */
 enum provision provision_read(const uint8_t **key);
 
-/* Whether these bytes are a whole record. */
+/* True if these bytes are a complete record. */
 bool provision_is_record(const uint8_t *record);
 
-/* Tell the board. False if it has been told something else. */
+/* Provision the board. False if the board has another record, or none could be written. */
 bool provision_write(const uint8_t *record);
 
 #endif

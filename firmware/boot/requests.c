@@ -66,7 +66,7 @@ static struct answer describe_slot(const uint8_t *arguments, uint32_t size, uint
     return done(4 + 4 + sizeof image.version + DIGEST_BYTES + 4);
 }
 
-/* SHA-256 of pages, so that the host writes only those that differ. */
+/* SHA-256 of each page: the host writes only pages that differ. */
 static struct answer digest_pages(const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     const uint32_t slot = get32(arguments), first = get32(arguments + 4);
@@ -128,14 +128,14 @@ static struct answer abandon(const uint8_t *arguments, uint32_t size, uint8_t *p
     return finish(update_abandon(), 0);
 }
 
-/* The server restarts the board once this is answered. */
+/* The server restarts the board after the reply. */
 static struct answer boot(const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)arguments, (void)size, (void)payload;
     return done(0);
 }
 
-/* From REQUEST_FIRST_KIND on. */
+/* Indexed by the kind of request, from REQUEST_FIRST_KIND on. */
 const struct request_kind request_kinds[REQUEST_KINDS] = {
     {identify, 0, false},
     {describe_slot, 4, false},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the loader's server: requests and how they are answered. */
+/* Internals of the loader's server: requests, statuses, replies. */
 #ifndef REQUESTS_H
 #define REQUESTS_H
 
@@ -8,7 +8,7 @@
 
 #include "update.h"
 
-/* The first statuses are those of docs/protocol.md; enum update_status goes on. */
+/* Statuses shared with docs/protocol.md. enum update_status has the others. */
 enum { REQUEST_DONE = 0, REQUEST_OTHER_PROTOCOL = 1, REQUEST_UNKNOWN = 4, REQUEST_BAD_ARGUMENTS = 5 };
 
 struct answer {
@@ -17,7 +17,7 @@ struct answer {
     uint32_t size; /* of the payload */
 };
 
-/* Carry out a request. `payload` may overlap the arguments: read them all before writing there. */
+/* Handler of a request. `payload` may overlap `arguments`: read all arguments before writing the payload. */
 typedef struct answer request_handler(const uint8_t *arguments, uint32_t size, uint8_t *payload);
 
 struct request_kind {

@@ -12,10 +12,10 @@
 #include "pause.h"
 #include "requests.h"
 
-/* The packets of docs/protocol.md. */
+/* Packets as in docs/protocol.md. */
 enum { PROTOCOL = 1, REPLY = 0x80, HEADER_BYTES = 8, REPLY_HEADER_BYTES = 16 };
 
-/* Until the last byte of a reply is on the wire: more than the UART holds. */
+/* Cycles until the last byte of a reply is on the wire: more than the UART holds. */
 enum { CYCLES_TO_SEND = 32 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
 static const char *const request_texts[] = {
@@ -92,7 +92,7 @@ static struct answer carry_out(uint8_t *packet, uint32_t size)
 static void serve(uint8_t *packet, uint32_t size)
 {
     if (size < HEADER_BYTES || (packet[1] & REPLY) != 0) {
-        return; /* not for us: an echo, perhaps */
+        return; /* no request: an echo, perhaps */
     }
     struct answer answer = carry_out(packet, size - HEADER_BYTES);
     if (answer.status != REQUEST_DONE) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host may ask of the loader over the link: docs/flash.md. */
+/* Server of the loader: answers the host's requests over the link (docs/flash.md). */
 #ifndef SERVER_H
 #define SERVER_H
 
-/* Answer the host for ever, or until it asks for a restart. */
+/* Answer the host until a request restarts the board. */
 _Noreturn void server_run(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// signature.h, by the cryptography of zig's standard library. npukit compiles it for the board (kit/npukit/project/zig.py)
-// and links it into the loader, whichever compiler makes the rest.
+// signature.h with the cryptography of zig's standard library. npukit compiles this file for the board
+// (kit/npukit/project/zig.py) and links it into the loader, whichever compiler makes the rest.
 const std = @import("std");
 const Ed25519 = std.crypto.sign.Ed25519;
 const Sha256 = std.crypto.hash.sha2.Sha256;
@@ -9,7 +9,7 @@ export fn digest_of(data: [*]const u8, bytes: u32, digest: *[Sha256.digest_lengt
     Sha256.hash(data[0..bytes], digest, .{});
 }
 
-// Keys and signatures that are not in their canonical form, or of small order, are refused: no signer makes such.
+// Refuses keys and signatures in non-canonical form or of small order: no signer makes either.
 export fn signature_is_good(
     signature: *const [Ed25519.Signature.encoded_length]u8,
     key: *const [Ed25519.PublicKey.encoded_length]u8,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the flash is divided: the loader, what is never erased, two pages of state, two slots for images. */
+/* Layout of the flash: the loader, an area that is never erased, two pages of state, two slots for images. */
 #ifndef SLOTS_H
 #define SLOTS_H
 

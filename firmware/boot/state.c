@@ -9,7 +9,7 @@
 #include "hal.h"
 #include "slots.h"
 
-/* Records are added one behind the other. The valid one with the highest number counts. */
+/* Records are appended. The valid record with the highest number counts. */
 enum { MAGIC = 0x5453504E, STATE_BYTES = 16, CONFIRMATION_AT = STATE_BYTES, RECORD_BYTES = 32 };
 enum { RECORDS = PAGE_BYTES / RECORD_BYTES, ERASED = 0xFF };
 
@@ -72,7 +72,7 @@ uint32_t state_confirmation(void)
     return record_offset(last.page, last.index) + CONFIRMATION_AT;
 }
 
-/* The first place of the page from which on it is erased; RECORDS if there is none. */
+/* Index of the first record of the page's erased end; RECORDS if the end is not erased. */
 static uint32_t first_free(uint32_t page)
 {
     uint32_t index = RECORDS;
@@ -82,8 +82,8 @@ static uint32_t first_free(uint32_t page)
     return index;
 }
 
-/* Where the next record goes: behind the last one, or to the other page, which is erased for it. The page of the last
- * record is left alone, so there is always one to find. */
+/* Place of the next record: behind the last record, or in the other page, which is erased first. The page of the last
+ * record stays, so that a valid record always exists. */
 static bool find_room(const struct record *last, uint32_t *offset)
 {
     const uint32_t index = first_free(last->page);

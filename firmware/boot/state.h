@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which image the board starts: a journal in two pages of the flash. A write that is cut short leaves the state as it
- * was before. */
+/* Journal of the choice of image, in two pages of the flash. A truncated write leaves the earlier state. */
 #ifndef STATE_H
 #define STATE_H
 
@@ -8,18 +7,18 @@
 #include <stdint.h>
 
 struct boot_state {
-    uint8_t active; /* the slot that is known to work, or NO_SLOT */
-    uint8_t trial;  /* a newer one on trial, or NO_SLOT */
-    bool tried;     /* the one on trial has been started */
-    bool confirmed; /* and its firmware has confirmed itself since; written by the firmware alone */
+    uint8_t active; /* slot with a confirmed image, or NO_SLOT */
+    uint8_t trial;  /* slot with a newer image on trial, or NO_SLOT */
+    bool tried;     /* the image on trial has been started */
+    bool confirmed; /* and has confirmed itself since; only the firmware writes this */
 };
 
 struct boot_state state_read(void);
 
-/* Where the firmware on trial confirms itself: the offset of a word in the flash. */
+/* Offset of the flash word by which the firmware on trial confirms itself. */
 uint32_t state_confirmation(void);
 
-/* Write all but the confirmation, which there is none of then. False if the flash refuses. */
+/* Write a new state, not confirmed. False if the flash refuses. */
 bool state_write(const struct boot_state *state);
 
 #endif

@@ -19,7 +19,7 @@ void update_settle(void)
     if (!state.confirmed || state.trial >= SLOTS || image_check(state.trial, &image) != IMAGE_GOOD) {
         return;
     }
-    if (counter_raise(image.counter)) { /* first: what is below it must not start again, whatever is cut short here */
+    if (counter_raise(image.counter)) { /* first: an older counter must not start again, even if power fails here */
         state.active = state.trial;
         state.trial = NO_SLOT;
         state.tried = false;
@@ -27,7 +27,7 @@ void update_settle(void)
     }
 }
 
-/* Known to be tried before it runs: if it never comes back, the next start knows. */
+/* Record the trial before it begins: if the firmware never comes back, the next start finds `tried` set. */
 static bool begin_trial(struct boot_state *state, struct image *image)
 {
     if (image_check(state->trial, image) != IMAGE_GOOD) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host has in float, or in bytes of another meaning: the integers of the network and back. */
+/* Conversions between the host's floats, or bytes of another meaning, and the network's integers. */
 #include "bytes.h"
 #include "net.h"
 
@@ -15,14 +15,14 @@ static float float_at(const uint8_t *at)
 static float limited(float steps, float low, float high)
 {
     if (!(steps > low)) {
-        return low; /* what is not a number, too */
+        return low; /* NaN, too */
     }
     return steps < high ? steps : high;
 }
 
 static int32_t halves_to_even(float steps)
 {
-    const float magic = 12582912.0f; /* 1.5 * 2^23 leaves no bits for a fraction: the processor rounds it */
+    const float magic = 12582912.0f; /* 1.5 * 2^23 leaves no bits for a fraction: the addition rounds */
     return (int32_t)((steps + magic) - magic);
 }
 

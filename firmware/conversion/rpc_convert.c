@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs and outputs that the host has otherwise than the network: converted on their way, piece by piece. */
+/* Conversion of inputs and outputs on their way between host and network, piece by piece. */
 #include "rpc_tensor.h"
 
 enum { PIECE_BYTES = 64 };
@@ -9,13 +9,13 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The number here of the element that has this number at the host. */
+/* The network's number of the element with this number at the host. */
 static uint32_t number_of(const struct net_conversion *by, uint32_t number)
 {
     return by->planes != 0 ? number % by->plane * by->planes + number / by->plane : number;
 }
 
-/* Elements from number `first` at the host on: where they do not lie side by side, each alone. */
+/* Put elements from number `first` at the host on. Elements that are not adjacent in the network are put one by one. */
 static bool put_piece(const struct rpc_place *place, uint32_t first, const uint8_t *from, uint32_t count)
 {
     const struct net_conversion *by = place->tensor->conversion;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arm's M profile: the vector table, a restart. */
+/* Arm's M profile: vector table, restart. */
 #include "core.h"
 
 /* Laid out by board/link.ld. */
@@ -11,12 +11,12 @@ void reset_handler(void);
 #define AIRCR (*(volatile uint32_t *)0xE000ED0CU)
 enum { AIRCR_RESET = 0x05FA0004 };
 
-/* The debug exception and monitor control register, and that of the data watchpoint and trace unit. */
+/* Debug Exception and Monitor Control Register, and the control register of the data watchpoint and trace unit. */
 #define DEMCR (*(volatile uint32_t *)0xE000EDFC)
 #define DWT_CTRL (*(volatile uint32_t *)0xE0001000)
 enum { TRACE_ENABLE = 1 << 24, COMPARATORS_SHIFT = 28 };
 
-/* QEMU has no watchpoint unit: its registers read as 0. That of silicon has comparators. */
+/* QEMU has no watchpoint unit: the unit's registers read as 0. On silicon the unit has comparators. */
 bool core_is_qemu(void)
 {
     DEMCR |= TRACE_ENABLE;
@@ -30,7 +30,7 @@ _Noreturn void core_restart(void)
     }
 }
 
-/* No interrupt is used, so every exception is a fault. */
+/* No interrupt is used: every exception is a fault. */
 struct vectors {
     uint32_t *initial_stack;
     void (*reset)(void);

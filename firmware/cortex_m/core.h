@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the firmware asks of its core, here one of Arm's M profile. Each folder of a core's family has this header. */
+/* Interface to the core, here of Arm's M profile. The folder of each core family has a core.h. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -10,16 +10,16 @@
 #define CPACR (*(volatile uint32_t *)0xE000ED88U)
 #define CPACR_FULL_FPU (0xFU << 20)
 
-/* Whether QEMU pretends to be this core. */
+/* True if QEMU emulates the core. */
 bool core_is_qemu(void);
 
-/* Start again, as from reset. */
+/* Restart as from reset. */
 _Noreturn void core_restart(void);
 
-/* What every exception leads to: tell the host which instruction failed and why, then stop. */
+/* Handler of every exception: report the failed instruction and the cause to the host, then stop. */
 void fault_handler(void);
 
-/* The first thing after reset: what code may need before it runs. A core without FPU needs nothing. */
+/* First code after reset: enable the FPU. A core without FPU needs nothing. */
 static inline void core_begin(void)
 {
 #ifdef __ARM_FP

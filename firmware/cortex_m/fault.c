@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arm's M profile: what a fault leaves to be told. */
+/* Arm's M profile: the report of a fault. */
 #include "core.h"
 #include "hal.h"
 #include "rpc.h"
 
-/* System Control Block. Armv6-M has none of these: they read as 0. */
+/* System Control Block. Armv6-M lacks these registers: they read as 0. */
 #define CFSR (*(volatile uint32_t *)0xE000ED28U)
 #define MMFAR (*(volatile uint32_t *)0xE000ED34U)
 #define BFAR (*(volatile uint32_t *)0xE000ED38U)
 #define CFSR_MMFAR_VALID (1U << 7)
 #define CFSR_BFAR_VALID (1U << 15)
 
-/* The eight words that the core pushes on the stack as it enters an exception. */
+/* Words that the core pushes on the stack at exception entry. */
 struct exception_frame {
     uint32_t r0, r1, r2, r3, r12, lr, pc, psr;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ESP32-C3 (Espressif's technical reference manual): the host link is UART 0, which the ROM has set up for 115200 baud from
- * the crystal, the clock is the system timer, which counts two for five cycles of the core at 40 MHz.
+/* ESP32-C3 (Espressif's technical reference manual). Host link: UART 0, which the ROM has set up for 115200 baud from
+ * the crystal. Clock: the system timer, two ticks for five core cycles at 40 MHz.
  *
- * The ROM starts the program in flash directly, as it begins with two words by which it knows that. */
+ * The ROM starts the program directly in flash, because the image begins with the two words of `starts_directly`. */
 #include "hal.h"
 
 #include "board.h"
@@ -34,7 +34,7 @@ _Static_assert(BOARD_CLOCK_HZ == CRYSTAL_HZ && BOARD_UART_BAUD == 115200U, "as t
 
 __attribute__((section(".boot"), used)) static const uint32_t starts_directly[2] = {0xAEDB041DU, 0xAEDB041DU};
 
-/* The ROM leaves watchdogs on that expect a boot loader. */
+/* Stop the watchdogs, which the ROM leaves running for a boot loader. */
 static void stop_watchdogs(void)
 {
     WATCHDOG_KEY = KEY;

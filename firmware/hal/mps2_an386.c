@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MPS2+ board with Arm's FPGA images AN385, AN386, AN500, AN505 and AN521: CMSDK UART 0 and timer 0 (Arm DDI 0479 and
- * each image's note). The AN521 has two cores, of which the second waits to be started (Arm's SSE-200). */
+/* MPS2+ board with Arm's FPGA images AN385, AN386, AN500, AN505 and AN521: CMSDK UART 0 and timer 0 (Arm DDI 0479 and
+ * each image's note). The second core of the AN521 waits until it is started (Arm's SSE-200). */
 #include "hal.h"
 
 #include "board.h"
@@ -59,7 +59,7 @@ void hal_init(void)
     clock_begin();
     UART->baud_divider = BOARD_CLOCK_HZ / BOARD_UART_BAUD;
     UART->control = UART_SEND_ENABLE | UART_RECEIVE_ENABLE;
-    (void)hal_link_read(); /* whatever came before; QEMU also looks at its input again only when this is read */
+    (void)hal_link_read(); /* discard an earlier byte; QEMU also checks for more input only after this read */
 #ifdef BOARD_NOC_PROGRAM_1
     VECTORS_OF_CORE_1 = BOARD_NOC_PROGRAM_1;
     CORES_THAT_WAIT = 0;
@@ -68,7 +68,7 @@ void hal_init(void)
 
 uint32_t clock_now(void)
 {
-    return UINT32_MAX - TIMER->value; /* it counts down */
+    return UINT32_MAX - TIMER->value;
 }
 
 bool hal_link_readable(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MPS3 board with Arm's FPGA image AN547 (SSE-300): CMSDK UART 0 (Arm DDI 0479) and the system counter, which the
- * system timers show (Arm 101773). */
+/* MPS3 board with Arm's FPGA image AN547 (SSE-300): CMSDK UART 0 (Arm DDI 0479) and the system counter, as the system
+ * timers show it (Arm 101773). */
 #include "hal.h"
 
 #include "board.h"
@@ -28,7 +28,7 @@ void hal_init(void)
     clock_begin();
     UART->baud_divider = BOARD_CLOCK_HZ / BOARD_UART_BAUD;
     UART->control = UART_SEND_ENABLE | UART_RECEIVE_ENABLE;
-    (void)hal_link_read(); /* whatever came before; QEMU also looks at its input again only when this is read */
+    (void)hal_link_read(); /* discard an earlier byte; QEMU also checks for more input only after this read */
 }
 
 uint32_t clock_now(void)

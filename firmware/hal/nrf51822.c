@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nRF51822 (Nordic nRF51 Series Reference Manual 3.0): the host link is its UART, the clock is timer 0, which counts the
- * core's cycles once the crystal runs. On the micro:bit the pins lead to the debugger's USB port. */
+/* nRF51822 (Nordic nRF51 Series Reference Manual 3.0). Host link: the UART, on the micro:bit wired to the debugger's
+ * USB port. Clock: timer 0, which counts core cycles once the crystal runs. */
 #include "hal.h"
 
 #include <stddef.h>
@@ -72,7 +72,7 @@ void hal_init(void)
     TIMER->prescaler = 0;
     TIMER->start = 1;
     clock_begin();
-    GPIO_SET = 1U << PIN_TXD; /* the line's rest, before the pin drives it */
+    GPIO_SET = 1U << PIN_TXD; /* the line's idle level, before the pin drives it */
     GPIO_OUTPUTS = 1U << PIN_TXD;
     UART->pin_txd = PIN_TXD;
     UART->pin_rxd = PIN_RXD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nRF52840 (Nordic PS 1.7) and the application core of the nRF5340 (PS 1.2), in its secure state, on their oscillators: the
- * host link is UARTE 0, a byte at a time by its DMA; the clock is the core's own cycle counter. Flash has its cache on. */
+/* nRF52840 (Nordic PS 1.7) and the application core of the nRF5340 (PS 1.2), in its secure state, on their oscillators.
+ * Host link: UARTE 0, one byte per DMA transfer. Clock: the core's cycle counter. The flash cache is on. */
 #include "hal.h"
 
 #include <stddef.h>
@@ -62,7 +62,7 @@ _Static_assert(BOARD_UART_BAUD == 115200U, "the register's values for other rate
 #define UARTE ((struct uarte_registers *)BOARD_UART_BASE)
 #define COUNTER ((struct cycle_counter *)BOARD_TIMER_BASE)
 
-/* What the DMA works on. */
+/* Buffers of the DMA. */
 static volatile uint8_t received_byte, sent_byte;
 
 static void receive_next(void)
@@ -79,7 +79,7 @@ void hal_init(void)
         CORE_DIVIDER = 0;
     }
     FLASH_CACHE = CACHE_ON;
-    GPIO_SET = 1U << SEND_BIT; /* the line's rest, before the pin drives it */
+    GPIO_SET = 1U << SEND_BIT; /* the line's idle level, before the pin drives it */
     GPIO_OUTPUTS = 1U << SEND_BIT;
     UARTE->pin_txd = BOARD_UART_SEND_PIN;
     UARTE->pin_rxd = BOARD_UART_RECEIVE_PIN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processing elements of the pe-mesh boards: boards/pe-mesh.md, sections 2, 4, 5 and 7. */
+/* Processing elements of the pe-mesh boards: boards/pe-mesh.md, sections 2, 4, 5 and 7. */
 #include "hal.h"
 
 #include "board.h"
@@ -24,13 +24,14 @@ enum { UART_READABLE = 1, UART_WRITABLE = 2, CYCLES_OF_A_TURN = 4 };
 
 enum { CYCLES_OF_A_BYTE = 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
-/* Until the bytes that the UART holds are on the wire. */
+/* Cycles until a full UART buffer is on the wire. */
 enum { CYCLES_TO_SEND = 32 * CYCLES_OF_A_BYTE };
 
 #define TIMER ((const struct timer_registers *)BOARD_TIMER_BASE)
 #define UART ((struct uart_registers *)BOARD_UART_BASE)
 
-/* What starts the board again: the boot controller's RESTART; without one, the core's own reset request. */
+/* Register that restarts the board: the boot controller's RESTART or, without a boot controller, the core's reset
+ * request. */
 #ifdef BOARD_FLASH_BASE
 #define RESTART (*(volatile uint32_t *)(BOARD_FLASH_BASE + 0x20U))
 #define FLASH_DATA (*(volatile uint32_t *)(BOARD_FLASH_BASE + 0x08U))
@@ -40,7 +41,7 @@ enum { FLASH_BUSY = 1 };
 #else
 #define RESTART (*(volatile uint32_t *)0xE000ED0CU)
 #endif
-enum { RESTART_NOW = 0x05FA0004 }; /* what the core wants to see; the boot controller takes any value */
+enum { RESTART_NOW = 0x05FA0004 }; /* the key of the core's register; the boot controller takes any value */
 
 #define NOC_PE (*(const volatile uint32_t *)(BOARD_NOC_BASE + 0x10U))
 
@@ -96,7 +97,7 @@ bool hal_is_on_trial(void)
     return hal_link_present() && WATCHDOG != 0;
 }
 
-/* The loader has set the flash's address. Once this is written, and not before, the watchdog is of no use. */
+/* Write the confirmation mark at the flash address that the loader has set. Only then stop the watchdog. */
 void hal_confirm(void)
 {
     FLASH_DATA = HAL_CONFIRMED;
@@ -106,7 +107,7 @@ void hal_confirm(void)
     WATCHDOG = 0;
 }
 
-/* Whose images the board takes. */
+/* The provisioning region, which says whose images the board accepts. */
 bool hal_may_be_read(uint32_t address, uint32_t bytes)
 {
     const uint32_t at = address - BOARD_PROVISION_BASE;
@@ -162,7 +163,7 @@ uint8_t hal_link_read(void)
 void hal_link_write(uint8_t byte)
 {
     while ((UART->status & UART_WRITABLE) == 0) {
-        /* Leave the peripherals to others while bytes go out: those that the UART still holds keep the line busy. */
+        /* Poll once per byte, to leave the peripherals to others. The bytes in the UART's buffer keep the line busy. */
         for (uint32_t turn = 0; turn < CYCLES_OF_A_BYTE / CYCLES_OF_A_TURN; turn++) {
             __asm volatile("nop");
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RP2040 and RP2350 (Raspberry Pi's data sheets), Arm or RISC-V: the host link is UART 0, the clock is timer 0 of the
- * RP2350, which counts the core's cycles, or the RP2040's timer, which counts microseconds. Both chips run from the board's
- * 12 MHz crystal and the system PLL. */
+/* RP2040 and RP2350 (Raspberry Pi's data sheets), Arm or RISC-V. Host link: UART 0. Clock: timer 0 of the RP2350, which
+ * counts core cycles, or the RP2040's timer, which counts microseconds. Both chips run from the board's 12 MHz crystal
+ * and the system PLL. */
 #include "hal.h"
 
 #include "board.h"
@@ -11,7 +11,7 @@
 #include "noc.h"
 #endif
 
-/* Places of the same devices on the two chips, and the bits of their resets. */
+/* Addresses of devices that both chips have, and the bits of their resets. */
 enum { IS_RP2040 = BOARD_UART_BASE == 0x40034000U };
 enum {
     CLOCKS = IS_RP2040 ? 0x40008000 : 0x40010000,
@@ -27,14 +27,14 @@ enum { RESET_PLL = IS_RP2040 ? 1 << 12 : 1 << 14, RESET_PINS = IS_RP2040 ? 1 << 
 enum { RESET_TIMER = IS_RP2040 ? 1 << 21 : 1 << 23, RESET_UART = IS_RP2040 ? 1 << 22 : 1 << 26 };
 
 enum { CRYSTAL_MHZ = 12, PLL_MULTIPLIER = 125, PLL_HZ = CRYSTAL_MHZ * PLL_MULTIPLIER * 1000000 };
-enum { PLL_DIVIDER = PLL_HZ / BOARD_CLOCK_HZ / 2 }; /* and by 2 again */
+enum { PLL_DIVIDER = PLL_HZ / BOARD_CLOCK_HZ / 2 }; /* a second divider halves again */
 enum { CRYSTAL_ENABLE = 0xFAB000 | 0xAA0, CRYSTAL_WAITS = 47, PLL_PARTS_OFF = 1 << 3 | 1 << 2, DIVIDER_OFF = 1 << 3 };
 enum { FROM_CRYSTAL = 2, FROM_PLL = 1, PERIPHERALS_ON = 1 << 11, TICK_ON = 1 << 9, FULL_SPEED = 1 };
 enum { FUNCTION_UART = 2, PAD_WITH_INPUT = 0x56, EIGHT_BITS = 3 << 5, WITH_FIFO = 1 << 4, UART_ON = 1 | 1 << 8 | 1 << 9 };
 enum { RECEIVE_EMPTY = 1 << 4, SEND_FULL = 1 << 5, UART_64THS = (8 * (BOARD_CLOCK_HZ / 2U) + BOARD_UART_BAUD / 2) / BOARD_UART_BAUD };
 
-#define STARTED 0x80000000U /* of the crystal and of the PLL */
-#define RESTART 0x80000000U /* of the watchdog */
+#define STARTED 0x80000000U /* status bit of the crystal and of the PLL */
+#define RESTART 0x80000000U /* of the watchdog's control register */
 
 _Static_assert(PLL_DIVIDER <= 7 && PLL_HZ == PLL_DIVIDER * 2 * BOARD_CLOCK_HZ, "a clock that the PLL makes");
 
@@ -60,7 +60,7 @@ static void start_clocks(void)
     *at(CRYSTAL + 0xC) = CRYSTAL_WAITS;
     *at(CRYSTAL) = CRYSTAL_ENABLE;
     await(CRYSTAL + 0x4, STARTED);
-    *at(CLOCKS + 0x3C) = 0; /* the system's from the reference, and that from the crystal */
+    *at(CLOCKS + 0x3C) = 0; /* system clock from the reference clock, reference clock from the crystal */
     await(CLOCKS + 0x44, 1U << 0);
     *at(CLOCKS + 0x30) = FROM_CRYSTAL;
     await(CLOCKS + 0x38, 1U << FROM_CRYSTAL);
@@ -119,7 +119,7 @@ uint32_t core_number(void)
 
 #ifdef BOARD_NOC_PROGRAM_1
 
-/* Of the chip's boot code, which sleeps on the other core between mails. */
+/* Wake the other core, whose boot code sleeps between mails. */
 static void wake_other_core(void)
 {
 #ifdef __riscv
@@ -138,23 +138,24 @@ static uint32_t mail(uint32_t word)
     return MAIL_IN;
 }
 
-/* Its boot code starts core 1 after six mails, each of which it sends back: vector table, stack, entry come last. */
+/* Start core 1. Its boot code expects six mails, the last three with vector table, stack and entry, and echoes each
+ * mail. */
 static void start_core_1(void)
 {
     const uint32_t *const program = (const uint32_t *)BOARD_NOC_PROGRAM_1;
 #ifdef __riscv
-    const uint32_t entry = BOARD_NOC_PROGRAM_1, stack = 0; /* it finds its stack itself */
+    const uint32_t entry = BOARD_NOC_PROGRAM_1, stack = 0; /* the program sets its own stack */
     (void)program;
 #else
     const uint32_t entry = program[1], stack = program[0];
 #endif
     const uint32_t mails[] = {0, 0, 1, BOARD_NOC_PROGRAM_1, stack, entry};
-    *at(POWER_ON + 0x4) |= CORE_1; /* off and on, wherever it is */
+    *at(POWER_ON + 0x4) |= CORE_1; /* core 1 off and on again, whatever its state */
     await(POWER_ON + 0x4, CORE_1);
     *at(POWER_ON + 0x4) &= ~(uint32_t)CORE_1;
     for (uint32_t sent = 0; sent < sizeof mails / sizeof mails[0];) {
         for (uint32_t i = 0; i < MOST_MAILS && sent < 2; i++) {
-            (void)MAIL_IN; /* what came before is of no interest */
+            (void)MAIL_IN; /* discard earlier mails */
         }
         sent = mail(mails[sent]) == mails[sent] ? sent + 1 : 0;
     }
@@ -205,20 +206,20 @@ void hal_link_write(uint8_t byte)
 #ifdef __riscv
 _Noreturn void core_restart(void)
 {
-    *at(POWER_ON + 0x8) = UINT32_MAX; /* all of the chip */
+    *at(POWER_ON + 0x8) = UINT32_MAX; /* reset all of the chip */
     *at(WATCHDOG) = RESTART;
     for (;;) {
     }
 }
 #endif
 
-/* ---- what the chip's own boot code wants to see ---- */
+/* ---- for the boot code of the chip ---- */
 
 #if BOARD_BOOT_BYTES == 256
 
-/* The RP2040 copies 252 bytes into its SRAM and runs them, if their CRC-32 follows (data sheet, section 2.8.1.3). These let
- * flash be read as memory by the command 03h, which every chip knows, at a quarter of the system's clock, and go on to
- * the vector table behind them:
+/* Second stage of the RP2040's boot. The ROM copies 252 bytes into SRAM and runs them if their CRC-32 follows (data
+ * sheet, section 2.8.1.3). The code maps flash into memory by the read command 03h, which every flash chip knows, at a
+ * quarter of the system clock, and continues with the vector table behind it:
  *
  *     ldr r0, ssi; movs r1, #0; str r1, [r0, #8]         the interface off
  *     movs r1, #4; str r1, [r0, #0x14]                   a quarter of the clock
@@ -240,8 +241,8 @@ __attribute__((section(".boot"), used)) static const uint32_t second_stage[64] =
 
 #else
 
-/* The RP2350 looks for this in the first 4 KB (data sheet, section 5.9.5): an image for its Arm cores, secure, or for its
- * RISC-V cores; the only block. */
+/* Image definition, which the RP2350 looks for in the first 4 KB (data sheet, section 5.9.5): the only block, for an
+ * image for the Arm cores, secure, or for the RISC-V cores. */
 #ifdef __riscv
 #define IMAGE_TYPE 0x11010142U
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stock boards: one core and a link that is always there, or cores that see each other's memories, a clock that turns every 2^32 ticks. */
+/* Stock boards: one core with a link, or several cores that share memory. The clock wraps every 2^32 ticks. */
 #include "single_core.h"
 
 #include "board.h"
@@ -9,10 +9,10 @@
 #include "noc.h"
 #endif
 
-/* Until the bytes that a UART holds are on the wire. */
+/* Cycles until the bytes in a UART's buffer are on the wire. */
 enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
-static uint64_t ticks_before; /* up to the clock's value last seen */
+static uint64_t ticks_before; /* up to `last_value` */
 static uint32_t last_value;
 static uint32_t instructions_per_1024_ticks; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
 
@@ -24,7 +24,7 @@ void clock_begin(void)
     }
 }
 
-/* Exact as long as it is called once per turn of the clock (hal_wait does). */
+/* Exact if called once per wrap of the clock (hal_wait does). */
 uint64_t hal_cycles(void)
 {
     const uint32_t value = clock_now();
@@ -42,11 +42,11 @@ void hal_count(struct hal_counters *counters)
 
 void hal_wait(void)
 {
-    /* No event wakes the core here, so waiting is polling. */
+    /* No event wakes the core on these boards: waiting is polling. */
     (void)hal_cycles();
 }
 
-/* There is no loader on such a board. */
+/* These boards have no loader. */
 bool hal_is_on_trial(void)
 {
     return false;

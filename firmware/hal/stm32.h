@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the STM32 families of the last ten years have alike: their pins and their USARTs. */
+/* Pins and USARTs common to the STM32 families of the last ten years. */
 #ifndef STM32_H
 #define STM32_H
 
@@ -44,7 +44,8 @@ static inline void await(const volatile uint32_t *place, uint32_t bits)
     }
 }
 
-/* A pin by its number in the board file, 16 a port from port A on, whose registers are at `ports`. */
+/* Connect a pin to a function. `ports`: the address of port A's registers. `pin`: the number in the board file, 16 to a
+ * port from port A on. */
 static inline void connect_pin(uint32_t ports, uint32_t pin, uint32_t function)
 {
     struct gpio_registers *const port = (struct gpio_registers *)(ports + pin / PINS_A_PORT * GPIO_PORT_BYTES);

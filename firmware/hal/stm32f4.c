@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* STM32F405 and F407 (ST RM0090): the host link is USART 1 (PA9, PA10) or USART 2 (PA2, PA3).
+/* STM32F405 and F407 (ST RM0090). Host link: USART 1 (PA9, PA10) or USART 2 (PA2, PA3).
  *
- * At 168 MHz, their full speed, made of the internal oscillator, so that any crystal or none will do, the clock is the
- * core's cycle counter. At 16 MHz, as they come out of reset, it may be timer 2 too, which QEMU has. */
+ * At 168 MHz, the full speed, the clock is the core's cycle counter. The speed comes from the internal oscillator: any
+ * crystal or none will do. At 16 MHz, the speed after reset, the clock may also be timer 2, which QEMU has. */
 #include "hal.h"
 
 #include "board.h"
@@ -63,7 +63,7 @@ enum { FIVE_WAIT_STATES = 5, PREFETCH = 1 << 8, CACHES = 3 << 9 };
 enum { UART_CLOCK_HZ = AT_FULL_SPEED ? FULL_HZ / BUS_PART : OSCILLATOR_HZ };
 enum { TIMER2_BASE = 0x40000000, HAS_CYCLE_COUNTER = BOARD_TIMER_BASE != TIMER2_BASE };
 enum { MODE_ALTERNATE = 2, PULL_UP = 1, FUNCTION_USART = 7 };
-enum { FIRST_PIN = BOARD_UART_BASE == USART1_BASE ? 9 : 2 }; /* the sending one; the receiving one is next */
+enum { FIRST_PIN = BOARD_UART_BASE == USART1_BASE ? 9 : 2 }; /* sending; the next pin is receiving */
 
 _Static_assert(AT_FULL_SPEED ? HAS_CYCLE_COUNTER : BOARD_CLOCK_HZ == OSCILLATOR_HZ, "timer 2 counts no cycles then");
 _Static_assert(BOARD_UART_BASE == USART1_BASE || BOARD_UART_BASE == USART2_BASE, "the pins of the others are not here");
@@ -75,7 +75,7 @@ _Static_assert(BOARD_UART_BASE == USART1_BASE || BOARD_UART_BASE == USART2_BASE,
 #define COUNTER ((struct cycle_counter *)BOARD_TIMER_BASE)
 #define FLASH_ACCESS (*(volatile uint32_t *)0x40023C00U)
 
-/* Waits until a bit is set, but not for ever: an emulator may have no such bit. */
+/* Wait until a bit is set, but not for ever: an emulator may lack the bit. */
 static bool comes(const volatile uint32_t *place, uint32_t bit)
 {
     for (uint32_t turns = 0; turns < LONGEST_LOCK; turns++) {
@@ -111,7 +111,7 @@ static void enable_clocks(void)
     RCC->ahb1_enable |= GPIOA_ENABLE;
     RCC->apb1_enable |= TIM2_ENABLE | (BOARD_UART_BASE == USART2_BASE ? (uint32_t)USART2_ENABLE : 0U);
     RCC->apb2_enable |= BOARD_UART_BASE == USART1_BASE ? (uint32_t)USART1_ENABLE : 0U;
-    (void)RCC->apb2_enable; /* a clock takes two cycles to come on */
+    (void)RCC->apb2_enable; /* an enabled clock takes two cycles to start */
 }
 
 static void start_clock(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* STM32H743 (ST RM0433) at 400 MHz, made of the internal oscillator, its caches on: the host link is USART 3, the clock is
- * the core's cycle counter. */
+/* STM32H743 (ST RM0433) at 400 MHz from the internal oscillator, caches on. Host link: USART 3. Clock: the core's cycle
+ * counter. */
 #include "hal.h"
 
 #include "board.h"
@@ -25,7 +25,7 @@
 #define VOLTAGE REGISTER(0x58024818U)
 #define COUNTER ((struct cycle_counter *)BOARD_TIMER_BASE)
 
-/* System control block (Armv7-M, B3.2): what the caches want. */
+/* Cache registers of the system control block (Armv7-M, B3.2). */
 #define CACHE_CONTROL REGISTER(0xE000ED14U)
 #define FORGET_INSTRUCTIONS REGISTER(0xE000EF50U)
 #define FORGET_DATA REGISTER(0xE000EF60U)
@@ -40,7 +40,7 @@ enum { TWO_WAIT_STATES = 2, PROGRAMS_FAST = 2 << 4 };
 
 _Static_assert(BOARD_CLOCK_HZ == 400000000U && BOARD_UART_BASE == 0x40004800U, "what is set up here");
 
-/* The voltage first, then flash's wait states and the buses, then the clock. */
+/* The voltage rises first, then flash's wait states and the bus dividers are set, then the clock rises. */
 static void speed_up(void)
 {
     SUPPLY = (SUPPLY & ~(uint32_t)SUPPLY_WAYS) | BY_REGULATOR;
@@ -60,7 +60,7 @@ static void speed_up(void)
     await(&CLOCK_CONFIGURATION, IS_FROM_PLL);
 }
 
-/* What the caches hold at power-on is nothing. */
+/* Invalidate the caches, which are undefined at power-on, then enable them. */
 static void start_caches(void)
 {
     FORGET_INSTRUCTIONS = 0;
@@ -81,7 +81,7 @@ void hal_init(void)
     start_caches();
     AHB4_ENABLE |= 1U << BOARD_UART_SEND_PIN / PINS_A_PORT | 1U << BOARD_UART_RECEIVE_PIN / PINS_A_PORT;
     APB1_ENABLE |= USART3_ENABLE;
-    (void)APB1_ENABLE; /* a clock takes two cycles to come on */
+    (void)APB1_ENABLE; /* an enabled clock takes two cycles to start */
     connect_pin(GPIO_BASE, BOARD_UART_SEND_PIN, FUNCTION_USART);
     connect_pin(GPIO_BASE, BOARD_UART_RECEIVE_PIN, FUNCTION_USART);
     USART->baud = (USART_HZ + BOARD_UART_BAUD / 2U) / BOARD_UART_BAUD;

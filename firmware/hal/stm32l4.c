@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* STM32L4+ (ST RM0432) at its 120 MHz, made of the internal oscillator, so that any crystal or none will do: the host link
- * is LPUART 1, the clock is the core's cycle counter. */
+/* STM32L4+ (ST RM0432) at 120 MHz from the internal oscillator: any crystal or none will do. Host link: LPUART 1.
+ * Clock: the core's cycle counter. */
 #include "hal.h"
 
 #include "board.h"
@@ -51,7 +51,7 @@ void hal_init(void)
     SUPPLY_OF_PINS |= PORT_G_SUPPLIED;
     AHB2_ENABLE |= 1U << BOARD_UART_SEND_PIN / PINS_A_PORT | 1U << BOARD_UART_RECEIVE_PIN / PINS_A_PORT;
     APB1_ENABLE_2 |= LPUART_ENABLE;
-    (void)APB1_ENABLE_2; /* a clock takes two cycles to come on */
+    (void)APB1_ENABLE_2; /* an enabled clock takes two cycles to start */
     connect_pin(GPIO_BASE, BOARD_UART_SEND_PIN, FUNCTION_LPUART);
     connect_pin(GPIO_BASE, BOARD_UART_RECEIVE_PIN, FUNCTION_LPUART);
     USART->baud = (uint32_t)((uint64_t)LPUART_PARTS * BOARD_CLOCK_HZ / BOARD_UART_BAUD);

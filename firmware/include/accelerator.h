@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an accelerator's driver asks of the firmware around it.
+/* Hooks that an accelerator's driver calls in the firmware around it.
  *
- * With -DACCELERATOR_HOOKS that firmware has these functions itself: under an RTOS accelerator_wait blocks on a semaphore
- * that the accelerator's interrupt gives; with a data cache the other two clean and invalidate it. Without, they are what
- * a core needs that has no cache and is woken by the accelerator's event. */
+ * With -DACCELERATOR_HOOKS the firmware implements them: under an RTOS accelerator_wait blocks on a semaphore that the
+ * accelerator's interrupt gives; with a data cache accelerator_before cleans and accelerator_after invalidates it.
+ * Without the macro, the versions below serve a core without a cache that the accelerator's event wakes. */
 #ifndef ACCELERATOR_H
 #define ACCELERATOR_H
 
@@ -12,14 +12,14 @@
 extern "C" {
 #endif
 
-/* What the core has stored is in memory, for the accelerator that starts next. */
+/* Make the core's stores visible in memory before an accelerator starts. */
 void accelerator_before(void);
 
-/* Wait until an accelerator may have ended. The driver tests, and calls this again if it has not; an end between the
- * test and this call must end it, too. */
+/* Wait until an accelerator may have ended. The driver tests, and calls again if the accelerator is still busy. An end
+ * between that test and this call must end the wait as well. */
 void accelerator_wait(void);
 
-/* What the core loads from now on is what the accelerator that has ended left in memory. */
+/* Make results that an accelerator left in memory visible to the core's later loads. */
 void accelerator_after(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compiled network, as the rest of the firmware sees it. The generated project/net/net.c provides its code and
- * tables, firmware/rpc/net_control.c the accounts of what it does. */
+/* Interface between the compiled network and the rest of the firmware. The generated project/net/net.c provides the
+ * network's code and tables, firmware/rpc/net_control.c its counters and records. */
 #ifndef NET_H
 #define NET_H
 
@@ -15,25 +15,25 @@ struct net_scale {
     float step;
 };
 
-/* An input that the host has otherwise than the network, or an output: elements of `host_bytes` there, bytes here. With
- * `planes` given, of `plane` elements each, the host has plane after plane; here the planes' elements alternate. */
+/* Conversion of an input or output between the host's elements of `host_bytes` and the network's bytes. If `planes` is
+ * not 0, the host sends plane after plane of `plane` elements each; the network interleaves the planes. */
 struct net_conversion {
     enum net_conversion_kind kind;
     uint32_t host_bytes;
-    const uint8_t *table;           /* NET_LOOK_UP: by the byte that is read */
-    const struct net_scale *scales; /* else; of `channels`, each of which changes after so many elements */
+    const uint8_t *table;           /* NET_LOOK_UP: indexed by the byte to convert */
+    const struct net_scale *scales; /* else one for each of `channels`, of `channel_elements` elements in a row */
     uint32_t channels;
     uint32_t channel_elements;
     int32_t zero_point;
-    bool away;      /* halves are rounded away from zero, not to even */
-    bool is_signed; /* what NET_DEQUANTIZE reads */
+    bool away;      /* round halves away from zero, not to even */
+    bool is_signed; /* NET_DEQUANTIZE: from int8, else from uint8 */
     uint32_t planes;
     uint32_t plane;
 };
 
-/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. It may lie in DRAM, and `data` there.
- * That is the first frame's; where a run takes several, that of frame n lies `frame_stride` * n bytes behind it, or
- * `frame_offsets[n]` if those are given. */
+/* Input or output: `rows` rows of `row_bytes`, `stride` bytes apart, at `data`, an address in DRAM if `in_dram`. `data`
+ * is the address of frame 0. If a run takes several frames, frame n lies `frame_stride` * n bytes behind it, or
+ * `frame_offsets[n]` bytes if `frame_offsets` is not 0. */
 struct net_tensor {
     const char *name;
     uint8_t *data;
@@ -43,10 +43,10 @@ struct net_tensor {
     bool in_dram;
     uint32_t frame_stride;
     const uint32_t *frame_offsets;
-    const struct net_conversion *conversion; /* 0: the host has it as it lies here */
+    const struct net_conversion *conversion; /* 0: the host's bytes are the network's */
 };
 
-/* What a layer leaves behind on this PE: `planes` times `rows` rows of `row_bytes`. */
+/* Output of a layer on this PE: `planes` planes of `rows` rows of `row_bytes`. */
 struct net_layer {
     const uint8_t *data;
     uint32_t row_bytes;
@@ -56,64 +56,64 @@ struct net_layer {
     uint32_t plane_stride;
 };
 
-/* A PE that runs a part of the network, and where its control block lies in its memory. */
+/* PE that runs a part of the network, and the address of its control block in its memory. */
 struct net_pe {
     uint32_t pe;
     uint32_t control;
 };
 
-/* A chip that runs the network as the first one does: what is added to the numbers of that one's PEs and DRAM. */
+/* Chip that runs the network in the same way as the first chip: offsets from the first chip's PE and DRAM numbers. */
 struct net_chip {
     uint32_t pe;
     uint32_t dram;
 };
 
-/* What the host can learn about the network. Only the PE that it talks to has this. Where a run takes several frames on
- * each of several chips, the host counts the inputs and outputs of the first chip's frames in turn, then the next's. */
+/* Description of the network for the host, only on the PE that answers the host. If a run takes several frames on
+ * several chips, the host numbers the inputs and outputs frame by frame on the first chip, then on the next. */
 struct net_description {
     const char *model;
     const char *board;
     uint8_t build_id[16];
-    uint16_t input_count; /* of a frame, as output_count */
+    uint16_t input_count; /* per frame, like output_count */
     uint16_t output_count;
-    uint16_t frame_count; /* on each chip */
-    uint16_t pe_count;    /* likewise */
+    uint16_t frame_count; /* per chip */
+    uint16_t pe_count;    /* per chip */
     uint16_t chip_count;
-    uint16_t link_bytes; /* that the board's link holds until they are read */
+    uint16_t link_bytes; /* capacity of the link's receive buffer */
     const struct net_tensor *inputs;
     const struct net_tensor *outputs;
     const char *const *layer_names;
-    const struct net_pe *pes;     /* of the first chip, this one first */
-    const struct net_chip *chips; /* this PE's first */
+    const struct net_pe *pes;     /* on the first chip, this PE first */
+    const struct net_chip *chips; /* this PE's chip first */
 };
 
-/* How a PE is doing. It begins the PE's activations, so that the root can read it, and set `observed`, from afar. */
+/* State of a PE, at the start of its activations, where the root PE can read it and write `observed`. */
 struct net_control {
     uint32_t sign; /* net_sign, once the PE runs */
     uint32_t layer_count;
-    volatile uint32_t observed; /* not 0: layers run by themselves and are recorded, as far as net_stop() says */
+    volatile uint32_t observed; /* not 0: run and record layer by layer, as far as net_stop() says */
     uint32_t frames;
     struct hal_counters counters; /* at the end of the last frame */
-    int32_t status;               /* of the last frame: 0, or the error code of what failed */
-    uint32_t fault_status;        /* the core's Configurable Fault Status Register, if it has stopped */
+    int32_t status;               /* of the last frame: 0, or the error code */
+    uint32_t fault_status;        /* after a fault: the core's Configurable Fault Status Register */
     uint32_t fault_pc;
     uint32_t fault_address;
-    uint32_t events; /* where struct net_events lies; 0: none are written */
-    volatile uint32_t kept; /* not 0: states are as the last frame left them; else they begin anew, also by the root */
+    uint32_t events; /* address of struct net_events; 0: no trace */
+    volatile uint32_t kept; /* not 0: states persist from the last frame; 0: they start anew. The root may write 0 */
 };
 
 enum {
-    NET_STOPPED = -32, /* the error code of a frame that ended where net_stop() said */
+    NET_STOPPED = -32, /* error code of a frame that net_stop() has ended */
     NET_MOST_LAYERS = 0xFFFF - 2,
 };
 
-/* The word for an observed frame that ends behind a layer, once it has come to the end of so many pieces of it. */
+/* Value of `observed` that ends the frame behind a layer, once `pieces` pieces of the layer are done. */
 static inline uint32_t net_stop(uint32_t layer, uint32_t pieces)
 {
     return (pieces - 1) << 16 | (layer + 2);
 }
 
-/* What an observed frame leaves behind of each layer. Counters that do not fit stay at their largest value. */
+/* Record of a layer in an observed frame. Counters saturate. */
 struct net_record {
     uint32_t digest; /* CRC-32 of the output's bytes */
     uint32_t cycles;
@@ -121,8 +121,8 @@ struct net_record {
     uint32_t asleep;
 };
 
-/* A part of a state, which stays here from frame to frame: `bytes` of it, which begin as `initial`, or if that is 0 as
- * `fill` each. */
+/* Part of a state, which persists from frame to frame: `bytes` bytes, initialised from `initial`, or with `fill` if
+ * `initial` is 0. */
 struct net_state {
     uint8_t *data;
     const uint8_t *initial;
@@ -130,7 +130,7 @@ struct net_state {
     uint32_t fill;
 };
 
-/* What happened here and when, in builds that trace: a step of the frame began, or (NET_FRAME_END) the frame was over. */
+/* Trace event: a step of the frame begins, or the frame ends (NET_FRAME_END). */
 struct net_event {
     uint32_t cycles; /* since reset, the lower 32 bits */
     uint16_t cycles_high;
@@ -139,7 +139,8 @@ struct net_event {
 
 enum { NET_FRAME_END = 0xFFFF };
 
-/* The last `capacity` events, a power of two of them: the n-th is at n modulo `capacity` behind this. */
+/* Header of the trace ring, which follows it. The ring holds the last `capacity` events, a power of two: event n has
+ * index n modulo `capacity`. */
 struct net_events {
     uint32_t written; /* since reset */
     uint32_t capacity;
@@ -150,32 +151,32 @@ _Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
 _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
 _Static_assert(sizeof(void *) != 4 || sizeof(struct net_state) == 16, "the plan counts on it");
 
-/* A step of a frame, in programs that are a table of steps. What computes says in `flag` how many layers further the
- * next one is, as a signed byte: 0 if both are pieces of one layer. */
+/* Step of a frame, in programs that are a table of steps. In a step that computes, `flag` is a signed byte: the number
+ * of layers to advance to the next such step, 0 if both compute pieces of one layer. */
 enum net_step_kind {
     NET_END,
-    NET_WAIT,    /* for `flag`, `count` times */
-    NET_SEND,    /* the messages from the descriptor at `what` on */
-    NET_SIGNAL,  /* count flag `flag` of PE `count`; `what`: the message's tag and bits of net_signal */
-    NET_SIGNALS, /* the same of `count` PEs; the step behind it says which */
-    NET_TO,      /* `what`: the list of struct noc_destination, or the place of a page */
-    NET_FETCH,   /* begin to fetch a page of `count` bytes, from `what` on in DRAM, to where the step behind it says */
-    NET_PAGE,    /* go on at `what`, once the `count` pages that are fetched, none or one, are there */
-    NET_PATCH,   /* `what` becomes word `flag` of the command of the next step that is another */
-    NET_RESTORE, /* the `count` parts of states from `what` on */
-    NET_JOIN,    /* wait for what was submitted */
-    NET_AGAIN,   /* `count` steps from number `what` on, none of which is of this kind */
-    NET_RUN,     /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
-    NET_SUBMIT,  /* the same, and only start it */
-    NET_LINKED,  /* a layer of the chain before */
-    NET_DRIVE,   /* a layer of an accelerator: driver's function number `count`, with the arguments from `what` on */
-    NET_CALL,    /* a layer on the core: function number `count`, likewise */
+    NET_WAIT,    /* for `count` increments of flag `flag` */
+    NET_SEND,    /* the chain of messages whose first descriptor is at `what` */
+    NET_SIGNAL,  /* increment flag `flag` of PE `count`; `what`: message tag and bits of net_signal */
+    NET_SIGNALS, /* the same for `count` PEs, listed by the NET_TO behind this step */
+    NET_TO,      /* operand of the step before, in `what`: list of struct noc_destination, or address of the page */
+    NET_FETCH,   /* start to fetch a page of `count` bytes from `what` in DRAM; the NET_TO behind this step says where to */
+    NET_PAGE,    /* wait until the `count` pages (0 or 1) are fetched, then continue with the step at `what` */
+    NET_PATCH,   /* write `what` to word `flag` of the command of the next step that is no NET_PATCH */
+    NET_RESTORE, /* initialise the `count` parts of states from `what` on, as net_restore() does */
+    NET_JOIN,    /* wait until submitted chains have ended */
+    NET_AGAIN,   /* run the `count` steps from number `what` on, none of them NET_AGAIN, then continue here */
+    NET_RUN,     /* run an accelerator's chain; its first layer is the `count` commands from `what` on */
+    NET_SUBMIT,  /* start such a chain and return */
+    NET_LINKED,  /* another layer of the chain before */
+    NET_DRIVE,   /* a layer on an accelerator: driver function number `count`, arguments from `what` on */
+    NET_CALL,    /* a layer on the core: function number `count`, arguments from `what` on */
     NET_ALSO,    /* another function on the core for the layer before */
 };
 
 enum net_signal {
-    NET_SIGNAL_SENT = 1 << 16,      /* this PE's flag 0 counts too */
-    NET_SIGNAL_THIS_CHIP = 1 << 17, /* PEs count from the first of this chip */
+    NET_SIGNAL_SENT = 1 << 16,      /* increment this PE's flag 0, too */
+    NET_SIGNAL_THIS_CHIP = 1 << 17, /* PE numbers count from this chip's first PE */
 };
 
 struct net_step {
@@ -187,19 +188,19 @@ struct net_step {
 
 _Static_assert(sizeof(struct net_step) == 8, "the plan counts on it");
 
-/* An argument of a function that a table calls: a number, or the address of an operand. */
+/* Argument of a function called by a step: a number, or the address of an operand. */
 struct net_argument {
     uint32_t word;
 };
 
 extern const struct net_description net_description;
-extern const uint32_t net_sign; /* says of which build this is; not 0 */
+extern const uint32_t net_sign; /* identifies the build; not 0 */
 extern const uint32_t *const net_layer_count;
 extern const struct net_layer net_layers[];
-extern const uint16_t *const net_layer_numbers; /* of each layer, which of net_layers: those of several frames may be one; 0: its own */
+extern const uint16_t *const net_layer_numbers; /* index in net_layers by layer, as frames may share entries; 0: layer n is entry n */
 extern struct net_control *const net_control;
 extern struct net_record *const net_records; /* right behind the control block */
-extern struct net_events *const net_events;  /* 0 in builds that do not trace */
+extern struct net_events *const net_events;  /* 0 unless the build traces */
 extern const uint32_t net_event_capacity;
 
 static inline const struct net_layer *net_layer(uint32_t number)
@@ -207,13 +208,13 @@ static inline const struct net_layer *net_layer(uint32_t number)
     return &net_layers[net_layer_numbers != 0 ? net_layer_numbers[number] : number];
 }
 
-/* One frame: inputs in place before, outputs in place after. 0, or the error code of what failed. */
+/* Run one frame: inputs in place before, outputs in place after. Returns 0 or an error code. */
 int32_t net_run(void);
 
-/* `count` elements from number `first` on, as they arrive or as they leave. */
+/* Convert `count` elements, from number `first` on, on their way in or out. */
 void net_convert(const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count);
 
-/* --- for net_convert(), each for conversions of one kind --- */
+/* --- for net_convert(): one function for each kind of conversion --- */
 
 void net_quantize(const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count);
 void net_dequantize(const struct net_conversion *by, const uint8_t *from, uint8_t *to, uint32_t count);
@@ -222,10 +223,10 @@ void net_move(const struct net_conversion *by, const uint8_t *from, uint8_t *to,
 
 /* --- for the PE's main loop --- */
 
-/* Begin the control block. */
+/* Initialise the control block and the trace ring. */
 void net_start(void);
 
-/* Run a frame and keep account of it. Its status. */
+/* Run a frame and update the control block. Returns the frame's status. */
 int32_t net_frame(void);
 
 /* --- for net_run() --- */
@@ -235,15 +236,15 @@ static inline int32_t net_observed(void)
     return net_control->observed != 0;
 }
 
-/* Around each layer of an observed frame, or each piece of one: before it begins, and while its output is in place. 0, or
- * NET_STOPPED if the frame is to end here. */
+/* Called around each layer of an observed frame, or each piece of a layer: before it begins, and while its output is in
+ * place. net_end_layer() returns 0, or NET_STOPPED if the frame ends here. */
 void net_begin_layer(void);
 int32_t net_end_layer(uint32_t layer);
 
-/* Let these parts of states begin anew, unless they are as the last frame left them. */
+/* Initialise these parts of states, unless the values of the last frame are kept. */
 void net_restore(const struct net_state *states, uint32_t count);
 
-/* In builds that trace: before each step, and at the frame's end. */
+/* Trace the beginning of a step. Only in builds that trace. */
 void net_event(uint32_t step);
 
 static inline void net_end_frame(void)

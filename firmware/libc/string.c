@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory functions, the same ones whichever compiler builds the firmware. Compilers call them for copies of their
- * own, so this file is compiled with builtins off, or memcpy would be made of a call to memcpy. */
+/* Memory functions, the same for every compiler. Compilers call them for copies of their own. This file is compiled
+ * with builtins off: otherwise a compiler would turn memcpy into a call to memcpy. */
 #include "string.h"
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 enum { WORD = sizeof(uint32_t) };
 
-/* Words may hold objects of any type. */
+/* Word access to objects of any type. */
 typedef uint32_t __attribute__((may_alias)) any_word;
 
 static int both_aligned(const void *left, const void *right)
@@ -76,7 +76,7 @@ int memcmp(const void *left, const void *right, size_t size)
     return 0;
 }
 
-/* What Arm's run-time ABI calls them: compilers emit these for copies of their own. */
+/* Names of Arm's run-time ABI, which compilers call for copies of their own. */
 
 void __aeabi_memcpy(void *restrict to, const void *restrict from, size_t size);
 void __aeabi_memcpy4(void *restrict to, const void *restrict from, size_t size);

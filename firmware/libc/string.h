@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four memory functions, all of <string.h> that the firmware and generated code use. */
+/* The four memory functions, the only ones of <string.h> in the firmware and generated code. */
 #ifndef STRING_H
 #define STRING_H
 
@@ -10,7 +10,8 @@ void *memmove(void *to, const void *from, size_t size);
 void *memset(void *to, int value, size_t size);
 int memcmp(const void *left, const void *right, size_t size);
 
-/* A freestanding compiler calls these even for four bytes of known size; the builtins become loads and stores. */
+/* A freestanding compiler calls the functions even for four bytes of known size; the builtins become loads and
+ * stores. */
 #define memcpy(to, from, size) __builtin_memcpy(to, from, size)
 #define memmove(to, from, size) __builtin_memmove(to, from, size)
 #define memset(to, value, size) __builtin_memset(to, value, size)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Angles: the arc tangent of a ratio, and what is made of it. */
+/* Arc tangent of a ratio, and the functions derived from it. */
 #include "math.h"
 #include "polynomials.h"
 #include "scaled.h"
 
 static const uint64_t PI = 0x3243F6A8885A308DU; /* in units of 2^-60 */
 
-/* The angle of smaller / larger, neither zero. */
+/* Angle of smaller / larger. Neither is zero. */
 static struct scaled angle(struct scaled smaller, struct scaled larger)
 {
     const struct scaled ratio = {
@@ -17,7 +17,7 @@ static struct scaled angle(struct scaled smaller, struct scaled larger)
     return times_value(ratio, polynomial(ARC_TANGENT, ARC_TANGENT_COUNT, square(ratio)));
 }
 
-/* `whole` less or more than an angle, in units of 2^-60. */
+/* `whole` minus an angle if `less`, else plus, in units of 2^-60. */
 static struct scaled beside(uint64_t whole, struct scaled angle, bool less)
 {
     const uint64_t part = fixed_point(angle, 60);
@@ -37,7 +37,7 @@ static struct scaled angle_of(float y, float x)
     return back ? beside(PI, found, true) : found;
 }
 
-/* What stands for an infinity beside what is none, and beside another. */
+/* Finite value in place of x: 1 for an infinity, 0 for a finite number beside an infinity (`far`). */
 static float tamed(float x, bool far)
 {
     const float size = is_infinite(x) ? 1.0F : far ? 0.0F : x;
@@ -60,7 +60,7 @@ float atanf(float x)
     return atan2f(x, 1.0F);
 }
 
-/* The root of 1 - x^2, without losing what is left of it near 1. */
+/* Root of 1 - x^2, without cancellation near 1. */
 static float beside_one(float x)
 {
     return sqrtf((1.0F - x) * (1.0F + x));

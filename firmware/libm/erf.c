@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error function, piece by piece. */
+/* Error function, piece by piece. */
 #include "math.h"
 #include "polynomials.h"
 #include "scaled.h"
 
-/* 1 - erf in [1, 2) and [2, 4), from the middle of each. */
+/* erf in [1, 2) and [2, 4): 1 minus a polynomial around the middle of the interval. */
 static struct scaled far(uint64_t size)
 {
     const int64_t one = (int64_t)1 << 31;

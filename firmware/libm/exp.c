@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exponentials: 2^x in integers, and what is made of it. */
+/* Exponentials: 2^x in integers, and the functions derived from it. */
 #include "math.h"
 #include "polynomials.h"
 #include "scaled.h"
 
-static const uint64_t ONE = 0x2000000000000000U;      /* in units of 2^-61, as those below */
+static const uint64_t ONE = 0x2000000000000000U;      /* in units of 2^-61, like the next two */
 static const uint64_t LOG2_E = 0x2E2A8ECA5705FC2FU;
 static const uint64_t LOG2_10 = 0x6A4D3C25E68DC57FU;
 
@@ -46,13 +46,13 @@ __attribute__((noinline)) static float rounded_power(float x, uint64_t log2_of_b
     if (is_nan(x)) {
         return not_a_number();
     }
-    if (!is_below(x, 152.0F)) { /* the widest: 2^-150 is the first that is zero */
+    if (!is_below(x, 152.0F)) { /* limit of the widest range, of 2^x: 2^-150 is the first that rounds to 0 */
         return is_negative(x) ? 0.0F : infinity(false);
     }
     return rounded(power(x, log2_of_base));
 }
 
-/* In float, as networks ask for it most: 2^n * e^r, r within half of log 2. */
+/* In float, because networks call it most: 2^n * e^r, r within half of log 2. */
 float expf(float x)
 {
     if (!is_below(x, 87.0F)) {
@@ -75,7 +75,7 @@ float exp10f(float x)
     return rounded_power(x, LOG2_10);
 }
 
-/* e^x - 1, where that is not small. */
+/* e^x - 1, for magnitudes of x from 0.5 on. */
 static struct scaled less_one(float x)
 {
     const struct scaled found = power(x, LOG2_E);
@@ -104,7 +104,7 @@ float expm1f(float x)
     return rounded(times_value(part, polynomial(EXPM1, EXPM1_COUNT, part.negative ? -magnitude : magnitude)));
 }
 
-/* Half of e^x plus or minus e^-x, x at least 0. */
+/* Half of e^x - e^-x if `minus`, else of e^x + e^-x; x at least 0. */
 static float half_of_both(float x, bool minus)
 {
     const struct scaled more = power(x, LOG2_E), less = power(-x, LOG2_E);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logarithms: that to base 2 in integers, and what is made of it. */
+/* Logarithms: base 2 in integers, and the functions derived from it. */
 #include "math.h"
 #include "polynomials.h"
 #include "scaled.h"
 
-static const uint64_t ONE = 0x8000000000000000U; /* in units of 2^-63, as those below */
+static const uint64_t ONE = 0x8000000000000000U; /* in units of 2^-63, like the next two */
 static const uint64_t LN_2 = 0x58B90BFBE8E7BCD6U;
 static const uint64_t LOG10_2 = 0x268826A13EF3FDE6U;
 static const uint32_t SQRT_2 = 0xB504F333U; /* in units of 2^-31 */
@@ -34,7 +34,7 @@ struct scaled log2_of(struct scaled x)
     const struct scaled unit = normalised(x);
     const bool above = (uint32_t)(unit.mantissa >> 32) > SQRT_2;
     const int32_t whole = unit.exponent + 63 + above;
-    /* In units in which x has its own mantissa, the power of two that is nearest to it. */
+    /* Nearest power of two to x, in units of 2^x.exponent. */
     const uint64_t power = (uint64_t)1 << (63 - __builtin_clzll(x.mantissa) + above);
     const uint64_t distance = above ? power - x.mantissa : x.mantissa - power;
     return log2_of_ratio((struct scaled){ distance, 0, above }, x.mantissa + power, whole);
@@ -94,7 +94,7 @@ float log1pf(float x)
         return x;
     }
     const struct scaled part = scaled_of(x);
-    if (magnitude < 0.25F) { /* x / (2 + x), both in units of the mantissa's */
+    if (magnitude < 0.25F) { /* x / (2 + x), both in units of 2^part.exponent */
         const uint64_t two = (uint64_t)2 << -part.exponent;
         const uint64_t sum = part.negative ? two - part.mantissa : two + part.mantissa;
         return rounded_log(log2_of_ratio((struct scaled){ part.mantissa, 0, part.negative }, sum, 0), LN_2);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of single precision that kernels in float may call. The device and npukit's reference on the host run
- * this same C, computed in integers (scaled.h), so that both give the same bits. benchmarks/core/libm.py measures errors. */
+/* Single-precision functions that float kernels may call. The device and npukit's reference on the host run this same
+ * C, computed in integers (scaled.h): both give the same bits. benchmarks/core/libm.py measures errors. */
 #ifndef MATH_H
 #define MATH_H
 
-/* Nothing but the arguments says what comes out: a compiler need not call twice, nor in each turn of a loop. */
+/* The result depends on the arguments alone: a compiler may omit repeated calls and hoist calls out of loops. */
 #define OF_ARGUMENTS __attribute__((const))
 
 OF_ARGUMENTS float acosf(float x);

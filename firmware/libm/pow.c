@@ -22,7 +22,7 @@ static struct whole whole_of(float y)
     return (struct whole){ (part.mantissa & ones) == 0, (part.mantissa >> -part.exponent & 1) != 0 };
 }
 
-/* A power of zero or infinity: zero or infinity, below zero for odd powers of what is below zero. */
+/* Power of zero or infinity: zero or infinity, negative for odd powers of a negative base. */
 static float extreme(bool grows, bool negative)
 {
     return grows ? infinity(negative) : with_sign(0.0F, negative);

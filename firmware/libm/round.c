@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole numbers, remainders, exponents, roots: exact, or rounded once. */
+/* Rounding, remainders, exponents, roots: exact, or rounded once. */
 #include "math.h"
 #include "scaled.h"
 
@@ -18,7 +18,7 @@ float sqrtf(float x)
     return __builtin_sqrtf(x);
 }
 
-/* Without its fraction; the fraction's bits are left in `rest`. */
+/* x without its fraction. `rest`: the bits of the fraction. */
 static float cut(float x, uint32_t *rest)
 {
     const uint32_t bits = bits_of(x);
@@ -58,14 +58,14 @@ float roundf(float x)
     return is_infinite(x) || rest < 0.5F ? whole : with_sign(fabsf(whole) + 1.0F, is_negative(x));
 }
 
-/* To the even one of two that are as near: a float from 2^23 on has no fraction. */
+/* Ties to even. A float from 2^23 on has no fraction. */
 float rintf(float x)
 {
     const float size = fabsf(x);
     if (!(size < 0x1p23F)) {
         return x;
     }
-    const volatile float large = size + 0x1p23F; /* what is rounded here must not be taken apart */
+    const volatile float large = size + 0x1p23F; /* volatile: a compiler must not simplify the sum, which rounds */
     return with_sign(large - 0x1p23F, is_negative(x));
 }
 
@@ -113,7 +113,7 @@ float fmodf(float x, float y)
     return rounded((struct scaled){ mantissa, by.exponent, is_negative(x) });
 }
 
-/* Scaled so that no square is too large or too small. */
+/* Scaled by a power of two, against overflow and underflow of the squares. */
 float hypotf(float x, float y)
 {
     const float a = fabsf(x), b = fabsf(y), larger = a > b ? a : b;

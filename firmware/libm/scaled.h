@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as integers with an exponent. The functions of math.h compute in integers but for their last step, so that
- * every compiler and every core gives the same bits, and cores without an FPU are not slower. */
+/* Numbers as integers with an exponent. The functions of math.h compute in integers except for their last step: every
+ * compiler and every core gives the same bits, and cores without an FPU are not slower. */
 #ifndef SCALED_H
 #define SCALED_H
 
@@ -58,7 +58,7 @@ static inline float with_sign(float x, bool negative)
     return float_of((bits_of(x) & 0x7FFFFFFFU) | (negative ? 0x80000000U : 0));
 }
 
-/* A finite number, with 24 bits of mantissa unless it is zero. */
+/* Mantissa and exponent of a finite number. The mantissa has 24 bits unless it is zero. */
 static inline struct scaled scaled_of(float x)
 {
     const uint32_t bits = bits_of(x), biased = bits >> 23 & 0xFF, fraction = bits & 0x7FFFFFU;
@@ -69,14 +69,14 @@ static inline struct scaled scaled_of(float x)
     return (struct scaled){ (uint64_t)fraction << up, -149 - up, bits >> 31 != 0 };
 }
 
-/* With the mantissa's highest bit set, unless it is zero. */
+/* The same number with the mantissa's highest bit set. Zero stays zero. */
 static inline struct scaled normalised(struct scaled x)
 {
     const int32_t up = x.mantissa == 0 ? 0 : __builtin_clzll(x.mantissa);
     return (struct scaled){ x.mantissa << up, x.exponent - up, x.negative };
 }
 
-/* The upper half of a product. */
+/* Upper half of a product. */
 static inline uint64_t high_product(uint64_t a, uint64_t b)
 {
     const uint64_t a1 = a >> 32, a0 = (uint32_t)a, b1 = b >> 32, b0 = (uint32_t)b;
@@ -84,7 +84,7 @@ static inline uint64_t high_product(uint64_t a, uint64_t b)
     return a1 * b1 + (a1 * b0 >> 32) + (a0 * b1 >> 32) + (middle >> 32);
 }
 
-/* The magnitude in units of 2^-`fraction_bits`, rounded down; what does not fit gives the largest number. */
+/* Magnitude in units of 2^-`fraction_bits`, rounded down. Saturates at UINT64_MAX. */
 static inline uint64_t fixed_point(struct scaled x, int32_t fraction_bits)
 {
     const int32_t up = x.exponent + fraction_bits;
@@ -97,7 +97,7 @@ static inline uint64_t fixed_point(struct scaled x, int32_t fraction_bits)
     return up >= 0 ? x.mantissa << up : x.mantissa >> -up;
 }
 
-/* A polynomial at `x` / 2^31, of `count` coefficients in units of 2^-30, the highest first. */
+/* Polynomial at `x` / 2^31. `coefficients`: `count` in units of 2^-30, the highest first. */
 static inline int32_t polynomial(const int32_t *coefficients, uint32_t count, int32_t x)
 {
     int32_t sum = coefficients[0];
@@ -107,7 +107,7 @@ static inline int32_t polynomial(const int32_t *coefficients, uint32_t count, in
     return sum;
 }
 
-/* The square in units of 2^-31, of what is at most 1. */
+/* Square in units of 2^-31. The magnitude of x is at most 1. */
 static inline int32_t square(struct scaled x)
 {
     const uint64_t fixed = fixed_point(x, 32), squared = fixed >> 32 != 0 ? UINT32_MAX : fixed * fixed >> 32;
@@ -121,7 +121,7 @@ static inline struct scaled times_value(struct scaled x, int32_t value)
     return (struct scaled){ (x.mantissa >> 32) * (uint32_t)value, x.exponent + 2, x.negative };
 }
 
-/* The nearest float, of two as near the even one. */
+/* Nearest float, ties to even. */
 static inline float rounded(struct scaled x)
 {
     if (x.mantissa == 0) {
@@ -143,16 +143,17 @@ static inline float rounded(struct scaled x)
     return with_sign(float_of(biased > 0 ? ((uint32_t)(biased - 1) << 23) + kept : kept), x.negative);
 }
 
-/* 2^x of a number in units of 2^-48: the mantissa is that of [0.7, 1.42) in units of 2^-30. */
+/* 2^x, x in units of 2^-48. The mantissa is in units of 2^-30, in [0.7, 1.42). */
 struct scaled power_of_two(int64_t x);
 
-/* x * c in units of 2^-48, c in units of 2^-61; less than 2^56, where x * c is out of a float's exponents anyway. */
+/* x * c in units of 2^-48, c in units of 2^-61. Saturates at 2^56, beyond a float's exponents. */
 int64_t times_constant(float x, uint64_t c);
 
-/* The base-2 logarithm of a number that is not zero, to 36 bits. */
+/* Base-2 logarithm of a number other than zero, to 36 bits. */
 struct scaled log2_of(struct scaled x);
 
-/* `whole` plus the base-2 logarithm of (1 + d / a) / (1 - d / a), d / a at most 0.172; a may be rounded to 32 bits. */
+/* `whole` plus the base-2 logarithm of (1 + d / a) / (1 - d / a). d / a is at most 0.172; `a` may be rounded to 32
+ * bits. */
 struct scaled log2_of_ratio(struct scaled d, uint64_t a, int32_t whole);
 
 #endif

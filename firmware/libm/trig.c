@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sine, cosine and tangent: quarter turns taken off in integers, then polynomials. */
+/* Sine, cosine and tangent: reduction by quarter turns in integers, then polynomials. */
 #include "math.h"
 #include "polynomials.h"
 #include "scaled.h"
 
-/* x as quarter turns, the nearest whole number of them apart. */
+/* x in quarter turns: the nearest whole number, and the rest. */
 struct turns {
     uint32_t quarters; /* modulo 4 */
     struct scaled rest;
 };
 
-/* 2 / pi in units of 2^-224, the highest word first, as far as the largest float needs it. */
+/* 2 / pi in units of 2^-224, the highest word first, to as many bits as the largest float needs. */
 static const uint32_t TWO_OVER_PI[] = { 0xA2F9836EU, 0x4E441529U, 0xFC2757D1U, 0xF534DDC0U, 0xDB629599U, 0x3C439041U,
                                         0xFE5163ABU };
 
-/* 32 bits of 2 / pi from bit `first` on. */
+/* The 32 bits of 2 / pi from bit `first` on. */
 static uint32_t window(uint32_t first)
 {
     const uint32_t word = first / 32, bit = first % 32;
     return bit == 0 ? TWO_OVER_PI[word] : TWO_OVER_PI[word] << bit | TWO_OVER_PI[word + 1] >> (32 - bit);
 }
 
-/* A number of 96 bits. */
+/* Number of 96 bits. */
 struct wide {
     uint32_t high;
     uint64_t low;
@@ -40,7 +40,7 @@ static struct wide product(uint32_t m, uint32_t first, uint32_t down)
     return (struct wide){ (uint32_t)(p2 >> down), low >> down | p2 << (64 - down) };
 }
 
-/* x in quarter turns. Words of 2 / pi that make whole turns are left out. */
+/* x in quarter turns. Skips words of 2 / pi that contribute only whole turns. */
 static struct turns turns_of(float x)
 {
     const struct scaled part = scaled_of(x);
@@ -58,7 +58,7 @@ static struct turns turns_of(float x)
     return (struct turns){ part.negative ? (uint32_t)0 - quarters : quarters, near };
 }
 
-/* The sine of what is left of quarter turns, and the cosine in units of 2^-30. */
+/* Sine of the rest, and cosine of the rest in units of 2^-30. */
 struct sine_cosine {
     struct scaled sine;
     int32_t cosine;
@@ -71,7 +71,7 @@ static struct sine_cosine sine_cosine(struct scaled rest)
     return (struct sine_cosine){ sine, polynomial(COSINE, COSINE_COUNT, squared) };
 }
 
-/* The sine of quarter turns more. */
+/* Sine of the rest plus the quarter turns. */
 static float sine(struct turns turns)
 {
     const struct sine_cosine both = sine_cosine(turns.rest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MAC array's driver: boards/pe-mesh.md, section 3.1. */
+/* Driver of the MAC array: boards/pe-mesh.md, section 3.1. */
 #include "mac_array.h"
 
 #include "accelerator.h"
@@ -38,7 +38,7 @@ int32_t mac_array_wait(void)
         if ((status & STATUS_BUSY) == 0) {
             return take_error();
         }
-        accelerator_wait(); /* the end of the chain sets the event register, also between the test and here */
+        accelerator_wait(); /* the end of the chain sets the event register, also between the test and this call */
     }
     accelerator_after();
     return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MAC array: its commands, and how to run them. boards/pe-mesh.md, section 3, is the hardware's own manual.
+/* MAC array: commands, and functions to run them. Hardware manual: boards/pe-mesh.md, section 3.
  *
- * Two implementations stand behind these functions: mac_array.c drives the hardware, mac_array_on_core.c computes the
- * same commands on the core, for boards without the array. */
+ * Two implementations: mac_array.c drives the hardware; mac_array_on_core.c computes the same commands on the core, for
+ * boards without the array. */
 #ifndef MAC_ARRAY_H
 #define MAC_ARRAY_H
 
@@ -19,13 +19,13 @@ enum mac_array_kind {
 
 enum mac_array_flag {
     MAC_ARRAY_PIXELS = 1,     /* the 16-wide axis lies along pixels */
-    MAC_ARRAY_RAW = 2,        /* int32 accumulators out */
+    MAC_ARRAY_RAW = 2,        /* output int32 accumulators */
     MAC_ARRAY_ACCUMULATE = 4, /* start from the accumulators at `extra` */
     MAC_ARRAY_RESIDUAL = 8,   /* add the tensor at `extra` */
     MAC_ARRAY_SECOND = 16,    /* convolution: the weights are a second input */
 };
 
-/* Two operands rescaled and added: the constants of an addition. */
+/* Constants of an addition: two operands rescaled and added. */
 struct mac_array_addition {
     int32_t zero1;
     int32_t multiplier1;
@@ -41,7 +41,7 @@ struct mac_array_command {
     const struct mac_array_command *next;
     uint8_t kind;
     uint8_t flags;
-    uint16_t tag; /* the layer */
+    uint16_t tag; /* number of the layer */
     const int8_t *input;
     const int8_t *weights; /* addition, MAC_ARRAY_SECOND: the second input */
     const void *parameters;
@@ -89,16 +89,16 @@ _Static_assert(offsetof(struct mac_array_command, input_zero) == 60, "word 15");
 _Static_assert(offsetof(struct mac_array_command, second_row_stride) == 84, "word 21");
 #endif
 
-/* Run a chain to its end, asleep meanwhile. 0, or the array's error code. */
+/* Run a chain and sleep until it ends. Returns 0 or the array's error code. */
 int32_t mac_array_run(const struct mac_array_command *first);
 
-/* Start a chain, which runs by itself. */
+/* Start a chain and return at once. */
 void mac_array_submit(const struct mac_array_command *first);
 
-/* Sleep until what was submitted is done; at once if nothing was. 0, or the array's error code. */
+/* Sleep until the submitted chain ends; return at once if there is none. Returns 0 or the array's error code. */
 int32_t mac_array_wait(void);
 
-/* Run one command and ignore its `next`. 0, or the array's error code. */
+/* Run one command and ignore its `next`. Returns 0 or the array's error code. */
 int32_t mac_array_run_one(const struct mac_array_command *command);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixed-point arithmetic as TFLite defines it, for what the core computes in the MAC array's place or behind it. */
+/* Fixed-point arithmetic as TFLite defines it, for computation on the core instead of the MAC array or after it. */
 #ifndef MAC_ARRAY_ARITHMETIC_H
 #define MAC_ARRAY_ARITHMETIC_H
 
@@ -15,7 +15,7 @@ static inline int32_t wrapping_shift(int32_t value, int32_t left)
     return (int32_t)((uint32_t)value << left);
 }
 
-/* Rounded half up: TFLite's nudge and its division towards 0 come to the same for either sign. */
+/* Rounds half up. TFLite's nudge with its division towards 0 gives the same result for either sign. */
 static inline int32_t doubling_high_multiply(int32_t a, int32_t b)
 {
     if (a == INT32_MIN && b == INT32_MIN) {
@@ -36,7 +36,7 @@ static inline int32_t clamp(int64_t value, int32_t low, int32_t high)
     return value < low ? low : value > high ? high : (int32_t)value;
 }
 
-/* A shift beyond 31 either way acts as 31. */
+/* Shifts saturate at 31 in either direction. */
 static inline int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
 {
     enum { LARGEST_SHIFT = 31 };

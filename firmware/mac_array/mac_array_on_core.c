@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MAC array's commands computed by the core: for boards without the array. The same bytes come out as from the
- * hardware (boards/pe-mesh.md, sections 3.2 to 3.4), without its speed.
+/* MAC array commands computed on the core, for boards without the array. The results are byte for byte those of the
+ * hardware (boards/pe-mesh.md, sections 3.2 to 3.4), only slower.
  *
- * One difference: the hardware leaves its results as a whole, the core one by one. So an output may lie on an operand
- * only element upon element, as in an addition in place. */
+ * One difference: the hardware writes its results as a whole, the core one by one. An output may therefore overlap an
+ * operand only element upon element, as in an addition in place. */
 #include <stdbool.h>
 
 #include "mac_array.h"
@@ -17,20 +17,20 @@ enum { ADDITION_LEFT_SHIFT = 20 };
 
 typedef struct mac_array_command command_t;
 
-/* One element of the output. */
+/* Position of an element in the output. */
 struct element {
     int32_t y;
     int32_t x;
     int32_t channel;
 };
 
-/* Sums wrap at 29 bits. Wrapping at 32 on the way and cutting at the end comes to the same. */
+/* Sums wrap at 29 bits. Wrapping at 32 bits and truncating at the end gives the same result. */
 static int32_t cut_accumulator(uint32_t sum)
 {
     return (int32_t)(sum << (32 - ACCUMULATOR_BITS)) >> (32 - ACCUMULATOR_BITS);
 }
 
-/* Where things lie. */
+/* Addresses of elements and parameters. */
 
 static bool has(const command_t *command, uint8_t flag)
 {
@@ -47,7 +47,7 @@ static int32_t block_channels(const command_t *command)
     return command->kind == MAC_ARRAY_CONVOLUTION && has(command, MAC_ARRAY_PIXELS) ? LANES : WIDTH;
 }
 
-/* The input pixel under kernel position (ky, kx), or 0 where that is outside the input. */
+/* The input pixel under kernel position (ky, kx); 0 if the position is outside the input. */
 static const int8_t *input_pixel(const command_t *command, struct element at, int32_t ky, int32_t kx)
 {
     const int32_t y = at.y * command->stride_y + ky * command->dilation_y - command->pad_top;
@@ -74,9 +74,9 @@ static struct channel_parameters parameters_of(const command_t *command, int32_t
     return (struct channel_parameters){words[lane], words[n + lane], shifts[lane]};
 }
 
-/* Sums. Both go through the weights of one channel. */
+/* Sums over the weights of one channel. */
 
-/* What one channel is multiplied by: the first number, how far the next ones lie, and what of them is zero. */
+/* Factors of one channel: address of the first, distance to the next, zero point. */
 struct factors {
     const int8_t *first;
     int32_t apart;
@@ -149,7 +149,7 @@ static int32_t depthwise_sum(const command_t *command, struct element at, int32_
     return cut_accumulator((uint32_t)sum);
 }
 
-/* The output stage. */
+/* Output stage. */
 
 static int32_t add(const struct mac_array_addition *by, int32_t a, int32_t b)
 {
@@ -183,7 +183,7 @@ static void put(const command_t *command, struct element at, int32_t value)
     }
 }
 
-/* The five kinds: one element of each. */
+/* The five kinds, one output element at a time. */
 
 static int32_t multiply_accumulate(const command_t *command, struct element at)
 {

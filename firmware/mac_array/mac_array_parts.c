@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mac_array_parts.h. One row of the output at a time, so that the sums need little room. */
+/* See mac_array_parts.h. Computes one output row at a time, which keeps the scratch memory small. */
 #include "mac_array_parts.h"
 
 #include "mac_array.h"
@@ -18,7 +18,7 @@ static int32_t smaller(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* What all commands have in common. */
+/* Fields common to all commands of a layer. */
 static struct mac_array_command command_of(const int32_t *layer)
 {
     return (struct mac_array_command){
@@ -42,7 +42,7 @@ static struct mac_array_command command_of(const int32_t *layer)
     };
 }
 
-/* Bytes from one part's weights to the next one's. */
+/* Bytes from the weights of one part to the weights of the next. */
 static int32_t weights_apart(const int32_t *layer)
 {
     const int32_t block = (layer[FLAGS] & MAC_ARRAY_PIXELS) != 0 ? LANES : WIDTH;
@@ -57,7 +57,7 @@ static void add_to(int32_t *sums, const int32_t *more, int32_t count)
     }
 }
 
-/* The sums of one row over all input channels, but for the biases; the second half of the scratch memory is used up. */
+/* Sum one output row over all input channels, without the biases. Overwrites the second half of the scratch memory. */
 static int32_t sum_row(struct mac_array_command *command, const int8_t *weights, const int32_t *layer, int32_t *sums)
 {
     const int8_t *input = command->input;
@@ -107,7 +107,7 @@ static void requantize_row(const int32_t *sums, const int32_t *channels, const i
 int32_t mac_array_in_parts(const int8_t *input, const int8_t *weights, const uint8_t *parameters, const int32_t *channels,
                            const int32_t *layer, int32_t *scratch, int8_t *output)
 {
-    int32_t error = mac_array_wait(); /* for what was submitted before */
+    int32_t error = mac_array_wait(); /* for chains submitted before */
     struct mac_array_command command = command_of(layer);
     command.parameters = parameters;
     for (int32_t y = 0; y < layer[OUTPUT_HEIGHT] && error == 0; y++) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions whose sums need more bits than the MAC array's accumulators have: the array sums over a part of the input
- * channels at a time, the core adds the parts up in 32 bits, and requantises. */
+/* Convolution with sums too wide for the MAC array's accumulators. The array sums over one part of the input channels
+ * at a time; the core adds the parts in 32 bits and requantises. */
 #ifndef MAC_ARRAY_PARTS_H
 #define MAC_ARRAY_PARTS_H
 
 #include <stdint.h>
 
-/* The words of `layer`. */
+/* Words of `layer`. */
 enum mac_array_parts_word {
-    FLAGS, /* of the array's commands, beside MAC_ARRAY_RAW */
+    FLAGS, /* of the array's commands, besides MAC_ARRAY_RAW */
     PARTS,
-    PART_CHANNELS, /* input channels of a part; the last one has those that are left */
+    PART_CHANNELS, /* input channels per part; the last part has the rest */
     INPUT_HEIGHT,
     INPUT_WIDTH,
     INPUT_ROW_STRIDE,
@@ -35,11 +35,11 @@ enum mac_array_parts_word {
     CLAMP_MAX,
 };
 
-/* The words of each output channel in `channels`; the input's zero point is folded into the biases. */
+/* Words for each output channel in `channels`. The input's zero point is folded into the biases. */
 enum mac_array_parts_channel { BIAS, MULTIPLIER, SHIFT, CHANNEL_WORDS };
 
-/* `weights`: the array's, part after part, each from a multiple of 16 bytes on. `parameters`: the array's, biases of 0.
- * `scratch`: room for two rows of the output in int32. Returns 0, or the array's error code. */
+/* `weights`: in the array's layout, part after part, each aligned to 16 bytes. `parameters`: in the array's layout,
+ * with biases of 0. `scratch`: two output rows of int32. Returns 0 or the array's error code. */
 int32_t mac_array_in_parts(const int8_t *input, const int8_t *weights, const uint8_t *parameters, const int32_t *channels,
                            const int32_t *layer, int32_t *scratch, int8_t *output);
 

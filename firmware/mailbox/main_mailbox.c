@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PE of the role that has the network's first PE in it, on a board whose host link another network's PE has. */
+/* main() of the role with the network's first PE, on a board whose host link is at a PE of another network. */
 #include "board.h"
 #include "hal.h"
 #include "serve_mailbox.h"

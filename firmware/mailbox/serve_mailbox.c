@@ -12,7 +12,7 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-/* The PE with the link knows its address from the image. */
+/* The PE with the link has this address from the image. */
 extern volatile struct mailbox network_mailbox;
 volatile _Alignas(16) struct mailbox network_mailbox;
 
@@ -25,7 +25,7 @@ bool rpc_break(void)
     return broken_off;
 }
 
-/* The state may be there before the rest of the request: only the count of its call says that all of it is. */
+/* `state` may arrive before the rest of the request. The request is complete once noc_calls() has reached `calls`. */
 static bool has_request(void)
 {
     return network_mailbox.state == MAILBOX_REQUEST && (int32_t)(noc_calls() - network_mailbox.calls) >= 0;

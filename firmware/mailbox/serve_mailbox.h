@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PE that answers for a network, where another PE has the host link. */
+/* PE that answers for a network, on a board whose host link is at another PE. */
 #ifndef SERVE_MAILBOX_H
 #define SERVE_MAILBOX_H
 
-/* Answer for ever what the PE with the link passes on. */
+/* Answer for ever the requests that the PE with the link passes on. */
 _Noreturn void serve_mailbox(void);
 
 #endif

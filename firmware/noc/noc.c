@@ -22,12 +22,12 @@ _Static_assert(offsetof(struct noc_registers, flag) == 0x100, "the flags' place"
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
 enum { ERROR_QUEUE_FULL = 1 };
 enum { QUEUE = 8 };
-enum { LOOKS = 16 }; /* at a flag, about as long as messages of some bytes are on their way */
+enum { LOOKS = 16 }; /* reads of a flag before listening to the link: about the flight time of a short message */
 enum { COPY_FLAG = BOARD_NOC_FLAGS - 1, CALL_FLAG = BOARD_NOC_FLAGS - 2 };
 
 #define NOC ((struct noc_registers *)BOARD_NOC_BASE)
 
-/* What waits took from each flag. Flags are never reset: an increment may arrive at any moment. */
+/* Counts consumed of each flag so far. Flags are never reset, because an increment may arrive at any moment. */
 static uint32_t taken[BOARD_NOC_FLAGS];
 
 static int32_t take_error(void)
@@ -37,7 +37,7 @@ static int32_t take_error(void)
     return error;
 }
 
-/* Start a chain that the engine has refused, as often as its queue is full: the one error after which it goes on. */
+/* Retry a refused chain while the queue is full, the only error that the engine recovers from. */
 __attribute__((noinline)) static int32_t send_again(const struct noc_descriptor *first)
 {
     const uint32_t refused = STATUS_BUSY | STATUS_ERROR;
@@ -48,7 +48,7 @@ __attribute__((noinline)) static int32_t send_again(const struct noc_descriptor 
     return (NOC->status & STATUS_ERROR) == 0 ? 0 : take_error();
 }
 
-/* The engine itself knows best whether it has room. Who asked before would ask for every message. */
+/* Check for refusal after the doorbell, once per chain, instead of polling for room before every message. */
 int32_t noc_send(const struct noc_descriptor *first)
 {
     core_order_memory();
@@ -58,7 +58,8 @@ int32_t noc_send(const struct noc_descriptor *first)
 
 __attribute__((always_inline)) static inline int32_t signal(const struct noc_descriptor *what)
 {
-    /* One more than can be on their way. What is set nowhere stays 0: to write whole descriptors takes twice as long. */
+    /* One descriptor more than the queue holds. Fields not set here stay 0: writing whole descriptors takes twice as
+     * long. */
     static _Alignas(16) struct noc_descriptor signals[QUEUE + 1];
     static uint32_t place;
     struct noc_descriptor *const signal = &signals[place];
@@ -104,8 +105,8 @@ static int32_t take_up_to(uint32_t flag, uint32_t due)
     return 0;
 }
 
-/* The host must be able to end what would never end. So its link is listened to, but not before a message may have
- * come, nor when the flag has just counted: then it may soon count again. */
+/* Listen to the link while waiting, so that the host can break off a wait without end. Listen only after LOOKS reads,
+ * within which a message may arrive, and not right after an increment, since another may follow soon. */
 __attribute__((noinline)) static int32_t listen_until(uint32_t flag, uint32_t due)
 {
     for (uint32_t look = 0; look < LOOKS; look++) {
@@ -127,7 +128,7 @@ __attribute__((noinline)) static int32_t listen_until(uint32_t flag, uint32_t du
     return take_up_to(flag, due);
 }
 
-/* Not inline: whoever need not sleep goes on sooner. */
+/* Not inline: keeps the path without sleep short. */
 __attribute__((noinline)) static int32_t sleep_until(uint32_t flag, uint32_t due)
 {
     if (NOC->pe == BOARD_NETWORK_PE) {
@@ -148,7 +149,7 @@ int32_t noc_wait(uint32_t flag, uint32_t count)
     return has_counted(flag, due) ? take_up_to(flag, due) : sleep_until(flag, due);
 }
 
-/* Other than in noc_wait(), what is waited for comes for certain. */
+/* Wait for a copy of this PE's own. The increment is certain to come, so the link is not polled as in noc_wait(). */
 __attribute__((always_inline)) static inline int32_t await_copy(void)
 {
     const uint32_t due = taken[COPY_FLAG] + 1;

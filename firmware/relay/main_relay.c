@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PE of the role that has the root PE in it. The root PE answers the host about its own network, and passes on what the
- * host asks of others. */
+/* main() of the role with the root PE, which answers the host about its own network and passes on requests for other
+ * networks. */
 #include "hal.h"
 #include "relay.h"
 #include "worker.h"

@@ -12,7 +12,7 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-static _Alignas(16) struct mailbox passed; /* on its way to a mailbox, or from one */
+static _Alignas(16) struct mailbox passed; /* copy of a mailbox, to be written or just read */
 
 /* --- to the networks --- */
 
@@ -25,7 +25,8 @@ static void forget_session(uint32_t session)
     }
 }
 
-/* A host opens a session with the PE that answers for a network; after that the session says which network is meant. */
+/* The network that a request is for; 0: this PE's own. HELLO names the PE that answers for the network, later requests
+ * carry the session. */
 static struct relay *relay_of(const uint8_t *packet)
 {
     const uint32_t kind = packet[1], pe = get16(packet + 4), session = get16(packet + 6);
@@ -41,14 +42,14 @@ static struct relay *relay_of(const uint8_t *packet)
     return 0;
 }
 
-/* Whether the PE that answers for a network has started. */
+/* True if the PE that answers for the network has started. */
 static bool is_open(const struct relay *to)
 {
     return hal_read_pe(to->pe, to->mailbox, &passed, MAILBOX_HEAD_BYTES) &&
            (passed.state == MAILBOX_EMPTY || passed.state == MAILBOX_REPLY);
 }
 
-/* Write into its mailbox, from a member on. */
+/* Write to the mailbox of `to`, from offset `member` on, and call its PE. */
 static bool call(struct relay *to, uint32_t member, const void *from, uint32_t bytes)
 {
     const bool called = noc_call(to->pe, to->mailbox + member, from, bytes) == 0;
@@ -56,7 +57,7 @@ static bool call(struct relay *to, uint32_t member, const void *from, uint32_t b
     return called;
 }
 
-/* What comes while a network runs, or before it does, is dropped: the host asks again. */
+/* Pass a request on. Drops it while the network runs or has not started; the host asks again. */
 static void pass_on(struct relay *to, const uint8_t *packet, uint32_t size)
 {
     if (to->busy || !is_open(to)) {
@@ -89,7 +90,7 @@ static void break_off(void)
     }
 }
 
-/* --- and back --- */
+/* --- from the networks --- */
 
 static void bring_reply(struct relay *from)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the firmware asks of its core, here one of RISC-V. Each folder of a core's family has this header. */
+/* Interface to the core, here of RISC-V. The folder of each core family has a core.h. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -9,18 +9,18 @@
 #include "board.h"
 #include "csr.h"
 
-/* Whether QEMU pretends to be this core. */
+/* True if QEMU emulates the core. */
 bool core_is_qemu(void);
 
-/* Start again, as from reset. RISC-V has no way of its own: the board's C has it. */
+/* Restart as from reset. The board's HAL implements this, since RISC-V does not define a restart. */
 _Noreturn void core_restart(void);
 
-/* What every exception leads to: tell the host which instruction failed and why, then stop. */
+/* Handler of every exception: report the failed instruction and the cause to the host, then stop. */
 void fault_handler(void);
 
 enum { MSTATUS_VECTORS_ON = 1 << 9, MSTATUS_FPU_ON = 1 << 13, MIE_EXTERNAL = 1 << 11 };
 
-/* The first thing after reset: what code may need before it runs. */
+/* First code after reset: set the trap handler; enable the event interrupt, the FPU and vectors. */
 static inline void core_begin(void)
 {
     __asm volatile(CSR("csrw mtvec, %0")::"r"((uint32_t)(uintptr_t)fault_handler));

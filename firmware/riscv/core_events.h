@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What orders memory and waits for others on this core, here one of RISC-V. Each folder of a core's family has this
- * header; the drivers of accelerators need no other of it. */
+/* Memory order and events of the core, here of RISC-V. The folder of each core family has a core_events.h, the only
+ * header of the core for drivers of accelerators. */
 #ifndef CORE_EVENTS_H
 #define CORE_EVENTS_H
 
@@ -8,17 +8,18 @@
 
 #include "board.h"
 
-/* What was stored is in memory before anything that follows. */
+/* Make earlier stores visible in memory before any later access. */
 static inline void core_order_memory(void)
 {
     __asm volatile("fence iorw, iorw" ::: "memory");
 }
 
-/* Nothing is to be done here at the moment: this core has no word for it. */
+/* Hint that this core has nothing to do. This core has no instruction for the hint. */
 static inline void core_yield(void) {}
 
-/* Sleep until an event has come since the last time. It pends the external interrupt, which ends WFI if mie enables it
- * and is never taken, until the board's register of events is written. A board without one is asked again and again. */
+/* Sleep until an event. Return at once if an event has come since the last call. An event pends the external interrupt
+ * until the board's event register is written. The interrupt ends WFI if mie enables it, and is never taken. On a board
+ * without an event register the call returns at once: the caller polls. */
 static inline void core_wait_for_event(void)
 {
 #ifdef BOARD_EVENTS_BASE

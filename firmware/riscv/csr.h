@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Compilers for cores without these registers' extension still assemble their instructions. */
+/* Enable the extension around an instruction, for compilers that target cores without it. */
 #define CSR(instruction) ".option push\n\t.option arch, +zicsr\n\t" instruction "\n\t.option pop"
 #define READ_CSR(name)                                                     \
     __extension__({                                                        \

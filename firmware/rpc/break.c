@@ -3,7 +3,7 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-/* Not inline: who waits for messages asks often, and hears seldom. */
+/* Not inline: waits poll often and rarely find a byte. */
 __attribute__((noinline)) static bool hear(void)
 {
     do {

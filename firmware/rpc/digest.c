@@ -3,8 +3,8 @@
 
 #include "bytes.h"
 
-/* A polynomial of the words modulo FACTOR * 2^32 - 1, of which FACTOR is 1 / 2^32: a safe prime, and with one
- * multiplication a word the remainder stays below 2^64. */
+/* Polynomial of the words, evaluated at FACTOR modulo the safe prime FACTOR * 2^32 - 1, where FACTOR is the inverse of
+ * 2^32. One multiplication a word keeps the remainder below 2^64. */
 static const uint32_t FACTOR = 0xFFFFFF4E;
 enum { WORD = 4 };
 

@@ -84,14 +84,14 @@ void frame_send(uint8_t *packet, uint32_t size)
     uint32_t end = size + FRAME_CRC_BYTES;
     uint32_t at = 0;
     bool more = true;
-    hal_link_write(0); /* ends whatever was cut short before */
+    hal_link_write(0); /* terminates a truncated frame before this one */
     while (more) {
         uint32_t length = block_length(packet + at, end - at);
         send_block(packet + at, length);
         at += length;
         more = at < end;
         if (length != LONGEST_BLOCK) {
-            at++; /* the block's length says that a zero stands here */
+            at++; /* a zero, implied by the block's length */
         }
     }
     hal_link_write(0);

@@ -12,23 +12,23 @@ enum {
     FRAME_BUFFER_BYTES = FRAME_PACKET_BYTES + FRAME_CRC_BYTES,
 };
 
-/* A frame being received: a COBS decoder that writes straight into the buffer. All zero is the state to start from. */
+/* Receiver of a frame: a COBS decoder that writes directly into the buffer. Initially all zero. */
 struct frame {
     uint8_t buffer[FRAME_BUFFER_BYTES];
-    uint32_t size;       /* bytes decoded so far */
+    uint32_t size;       /* bytes decoded */
     uint8_t block_left;  /* bytes still to come of the current COBS block */
     bool zero_follows;   /* the block ends in a zero, unless the frame ends first */
-    bool broken;         /* too long: dropped at its end */
+    bool broken;         /* frame too long: dropped at its end */
 };
 
-/* Take one byte from the link. True if it ends a frame that arrived whole: its packet is then the first `size` bytes
- * of the buffer. */
+/* Take one byte from the link. True if the byte completes an intact frame, whose packet is the first `size` bytes of
+ * the buffer. */
 bool frame_receive(struct frame *frame, uint8_t byte);
 
-/* Make the frame ready for the next one. */
+/* Reset the receiver for the next frame. */
 void frame_clear(struct frame *frame);
 
-/* Send `size` bytes of `packet` as a frame. The four bytes behind them are overwritten: they take the CRC. */
+/* Send `size` bytes of `packet` as a frame. The CRC overwrites the four bytes behind them. */
 void frame_send(uint8_t *packet, uint32_t size);
 
 #endif

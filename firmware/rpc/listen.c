@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What arrives over the link: while nothing runs, between the frames of a run that answers, and in the midst of a frame. */
+/* Bytes from the link: while nothing runs, between the frames of a run begun by START, and during a frame. */
 #include "frame.h"
 #include "hal.h"
 #include "rpc.h"
@@ -8,8 +8,8 @@
 enum { BREAK_ZEROS = 8 };
 
 static struct frame frame;
-static bool heard;     /* a whole request waits in `frame` */
-static uint32_t zeros; /* that came last */
+static bool heard;     /* `frame` holds a complete request */
+static uint32_t zeros; /* consecutive zeros received last */
 
 bool rpc_break_ends(uint8_t byte)
 {
@@ -21,7 +21,7 @@ bool rpc_break_ends(uint8_t byte)
     return true;
 }
 
-/* A run that has not been answered yet has its request in the frame's buffer: what the host says then is lost. */
+/* During a run begun by RUN, `frame` still holds the request: other bytes from the host are dropped. */
 void rpc_hear(uint8_t byte)
 {
     if (rpc_run_is_under_way() && !heard) {

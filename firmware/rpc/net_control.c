@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The accounts of a PE: what its frames and layers took, and what became of them. */
+/* Control block and records of a PE: counters, digests and status of frames and layers. */
 #include "crc32.h"
 #include "net.h"
 
 #include <string.h>
 
 static struct hal_counters layer_begun;
-static uint32_t recorded; /* the frame that the records are about, the first since reset being 1 */
+static uint32_t recorded; /* number of the recorded frame, 1 for the first since reset */
 
 void net_start(void)
 {
@@ -17,7 +17,7 @@ void net_start(void)
     net_control->sign = net_sign;
 }
 
-/* What pieces of a layer take is summed up, from nothing in each frame. */
+/* A record sums up the pieces of a layer, from 0 in each frame. */
 static void empty_records(void)
 {
     for (uint32_t layer = 0; layer < *net_layer_count; layer++) {
@@ -80,7 +80,8 @@ static uint32_t digest_of(const struct net_layer *layer)
     return digest;
 }
 
-/* Of a frame that ends here the host learns where the layer's output begins. */
+/* End the frame behind the layer that `observed` names. `fault_address` tells the host where the layer's output
+ * begins. */
 static int32_t stop_behind(uint32_t layer)
 {
     const uint32_t told = net_control->observed;

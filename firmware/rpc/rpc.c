@@ -8,7 +8,7 @@
 
 enum {
     PROTOCOL = 1,
-    REPLY = 0x80, /* set in the kind of what goes to the host */
+    REPLY = 0x80, /* bit of the kind in every packet to the host */
     LOG = 0xFE,
     FAULT = 0xFF,
     THE_LINKED_PE = 0xFFFF,
@@ -19,7 +19,7 @@ enum {
     FAULT_BYTES = 8,
 };
 
-/* At least 1 ms on any board: ten bytes at 115200 baud. */
+/* Polls without a byte before the server goes on: at least 1 ms on any board, ten bytes at 115200 baud. */
 enum { POLLS_OF_PATIENCE = 20000 };
 
 enum { DEVICE_BYTES = 28, COUNTER_BYTES = 24 };
@@ -29,7 +29,7 @@ struct request_kind {
     rpc_handler *handler;
     uint8_t argument_bytes;
     bool takes_data; /* any number of bytes after the arguments */
-    bool for_any_pe; /* this PE sees to it */
+    bool for_any_pe; /* this PE carries it out for any PE */
 };
 
 static rpc_handler hello, read_counters, reset;
@@ -80,8 +80,8 @@ static const char *const status_texts[RPC_STATUSES] = {
     [RPC_NOT_TRACED] = "the build writes no events",
 };
 
-static bool restarts; /* once what has been answered is sent */
-static uint32_t session; /* of the host that shook hands; 0 before */
+static bool restarts; /* restart the board once the reply is sent */
+static uint32_t session; /* number of the open session; 0: none */
 
 static uint8_t *put_name(uint8_t *at, const char *name)
 {
@@ -94,8 +94,8 @@ static uint8_t *put_name(uint8_t *at, const char *name)
     return at + 1 + length;
 }
 
-/* Requests that may be under way. While a long reply goes out nothing is read: requests for the next ones must fit the
- * link. Requests with data have short replies. */
+/* Number of requests that may be outstanding. The device reads nothing while it sends a long reply, so the next
+ * requests must fit the link's buffer. Requests with data have short replies. */
 static uint32_t window(void)
 {
     const uint32_t fit = net_description.link_bytes / SHORT_REQUEST_BYTES;
@@ -129,7 +129,7 @@ static struct rpc_answer read_counters(uint32_t pe, const uint8_t *arguments, ui
     return rpc_done(COUNTER_BYTES);
 }
 
-/* The PE that has the link restarts the board. */
+/* Restart the board. Only the PE with the link can. */
 static struct rpc_answer reset(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)arguments, (void)size, (void)payload;
@@ -160,7 +160,7 @@ static uint32_t pe_of(const uint8_t *packet)
     return pe == THE_LINKED_PE ? hal_pe() : pe;
 }
 
-/* What speaks against carrying out the request in the frame; RPC_OK if nothing does. */
+/* Refusal of the request in the frame, or RPC_OK. */
 static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_bytes)
 {
     uint32_t kind = packet[1], of_session = get16(packet + 6);
@@ -186,7 +186,7 @@ static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_byte
     return kind == READ_EVENTS && rpc_events == 0 ? rpc_refuse(RPC_NOT_TRACED, 0) : rpc_done(0);
 }
 
-/* Firmware on trial confirms itself: all its PEs run, and a host that has heard who it is goes on. */
+/* Confirm firmware on trial once all PEs run and the host sends a request after HELLO. */
 static void end_trial(void)
 {
     if (hal_is_on_trial() && rpc_all_run()) {
@@ -213,7 +213,7 @@ static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
         end_trial();
     }
     rpc_handler *const handler = answer.status == RPC_OK ? handler_of(packet[1]) : 0;
-    if (handler != 0) { /* else it is refused, or there are no states to reset */
+    if (handler != 0) { /* else refused, or no states to reset */
         answer = handler(pe_of(packet), packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);
     }
     if (answer.status != RPC_OK) {
@@ -222,7 +222,8 @@ static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
     return answer;
 }
 
-/* The reply's header: the request's with a few changes, so that the host knows which request it answers. */
+/* Turn the request's header into the reply's. Its other fields stay, by which the host matches the reply to the
+ * request. */
 static void put_reply_header(uint8_t *packet, const struct rpc_answer *answer)
 {
     packet[0] = PROTOCOL;
@@ -234,7 +235,7 @@ static void put_reply_header(uint8_t *packet, const struct rpc_answer *answer)
 uint32_t rpc_answer(uint8_t *packet, uint32_t size)
 {
     if (size < RPC_HEADER_BYTES || (packet[1] & REPLY) != 0) {
-        return 0; /* not for us: an echo, perhaps */
+        return 0; /* no request: an echo, perhaps */
     }
     struct rpc_answer answer = carry_out(packet, size - RPC_HEADER_BYTES);
     put_reply_header(packet, &answer);
@@ -260,8 +261,8 @@ static void serve_news(void)
     }
 }
 
-/* Answer what has arrived during a frame. A UART that holds less than a request has lost the rest of it: wait a little
- * after each byte, for the host says it again. */
+/* Answer requests that have arrived during a frame. A UART smaller than a request has lost a part of it, and the host
+ * repeats the request: wait a little after each byte for the next. */
 static void serve_between_frames(void)
 {
     const uint32_t patience = net_description.link_bytes < SHORT_REQUEST_BYTES ? POLLS_OF_PATIENCE : 1;
@@ -286,7 +287,7 @@ _Noreturn void rpc_serve(void)
     }
 }
 
-/* Send an unrequested packet. `packet`: the payload in place, room for the CRC behind it, all else 0. */
+/* Send an unrequested packet. `packet` holds the payload in place and room for the CRC; all other bytes are 0. */
 static void tell(uint8_t *packet, uint32_t kind, struct rpc_answer said)
 {
     packet[1] = (uint8_t)kind;
@@ -316,7 +317,7 @@ void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address)
     if (!hal_link_present()) {
         return;
     }
-    /* A packet of its own: the fault may have struck while the frame was in use. */
+    /* Separate packet, since the fault may have struck while the link's frame was in use. */
     uint8_t packet[RPC_REPLY_HEADER_BYTES + FAULT_BYTES + FRAME_CRC_BYTES] = {0};
     put32(put32(packet + RPC_REPLY_HEADER_BYTES, code), address);
     tell(packet, FAULT, (struct rpc_answer){.status = RPC_FAULT, .address = pc, .size = FAULT_BYTES});

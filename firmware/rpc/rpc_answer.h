@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the RPC server: requests and how they are answered. */
+/* Internals of the RPC server: requests, statuses, replies. */
 #ifndef RPC_ANSWER_H
 #define RPC_ANSWER_H
 
@@ -14,9 +14,9 @@ enum rpc_status {
     RPC_OTHER_PROTOCOL,  /* address: the version spoken here */
     RPC_NO_SESSION,
     RPC_OTHER_PE,        /* address: this PE */
-    RPC_UNKNOWN_REQUEST, /* address: its kind */
-    RPC_BAD_ARGUMENTS,   /* address: how many bytes of them there were */
-    RPC_NO_SUCH_TENSOR,  /* address: how many there are */
+    RPC_UNKNOWN_REQUEST, /* address: the request's kind */
+    RPC_BAD_ARGUMENTS,   /* address: the bytes of arguments */
+    RPC_NO_SUCH_TENSOR,  /* address: the number of tensors */
     RPC_OUT_OF_RANGE,    /* address: the tensor's size */
     RPC_NOT_READABLE,    /* address: the first byte asked for */
     RPC_NOT_WRITABLE,    /* address: the first byte asked for */
@@ -24,20 +24,20 @@ enum rpc_status {
     RPC_NOT_OBSERVED,
     RPC_FAULT,           /* address: the instruction at fault */
     RPC_NOT_RUNNING,     /* address: the PE */
-    RPC_OUT_OF_STEP,     /* address: the error code of the run that failed */
-    RPC_RUNNING,         /* address: the number of the run that is under way */
-    RPC_NO_SUCH_RUN,     /* address: the number of the last one */
+    RPC_OUT_OF_STEP,     /* address: the error code of the failed run */
+    RPC_RUNNING,         /* address: the number of the run under way */
+    RPC_NO_SUCH_RUN,     /* address: the number of the last run */
     RPC_NOT_TRACED,
     RPC_STATUSES,
 };
 
-enum { RPC_HELLO = 1 }; /* the kind of request that opens a session */
+enum { RPC_HELLO = 1 }; /* kind of the request that opens a session */
 
 enum {
     RPC_HEADER_BYTES = 8,
     RPC_REPLY_HEADER_BYTES = 16,
     RPC_PAYLOAD_BYTES = FRAME_PACKET_BYTES - RPC_REPLY_HEADER_BYTES,
-    RPC_PIECE_BYTES = RPC_PAYLOAD_BYTES / 16 * 16, /* of another PE's memory at a time */
+    RPC_PIECE_BYTES = RPC_PAYLOAD_BYTES / 16 * 16, /* read at a time from another PE's memory */
 };
 
 struct rpc_answer {
@@ -50,49 +50,50 @@ rpc_handler rpc_describe, rpc_write_input, rpc_read_output, rpc_run, rpc_read_la
 rpc_handler rpc_read_memory, rpc_write_memory, rpc_read_pes;
 rpc_handler rpc_start, rpc_stop, rpc_read_run, rpc_read_events, rpc_digest, rpc_stop_behind;
 
-/* The place that a request's PE stands for: that PE, or a chip's DRAM. */
+/* HAL number of the PE or DRAM that a request's PE number stands for. */
 uint32_t rpc_place_of(uint32_t pe);
 
-/* A new host is here: what an earlier one ran is not its business. */
+/* Forget the last run, when another session opens. */
 void rpc_forget_run(void);
 
-/* Whether the outputs are those of the last frame of a run that has succeeded. */
+/* Set whether the outputs in place belong to the last frame of a successful run. */
 void rpc_outputs_are(bool in_place);
 
-/* Have the states on all PEs begin anew with the next frame. */
+/* Make the states on all PEs start anew with the next frame. */
 struct rpc_answer rpc_forget_states(void);
 
-/* Run a frame of the run that was started. False if there is none. */
+/* Run the next frame of the run under way. False if no run is. */
 bool rpc_run_frame(void);
 
-/* Whether a run that was started is under way: what the host says meanwhile is answered between two frames. */
+/* True while a run begun by START is under way. Requests are answered between its frames. */
 bool rpc_run_is_under_way(void);
 
-/* A byte that has arrived in the midst of a frame of the network. */
+/* Take a byte that has arrived during a frame of the network. */
 void rpc_hear(uint8_t byte);
 
-/* Whether there is something for rpc_next_frame(). */
+/* True if rpc_next_frame() has input. */
 bool rpc_link_has_news(void);
 
-/* Take a byte from the link, if there is one and no request waits: the request that is whole then, or 0. Until
- * rpc_frame_done() it is the next one. `broken_off`, if not 0: whether the byte ends what breaks a run off. */
+/* Read a byte from the link, if one has arrived and no complete request is waiting. Returns the complete request, the
+ * same until rpc_frame_done(), or 0. Sets `*broken_off`, unless `broken_off` is 0, if the byte breaks a run off. */
 struct frame *rpc_next_frame(bool *broken_off);
 void rpc_frame_done(void);
 
-/* Send an answer, if it has any bytes, and do what waits for that. */
+/* Send an answer, unless `size` is 0, then restart the board if the answer was to RESET. */
 void rpc_send(uint8_t *packet, uint32_t size);
 
-/* Have every PE observe its layers, or stop it. Done once all of them have taken it. */
+/* Make every PE observe its layers, or stop observing. Returns once every PE has the setting. */
 struct rpc_answer rpc_observe(bool observe);
 
-/* Up to `room` bytes of the records of a PE's layers, from the layer `first` on. */
+/* Copy a PE's layer records, from layer `first` on, up to `room` bytes. */
 struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uint32_t room);
 
-/* The control block of a PE of the network: false if there is no such PE, or it runs nothing of this build. */
+/* Read the control block of a PE of the network. False if the network has no such PE, or the PE does not run this
+ * build. */
 struct net_control;
 bool rpc_read_control(uint32_t pe, struct net_control *control);
 
-/* Whether every PE of the network runs it. */
+/* True if every PE of the network runs this build. */
 bool rpc_all_run(void);
 
 static inline struct rpc_answer rpc_done(uint32_t size)

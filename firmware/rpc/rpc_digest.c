@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests of what was loaded, by which the host finds out whether it is still that. */
+/* Digests of loaded memory, by which the host checks that the memory is unchanged. */
 #include "bytes.h"
 #include "digest.h"
 #include "hal.h"
 #include "rpc.h"
 #include "rpc_answer.h"
 
-/* A request keeps the server from all others for that long. */
+/* Limit of one request, during which the server answers no other. */
 enum { MOST_BYTES = 1 << 20, DIGEST_SIZE = 8, WORD = 4 };
 
 static bool is_loaded(uintptr_t address, uint32_t bytes)
@@ -20,7 +20,7 @@ static bool is_loaded(uintptr_t address, uint32_t bytes)
     return false;
 }
 
-/* Of another PE's memory or a DRAM, piece by piece through `room`. */
+/* Add memory of another PE or of a DRAM, piece by piece through `room`. */
 static bool add_other(uint32_t place, uint32_t address, uint32_t bytes, uint8_t *room, uint64_t *digest)
 {
     for (uint32_t at = 0; at < bytes; at += RPC_PIECE_BYTES) {

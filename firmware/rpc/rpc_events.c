@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened on the PEs, in builds that trace. */
+/* Trace events of the PEs, in builds that trace. */
 #include "bytes.h"
 #include "hal.h"
 #include "net.h"
@@ -15,7 +15,7 @@ static void copy(uint8_t *to, const void *from, uint32_t bytes)
     }
 }
 
-/* From the events of a PE, which lie at `at` in its memory. */
+/* Read from a PE's trace, which lies at address `at` of the PE's memory. */
 static bool read(uint32_t pe, uint32_t at, uint32_t offset, void *to, uint32_t bytes)
 {
     if (pe != hal_pe()) {
@@ -25,7 +25,7 @@ static bool read(uint32_t pe, uint32_t at, uint32_t offset, void *to, uint32_t b
     return true;
 }
 
-/* `count` events from number `first` on; they may go over the ring's end. */
+/* Read `count` events from number `first` on, across the ring's end if necessary. */
 static bool read_ring(uint32_t pe, uint32_t at, uint32_t capacity, uint32_t first, uint8_t *to, uint32_t count)
 {
     const uint32_t place = first & (capacity - 1), before_end = capacity - place;
@@ -40,7 +40,8 @@ static uint32_t oldest(const struct net_events *events)
     return events->written > events->capacity ? events->written - events->capacity : 0;
 }
 
-/* The events from number `first` on that are still there, as many as fit. None if they are overwritten meanwhile. */
+/* Put the events from number `first` on that are still in the ring, as many as fit. Puts none if the PE overwrites them
+ * meanwhile. */
 static bool put_events(uint32_t pe, uint32_t at, uint32_t first, struct rpc_answer *answer, uint8_t *payload)
 {
     struct net_events events, later;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about memory: nothing outside the regions that the project declares. */
+/* Requests about memory. On this PE only the regions that the project declares are accessible. */
 #include "bytes.h"
 #include "hal.h"
 #include "rpc.h"
@@ -22,7 +22,7 @@ static bool allowed(uintptr_t address, uint32_t size, bool to_write)
     return !to_write && hal_may_be_read((uint32_t)address, size);
 }
 
-/* In requests, a chip's DRAM goes by this number and the chip's. */
+/* PE number in requests for the first chip's DRAM. Add n for chip n. */
 enum { DRAM_OF_CHIP = 0x8000 };
 
 uint32_t rpc_place_of(uint32_t pe)
@@ -30,7 +30,7 @@ uint32_t rpc_place_of(uint32_t pe)
     return pe >= DRAM_OF_CHIP ? HAL_DRAM + (pe - DRAM_OF_CHIP) : pe;
 }
 
-/* Another PE's memory may be read wherever there is any. */
+/* Other PEs' memory is readable wherever there is memory. */
 static struct rpc_answer read_other(uint32_t pe, uint32_t address, uint32_t bytes, uint8_t *payload)
 {
     if (hal_read_pe(rpc_place_of(pe), address, payload, bytes)) {
@@ -59,7 +59,7 @@ struct rpc_answer rpc_read_memory(uint32_t pe, const uint8_t *arguments, uint32_
     return rpc_done(bytes);
 }
 
-/* Other PEs' memory is theirs. */
+/* The host may write to a DRAM, but not to the memory of other PEs. */
 static struct rpc_answer write_dram(uint32_t pe, uint32_t address, const uint8_t *from, uint32_t bytes)
 {
     if (pe < DRAM_OF_CHIP) {

@@ -18,19 +18,19 @@ void rpc_outputs_are(bool in_place)
     outputs_in_place = in_place;
 }
 
-/* Of an element at the host for each byte here. */
+/* Bytes of a host element for each byte of the tensor. */
 static uint32_t host_bytes(const struct net_tensor *tensor)
 {
     return tensor->conversion != 0 ? tensor->conversion->host_bytes : 1;
 }
 
-/* Bytes, as the host has it. */
+/* Size of the tensor in the host's bytes. */
 static uint32_t size_of(const struct net_tensor *tensor)
 {
     return tensor->row_bytes * tensor->rows * host_bytes(tensor);
 }
 
-/* `index` as the host counts: all tensors of a frame, frame by frame, chip by chip. */
+/* `index` in the host's numbering: all tensors of a frame, frame by frame, chip by chip. */
 static struct rpc_place place_of(const struct net_tensor *tensors, uint32_t count, uint32_t index)
 {
     const struct net_tensor *tensor = &tensors[index % count];
@@ -55,7 +55,7 @@ static uint32_t address_of(const struct rpc_place *place, uint32_t offset)
     return (uint32_t)(uintptr_t)byte_of(place, offset);
 }
 
-/* The PE that has the chip's tensors, as this one has the first chip's. */
+/* The PE that holds the chip's tensors: the counterpart of this PE, which holds the first chip's. */
 static uint32_t leader_of(const struct net_chip *chip)
 {
     return net_description.pes[0].pe + chip->pe;
@@ -66,7 +66,7 @@ static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t s
     return offset <= size_of(tensor) && size <= size_of(tensor) - offset;
 }
 
-/* What lies in DRAM, or on another chip, has no gaps between its rows. */
+/* Tensors in DRAM or on another chip have no gaps between rows. */
 bool rpc_put_bytes(const struct rpc_place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
 {
     if (place->tensor->in_dram) {
@@ -95,7 +95,7 @@ bool rpc_take_bytes(const struct rpc_place *place, uint32_t offset, uint8_t *to,
     return true;
 }
 
-/* Where the link converts, conversion/rpc_convert.c has others. */
+/* Defaults without conversions. conversion/rpc_convert.c overrides them. */
 __attribute__((weak, alias("rpc_put_bytes"))) bool rpc_put(
     const struct rpc_place *place, uint32_t offset, const uint8_t *from, uint32_t bytes);
 __attribute__((weak, alias("rpc_take_bytes"))) bool rpc_take(
@@ -197,7 +197,7 @@ static uint32_t put_tensor_or_layer(uint8_t *at, uint32_t table, uint32_t index,
     return put_entry(at, index < count ? tensor->name : "", size_of(tensor), left);
 }
 
-/* As many entries of the table, from `first` on, as fit. Only the first frame's tensors have names. */
+/* Put the table's entries from `first` on, as many as fit. Only the first frame's tensors have names. */
 struct rpc_answer rpc_describe(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the root knows of the other PEs: it reads their control blocks and records, and says who observes. */
+/* The root's access to the other PEs: reads their control blocks and records, sets whether they observe. */
 #include <stddef.h>
 
 #include "bytes.h"
@@ -11,14 +11,14 @@
 enum { PE_BYTES = 56 };
 
 static bool observing;
-static bool all_answered; /* when they were last told to observe or not to */
+static bool all_answered; /* every PE has the setting `observing` */
 
 static uint32_t pe_count(void)
 {
     return (uint32_t)net_description.pe_count * net_description.chip_count;
 }
 
-/* Chip by chip. */
+/* PEs of the network are numbered chip by chip. */
 static struct net_pe pe_at(uint32_t index)
 {
     const struct net_pe *like = &net_description.pes[index % net_description.pe_count];
@@ -39,7 +39,7 @@ static bool read_control(const struct net_pe *pe, struct net_control *control)
     return hal_read_pe(pe->pe, pe->control, control, sizeof *control) && control->sign == net_sign;
 }
 
-/* Whether the PE has a part in the network. */
+/* Find a PE of the network by its number on the board. False if the PE has no part in the network. */
 static bool find(uint32_t number, struct net_pe *pe)
 {
     for (uint32_t i = 0; i < pe_count(); i++) {
@@ -62,14 +62,14 @@ bool rpc_all_run(void)
     return all;
 }
 
-/* --- what the next frame shall do --- */
+/* --- settings for the next frame --- */
 
 static bool write_word(const struct net_pe *pe, uint32_t member, uint32_t word)
 {
     return hal_write_pe(pe->pe, pe->control + member, &word, sizeof word);
 }
 
-/* Reading the word back makes sure that it is there before any message of the next frame. */
+/* Reading the word back ensures that it has arrived before any message of the next frame. */
 static bool set_observed(const struct net_pe *pe, uint32_t observed)
 {
     struct net_control control;
@@ -81,14 +81,14 @@ static bool set_observed(const struct net_pe *pe, uint32_t observed)
            control.observed == observed;
 }
 
-/* A PE that was told where to stop in an observed frame keeps to that. */
+/* Set or clear `observed`. In an observed run, a value of net_stop() stays. */
 static bool tell(const struct net_pe *pe, bool observe)
 {
     struct net_control control;
     return read_control(pe, &control) && ((observe && control.observed > 1) || set_observed(pe, observe));
 }
 
-/* Likewise. */
+/* Clear `kept` and read it back, as set_observed() does. */
 static bool forget(const struct net_pe *pe)
 {
     struct net_control control;
@@ -128,7 +128,7 @@ struct rpc_answer rpc_observe(bool observe)
     return rpc_done(0);
 }
 
-/* Have the next observed frame end behind a layer of a PE. A run that is not observed takes that back. */
+/* Make the next observed frame end behind a layer of a PE. A run without observation cancels this. */
 struct rpc_answer rpc_stop_behind(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)payload;
@@ -190,7 +190,7 @@ struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uin
     return read_records(&place, first, to, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NOT_RUNNING, pe);
 }
 
-/* --- how PEs are doing --- */
+/* --- status of PEs --- */
 
 static uint8_t *put_pe(uint8_t *at, const struct net_pe *pe)
 {
@@ -205,7 +205,7 @@ static uint8_t *put_pe(uint8_t *at, const struct net_pe *pe)
     return put32(put32(at, control.fault_pc), control.fault_address);
 }
 
-/* As many PEs, from the `first` one of the network on, as fit. */
+/* Put the status of PEs, from number `first` of the network on, as many as fit. */
 struct rpc_answer rpc_read_pes(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about runs: RUN, which is answered when it is over, and those that are begun, looked at, stopped, resumed. */
+/* Requests about runs. RUN is answered at the end of the run. A run begun by START can be read, stopped and resumed. */
 #include "bytes.h"
 #include "hal.h"
 #include "net.h"
@@ -10,12 +10,12 @@ enum { RUN_BYTES = 32, STATE_BYTES = 48 };
 enum run_state { OVER, UNDER_WAY, STOPPED };
 
 static struct {
-    bool known;   /* it is of this session */
-    bool started; /* by START */
+    bool known;   /* belongs to this session */
+    bool started; /* by START, not by RUN */
     uint32_t number;
     enum run_state state;
     uint32_t ran;
-    uint32_t frames; /* asked for */
+    uint32_t frames; /* requested */
     int32_t status;
     struct hal_counters spent;
 } last_run;
@@ -43,7 +43,7 @@ static void add_spent(const struct hal_counters *before, const struct hal_counte
     last_run.spent.asleep += after->asleep - before->asleep;
 }
 
-/* Frames in a row. The counters go over what is between them, too. */
+/* Run frames in a row. The counters include the time between frames. */
 static void run(uint32_t frames)
 {
     struct hal_counters before;
@@ -64,7 +64,7 @@ static void end_run(void)
     rpc_outputs_are(last_run.status == 0);
 }
 
-/* What a run needs before its first frame. It is the last one from then on, if nothing speaks against it. */
+/* Prepare a run and make it the last run, unless it is refused. */
 static struct rpc_answer begin_run(bool started, uint32_t number, uint32_t frames, bool observe)
 {
     if (last_run.state == UNDER_WAY) {
@@ -88,7 +88,7 @@ static struct rpc_answer begin_run(bool started, uint32_t number, uint32_t frame
     return told;
 }
 
-/* Not between the frames of a run: which of them it would be before is chance. */
+/* Refused during a run, since chance would decide which of its frames begins anew. */
 struct rpc_answer rpc_reset_states(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)arguments, (void)size, (void)payload;
@@ -107,7 +107,7 @@ struct rpc_answer rpc_run(uint32_t pe, const uint8_t *arguments, uint32_t size, 
     if (frames == 0) {
         return rpc_refuse(RPC_BAD_ARGUMENTS, size);
     }
-    if (!is_last(false, number)) { /* else the host missed the reply and asks again */
+    if (!is_last(false, number)) { /* else the host has missed the reply and asks again */
         const struct rpc_answer begun = begin_run(false, number, frames, observe != 0);
         if (begun.status != RPC_OK) {
             return begun;
@@ -120,7 +120,7 @@ struct rpc_answer rpc_run(uint32_t pe, const uint8_t *arguments, uint32_t size, 
     return rpc_done(RUN_BYTES);
 }
 
-/* --- runs that answer while they are under way --- */
+/* --- runs that answer requests between frames --- */
 
 bool rpc_run_frame(void)
 {
@@ -150,8 +150,8 @@ static struct rpc_answer tell_state(uint8_t *payload)
     return rpc_done(STATE_BYTES);
 }
 
-/* A run is begun at frame 0, and resumed at the frame at which it was stopped. Any other frame is told how it stands:
- * the request has come before. */
+/* Begin a run at frame 0, or resume it at the frame at which it was stopped. Any other frame number means a repeated
+ * request, which only reads the state. */
 struct rpc_answer rpc_start(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe;

@@ -2,7 +2,7 @@
 #include "net.h"
 #include "self_test.h"
 
-/* What the test takes is not in the frame's counters, but for the first one's, which everything waits for. */
+/* The frame's counters exclude the test, except in the first frame, which waits for all of it. */
 int32_t net_frame(void)
 {
     int32_t status = net_control->frames == 0 ? self_test_all() : 0;

@@ -6,11 +6,11 @@
 #include "digest.h"
 #include "rpc.h"
 
-/* A frame waits for the digest of so many bytes: 318 cycles measured (benchmarks/self_test.py). */
+/* Bytes digested between two frames: 318 cycles measured (benchmarks/self_test.py). */
 enum { BYTES_A_FRAME = 64 };
 
-/* The digests of what is loaded, loaded beside it. Whatever loads an image alone brings none: then those of the first
- * frame count. A stretch that is not to be tested has 0. */
+/* Expected digests of rpc_loaded, loaded with the image. A tool that loads the image alone brings none: then the
+ * digests before the first frame count. 0: the stretch is not tested. */
 struct expected {
     uint64_t of[RPC_LOADED];
     uint64_t of_these;
@@ -20,7 +20,7 @@ __attribute__((section(".noinit"))) struct expected self_test_expected;
 
 static struct {
     uint32_t stretch;
-    uint32_t done; /* bytes of it */
+    uint32_t done; /* bytes of the stretch */
     uint64_t digest;
 } pass = {.digest = DIGEST_START};
 
@@ -34,7 +34,7 @@ static uint64_t digest_of_expected(void)
     return digest_update(DIGEST_START, (const uint8_t *)self_test_expected.of, sizeof self_test_expected.of);
 }
 
-/* Add the next bytes to the digest of the stretch, which is compared at its end. */
+/* Digest the next bytes of the stretch, at most `most`, and compare at the stretch's end. */
 static int32_t add(uint32_t most)
 {
     const uint32_t stretch = pass.stretch, left = bytes_of(stretch) - pass.done, bytes = left < most ? left : most;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores that see each other's memories, as a network: what sends copies by itself, before it goes on. Flags are words in a
- * memory of their own, one for each core that counts them, so that no two cores write to one. */
+/* noc.h on cores that share memory. The sender copies by itself, before noc_send() returns. Flags are words of a memory
+ * of their own, one for each core that increments them, so that no two cores write to one word. */
 #include "noc.h"
 
 #include <string.h>
@@ -10,17 +10,17 @@
 #include "hal.h"
 #include "rpc.h"
 
-enum { LOOKS = 64 }; /* at a flag, before the host's link is looked at */
+enum { LOOKS = 64 }; /* reads of a flag between two looks at the host link */
 enum { CALL_FLAG = BOARD_NOC_FLAGS - 2 };
 
 struct counts {
     volatile uint32_t of[BOARD_NOC_FLAGS];
 };
 
-/* By the core whose flags they are, and by the core that counts. */
+/* Indexed by the core that owns the flags, then by the core that increments them. */
 #define COUNTS ((struct counts(*)[BOARD_NOC_PES])BOARD_NOC_BASE)
 
-/* What waits took from each flag. */
+/* Counts consumed of each flag so far. */
 static uint32_t taken[BOARD_NOC_FLAGS];
 
 void noc_clear(void)
@@ -50,7 +50,7 @@ static uint32_t counted(uint32_t flag)
     return sum;
 }
 
-/* What stands for DRAM is a part of the memory that all cores see. */
+/* DRAM is a part of the shared memory. */
 static uint8_t *place(uint32_t pe, uint32_t address)
 {
     return (uint8_t *)((pe & NOC_DRAM) != 0 ? BOARD_NOC_DRAM + address : address);
@@ -117,7 +117,7 @@ static bool has_counted(uint32_t flag, uint32_t due)
     return (int32_t)(counted(flag) - due) >= 0;
 }
 
-/* The host must be able to end what would never end. */
+/* Poll the host link while waiting, so that the host can break off a wait without end. */
 int32_t noc_wait(uint32_t flag, uint32_t number)
 {
     const uint32_t due = taken[flag] + number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the image brings and nothing changes: the program, its constants, what this PE has of its own. */
+/* Loaded memory that never changes: program, constants, this PE's own data. */
 #include "rpc.h"
 
 /* Laid out by board/link.ld. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From reset to main(): the memory that C expects. What is the core's own is in the folder of its family. */
+/* From reset to main(): prepares the memory that C expects. Startup code of a core family is in the family's folder. */
 #include <stdint.h>
 
 #include "core.h"
@@ -11,10 +11,10 @@ extern const uint32_t __data_load[];
 extern int main(void);
 void reset_handler(void);
 
-/* What untouched stack holds: the deepest use is at the first word that differs. */
+/* Fill pattern of unused stack. The first word that differs marks the deepest use. */
 enum { STACK_PAINT = 0x5AFEC0DE };
 
-/* `<`, not `!=`: sections can be empty, and a compiler takes two symbols for two different addresses. */
+/* `<`, not `!=`: sections can be empty, and a compiler assumes that two symbols have different addresses. */
 static void prepare_memory(void)
 {
     const uint32_t *load = __data_load;

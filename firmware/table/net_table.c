@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of a program that is a table: `net_run` goes through the table of its steps (struct net_step in net.h).
+/* net_run() for programs that are a table of steps (struct net_step in net.h).
  *
- * Where memory is short the end of the table comes from DRAM page by page, each with the commands and descriptors of its
- * steps. The next page is fetched while one is done, and lies where the one before it did: the engine has read the
- * descriptors of that by then, as it does what it is asked for in order.
+ * If memory is short, the end of the table is divided into pages in DRAM, each with the commands and descriptors of its
+ * steps. The next page is fetched while the current page runs, and overwrites the page before. The engine works in
+ * order, so by then it has read the descriptors of the page before.
  *
- * The same for all programs. What one has of its own, its generated net_table.h says: where the table lies, which
- * accelerator its chains are for, which functions it calls. */
+ * This file is the same for all programs. The generated net_table.h says where the table lies, which accelerator its
+ * chains are for, and which functions it calls. */
 #include "net_table.h"
 
 #include "net.h"
 #include "noc.h"
 
-enum { DONE = INT32_MIN }; /* the frame, beside the error codes of what fails */
+enum { DONE = INT32_MIN }; /* end of the frame, beside the error codes of steps */
 enum watch { NOT_ASKED, DEPLOYED, OBSERVED };
 
-/* Where in the table a frame is. A stretch that comes again is entered by a step of its own, and left where it ends for
- * the one at `resume`. */
+/* Position of a frame in the table. NET_AGAIN enters a repeated stretch; behind its end the frame continues at
+ * `resume`. */
 struct place {
     const struct net_step *step;
-    const struct net_step *end; /* of the stretch; 0: there is none */
+    const struct net_step *end; /* of the stretch; 0: not in a stretch */
     const struct net_step *resume;
-    uint32_t layer;  /* the next one to be computed */
-    uint32_t number; /* of steps done, as a trace counts them */
+    uint32_t layer;  /* the next layer to compute */
+    uint32_t number; /* of steps done, for the trace */
     enum watch watch;
-    bool fetches; /* a page is on its way */
+    bool fetches; /* a page fetch is under way */
 };
 
 static const net_command *command_of(const struct net_step *step)
@@ -37,7 +37,7 @@ static const struct net_argument *arguments_of(const struct net_step *step)
     return (const struct net_argument *)(uintptr_t)step->what;
 }
 
-/* Calls all functions of a layer on the core. */
+/* Call all functions of a layer on the core. */
 static int32_t call_all(const struct net_step *step)
 {
     do {
@@ -53,7 +53,7 @@ static int32_t drive_and_wait(const struct net_step *step)
     return status != 0 ? status : net_join();
 }
 
-/* Runs one layer of a chain, command by command. */
+/* Run one layer of a chain, command by command. */
 static int32_t run_commands(const struct net_step *step)
 {
     const net_command *command = command_of(step);
@@ -85,10 +85,11 @@ __attribute__((noinline)) int32_t net_observe(const struct net_step *step, uint3
     if (status != 0) {
         return status;
     }
-    return net_end_layer(layer) != 0 ? NET_STOPPED : 0; /* not a jump: a trace finds layers by their calls */
+    return net_end_layer(layer) != 0 ? NET_STOPPED : 0; /* no tail call: a trace finds layers by their calls */
 }
 
-/* Fits the command that several pieces of a layer share to the next piece, by all steps before the one that runs it. */
+/* Patch the command that several pieces of a layer share for the next piece, by all NET_PATCH steps before the step
+ * that runs the command. */
 static inline void patch(struct place *at)
 {
     const struct net_step *run = at->step + 1;
@@ -126,7 +127,7 @@ static inline int32_t fetch_page(struct place *at)
     return noc_fetch(at->step->what, (void *)(uintptr_t)(at->step + 1)->what, at->step->count);
 }
 
-/* Goes on in another page, whose first step is the next. */
+/* Continue with another page, at its first step. */
 static inline int32_t turn(struct place *at)
 {
     const int32_t status = at->step->count > 0 ? noc_fetched() : 0;
@@ -197,7 +198,7 @@ static inline int32_t do_step(struct place *at)
     return 0;
 }
 
-/* Does the next layer of an observed frame. */
+/* Run the next layer of an observed frame. */
 static inline int32_t watch_step(struct place *at)
 {
     if (at->step->kind == NET_ALSO) { /* done with the step before */
@@ -208,7 +209,8 @@ static inline int32_t watch_step(struct place *at)
     return status;
 }
 
-/* Whether a frame is observed is asked once it has begun: the word comes before what the frame works on. */
+/* Read `observed` at the frame's first step that computes. The word arrives before the frame's data, but possibly after
+ * its first steps. */
 static inline bool is_observed(struct place *at)
 {
     if (at->watch == NOT_ASKED) {
@@ -238,7 +240,7 @@ static inline void advance(struct place *at)
     }
 }
 
-/* A frame that the host breaks off leaves no page on its way, which would count for the next copy. */
+/* If the host breaks the frame off, wait for a page under way: its flag would count for the next copy. */
 static int32_t end_early(bool fetches, int32_t status)
 {
     if (NET_HAS_PAGES && fetches && status == NOC_GIVEN_UP) {
