@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main() of the role with the root PE, which answers the host and runs frames on request. */
+/* main() of the role that includes the root PE. The root PE answers the host and runs frames on request; other PEs run
+ * frames for ever. */
 #include "hal.h"
 #include "rpc.h"
 #include "worker.h"

@@ -5,8 +5,8 @@
 #include "flash.h"
 #include "slots.h"
 
-/* Entries in flash that is never erased. Each holds the value and its complement, twice. A truncated write leaves ones
- * in place of zeros and makes no valid half; a flipped bit leaves the other half valid. The largest value counts. */
+/* Entries in flash that is never erased: the value and its complement, twice. A half cut short by a loss of power keeps
+ * ones in place of zeros and is invalid; a flipped bit leaves the other half valid. The largest valid value counts. */
 enum { HALF_BYTES = 8, ENTRY_BYTES = 2 * HALF_BYTES, ENTRIES = COUNTER_BYTES / ENTRY_BYTES };
 enum { ERASED_WORD = 0xFFFFFFFF };
 

@@ -58,7 +58,7 @@ static bool programs_fit(const struct mesh_tables *tables)
     return true;
 }
 
-/* Number of copies into the root PE, which the boot controller makes: its list of copies is limited. */
+/* Number of copies into the root PE's SRAM. The boot controller makes FLASH_MOST_COPIES at most. */
 static uint32_t copies_to_root(const struct mesh_tables *tables)
 {
     uint32_t copies = 0;

@@ -83,7 +83,7 @@ static uint32_t first_free(uint32_t page)
 }
 
 /* Place of the next record: behind the last record, or in the other page, which is erased first. The page of the last
- * record stays, so that a valid record always exists. */
+ * record stays: a valid record always exists. */
 static bool find_room(const struct record *last, uint32_t *offset)
 {
     const uint32_t index = first_free(last->page);

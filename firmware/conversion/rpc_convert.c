@@ -15,7 +15,7 @@ static uint32_t number_of(const struct net_conversion *by, uint32_t number)
     return by->planes != 0 ? number % by->plane * by->planes + number / by->plane : number;
 }
 
-/* Put elements from number `first` at the host on. Elements that are not adjacent in the network are put one by one. */
+/* Put elements from number `first` at the host on, one by one if they are not adjacent in the network. */
 static bool put_piece(const struct rpc_place *place, uint32_t first, const uint8_t *from, uint32_t count)
 {
     const struct net_conversion *by = place->tensor->conversion;

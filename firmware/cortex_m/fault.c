@@ -11,7 +11,7 @@
 #define CFSR_MMFAR_VALID (1U << 7)
 #define CFSR_BFAR_VALID (1U << 15)
 
-/* Words that the core pushes on the stack at exception entry. */
+/* The eight words that the core pushes on the stack at exception entry. */
 struct exception_frame {
     uint32_t r0, r1, r2, r3, r12, lr, pc, psr;
 };

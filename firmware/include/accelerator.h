@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that an accelerator's driver calls in the firmware around it.
  *
- * With -DACCELERATOR_HOOKS the firmware implements them: under an RTOS accelerator_wait blocks on a semaphore that the
- * accelerator's interrupt gives; with a data cache accelerator_before cleans and accelerator_after invalidates it.
- * Without the macro, the versions below serve a core without a cache that the accelerator's event wakes. */
+ * With -DACCELERATOR_HOOKS the firmware implements them: under an RTOS accelerator_wait blocks on a semaphore, given by
+ * the accelerator's interrupt; with a data cache accelerator_before cleans and accelerator_after invalidates the cache.
+ * Without the macro, the versions below serve a core without a cache, woken by the accelerator's event. */
 #ifndef ACCELERATOR_H
 #define ACCELERATOR_H
 
@@ -16,7 +16,7 @@ extern "C" {
 void accelerator_before(void);
 
 /* Wait until an accelerator may have ended. The driver tests, and calls again if the accelerator is still busy. An end
- * between that test and this call must end the wait as well. */
+ * between test and call must end the wait as well. */
 void accelerator_wait(void);
 
 /* Make results that an accelerator left in memory visible to the core's later loads. */

@@ -11,7 +11,7 @@
 /* States of a mailbox. Before its PE has started, `state` has none of these values. */
 enum mailbox_state { MAILBOX_EMPTY = 0x4D41494C, MAILBOX_REQUEST, MAILBOX_REPLY };
 
-/* Lies in the memory of the PE that answers. */
+/* Layout of a mailbox, in the memory of the PE that answers. */
 struct mailbox {
     uint32_t state;
     uint32_t broken_off; /* not 0: the host breaks the run off */

@@ -91,7 +91,7 @@ struct net_description {
 struct net_control {
     uint32_t sign; /* net_sign, once the PE runs */
     uint32_t layer_count;
-    volatile uint32_t observed; /* not 0: run and record layer by layer, as far as net_stop() says */
+    volatile uint32_t observed; /* not 0: run and record layer by layer; a value of net_stop(): up to a layer */
     uint32_t frames;
     struct hal_counters counters; /* at the end of the last frame */
     int32_t status;               /* of the last frame: 0, or the error code */
@@ -197,7 +197,7 @@ extern const struct net_description net_description;
 extern const uint32_t net_sign; /* identifies the build; not 0 */
 extern const uint32_t *const net_layer_count;
 extern const struct net_layer net_layers[];
-extern const uint16_t *const net_layer_numbers; /* index in net_layers by layer, as frames may share entries; 0: layer n is entry n */
+extern const uint16_t *const net_layer_numbers; /* index of each layer in net_layers, shared by frames; 0: its number */
 extern struct net_control *const net_control;
 extern struct net_record *const net_records; /* right behind the control block */
 extern struct net_events *const net_events;  /* 0 unless the build traces */

@@ -3,7 +3,7 @@
 #ifndef SERVE_MAILBOX_H
 #define SERVE_MAILBOX_H
 
-/* Answer for ever the requests that the PE with the link passes on. */
+/* Answer requests passed on by the PE with the link. Never returns. */
 _Noreturn void serve_mailbox(void);
 
 #endif

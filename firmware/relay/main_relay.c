@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main() of the role with the root PE, which answers the host about its own network and passes on requests for other
- * networks. */
+/* main() of the role that includes the root PE. The root PE answers the host about its own network and passes on
+ * requests for other networks. */
 #include "hal.h"
 #include "relay.h"
 #include "worker.h"

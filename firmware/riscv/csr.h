@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Enable the extension around an instruction, for compilers that target cores without it. */
+/* Enable the registers' extension around an instruction, for compilers that target cores without the extension. */
 #define CSR(instruction) ".option push\n\t.option arch, +zicsr\n\t" instruction "\n\t.option pop"
 #define READ_CSR(name)                                                     \
     __extension__({                                                        \

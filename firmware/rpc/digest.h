@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digest of 64 bits at about 3.5 cycles a byte. docs/protocol.md says which changes it detects. */
+/* Digest of 64 bits at about 3.5 cycles a byte. Detected changes: docs/protocol.md. */
 #ifndef DIGEST_H
 #define DIGEST_H
 

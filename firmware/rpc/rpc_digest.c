@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests of loaded memory, by which the host checks that the memory is unchanged. */
+/* Digests of loaded memory. The host compares them to detect changes. */
 #include "bytes.h"
 #include "digest.h"
 #include "hal.h"
 #include "rpc.h"
 #include "rpc_answer.h"
 
-/* Limit of one request, during which the server answers no other. */
+/* Limit of one request, because the server answers no other request meanwhile. */
 enum { MOST_BYTES = 1 << 20, DIGEST_SIZE = 8, WORD = 4 };
 
 static bool is_loaded(uintptr_t address, uint32_t bytes)

@@ -40,7 +40,7 @@ static uint32_t oldest(const struct net_events *events)
     return events->written > events->capacity ? events->written - events->capacity : 0;
 }
 
-/* Put the events from number `first` on that are still in the ring, as many as fit. Puts none if the PE overwrites them
+/* Put events from number `first` on, as many as are still in the ring and fit. Puts none if the PE overwrites them
  * meanwhile. */
 static bool put_events(uint32_t pe, uint32_t at, uint32_t first, struct rpc_answer *answer, uint8_t *payload)
 {

@@ -88,7 +88,7 @@ static struct rpc_answer begin_run(bool started, uint32_t number, uint32_t frame
     return told;
 }
 
-/* Refused during a run, since chance would decide which of its frames begins anew. */
+/* Refused during a run: chance would decide which frame begins anew. */
 struct rpc_answer rpc_reset_states(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)arguments, (void)size, (void)payload;
@@ -150,8 +150,8 @@ static struct rpc_answer tell_state(uint8_t *payload)
     return rpc_done(STATE_BYTES);
 }
 
-/* Begin a run at frame 0, or resume it at the frame at which it was stopped. Any other frame number means a repeated
- * request, which only reads the state. */
+/* Begin a run at frame 0, or resume the stopped run at the frame where it was stopped. Any other frame number is a
+ * repeated request, answered with the run's state. */
 struct rpc_answer rpc_start(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe;

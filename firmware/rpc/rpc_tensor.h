@@ -8,7 +8,7 @@
 
 #include "net.h"
 
-/* Tensor of one frame: the description shared by all frames, its chip, its address. */
+/* Tensor of one frame: the description shared by all frames, the chip, the address. */
 struct rpc_place {
     const struct net_tensor *tensor;
     const struct net_chip *chip;

@@ -2,7 +2,7 @@
 #include "net.h"
 #include "self_test.h"
 
-/* The frame's counters exclude the test, except in the first frame, which waits for all of it. */
+/* The frame's counters exclude the test, except for the complete test before the first frame. */
 int32_t net_frame(void)
 {
     int32_t status = net_control->frames == 0 ? self_test_all() : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* noc.h on cores that share memory. The sender copies by itself, before noc_send() returns. Flags are words of a memory
- * of their own, one for each core that increments them, so that no two cores write to one word. */
+/* noc.h for cores that share memory. The sender copies the bytes itself, before noc_send() returns. Each flag is a row
+ * of words in a separate memory, one word per core that increments the flag: no two cores write to the same word. */
 #include "noc.h"
 
 #include <string.h>
