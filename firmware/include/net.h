@@ -160,7 +160,7 @@ enum net_step_kind {
     NET_SIGNAL,  /* increment flag `flag` of PE `count`; `what`: message tag and bits of net_signal */
     NET_SIGNALS, /* the same for `count` PEs, listed by the NET_TO behind this step */
     NET_TO,      /* operand of the step before, in `what`: list of struct noc_destination, or address of the page */
-    NET_FETCH,   /* start to fetch a page of `count` bytes from `what` in DRAM; the NET_TO behind this step says where to */
+    NET_FETCH,   /* start to fetch a page of `count` bytes from `what` in DRAM; the NET_TO behind it says where to */
     NET_PAGE,    /* wait until the `count` pages (0 or 1) are fetched, then continue with the step at `what` */
     NET_PATCH,   /* write `what` to word `flag` of the command of the next step that is no NET_PATCH */
     NET_RESTORE, /* initialise the `count` parts of states from `what` on, as net_restore() does */

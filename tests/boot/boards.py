@@ -19,11 +19,11 @@ from project.identity import Built, build_identity, identity_sources
 THERE_AND_BACK = Path(__file__).parents[1] / "project" / "nets" / "there_and_back.c"
 COMPILER = "zig"
 BUILD_ID = "00" * 16
-"""What the network says of itself."""
+"""Build id that the network reports."""
 
 
 def build_there_and_back(board: Board, folder: Path) -> Built:
-    """A network whose root PE sends its input to another PE, which adds 1 and sends it back."""
+    """A network whose root PE sends the input to another PE, which adds 1 and sends the result back."""
     net = identity_sources(board, net=THERE_AND_BACK.read_text())
     return build_identity(board.name, COMPILER, folder, replace(net, constant_bytes=96, activation_bytes=64 + 16 + 128))
 
@@ -38,7 +38,8 @@ def update_of(
     provisions: bool = False,
     security_counter: int = 0,
 ) -> Update:
-    """The built images, signed. Another `build_id` than the firmware's stands for firmware that does not come up."""
+    """An update with the built images, signed. A `build_id` other than the firmware's simulates firmware that does not
+    start."""
     images = [Image(image.elf, image.pes) for image in built.images]
     payload = mesh_image(board, images, bytes.fromhex(build_id))
     image = sign_image(payload, version, key, security_counter)
@@ -48,7 +49,7 @@ def update_of(
 
 
 def computes(session: Session) -> bool:
-    """Whether the network answers right, frame after frame."""
+    """True if the outputs of several frames are right."""
     session.open()
     for frame in range(3):
         session.write_input(0, bytes(range(frame, frame + 64)))

@@ -1,4 +1,4 @@
-"""The loader's C for this machine, compiled once a process."""
+"""The loader's C for this machine, compiled once per process."""
 
 from __future__ import annotations
 

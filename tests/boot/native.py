@@ -1,4 +1,5 @@
-"""The loader's C, compiled for this machine, and its flash: every request of the protocol, and power that goes."""
+"""The loader's C and a simulated flash, compiled for this machine: all requests of the protocol, and losses of power.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ _POLICY_AT, _KEY_AT = 19, 24
 
 
 class PowerCut(Exception):
-    """The power went."""
+    """Loss of power."""
 
 
 def small_board() -> Board:
-    """pe-mesh with a flash of few and small pages."""
+    """pe-mesh with a flash of few, small pages."""
     board = load_board("pe-mesh")
     assert board.flash is not None
     figures = {**board.flash.model_dump(), "page_bytes": 256, "loader_bytes": 2048, "slot_bytes": 2048}
@@ -50,7 +51,7 @@ def tiny_mesh(board: Board, content: bytes, build: int = 1) -> bytes:
 
 
 def compile_device(board: Board, folder: Path) -> Path:
-    """The loader and its test flash as a library of this machine."""
+    """The loader and the simulated flash as a shared library for this machine."""
     library = folder / "device.so"
     command = [*HOST_COMPILER, *_WARNINGS, *_loader(board, folder), "-o", str(library)]
     subprocess.run(command, check=True, timeout=300)
@@ -58,7 +59,7 @@ def compile_device(board: Board, folder: Path) -> Path:
 
 
 def compile_loader(board: Board, folder: Path) -> Path:
-    """The same as a process whose link is a pipe: `link.device_process.Pipes`."""
+    """The loader as a process with a pipe as its link: `link.device_process.Pipes`."""
     boot, rpc = data_folder("firmware") / "boot", data_folder("firmware") / "rpc"
     sources = [DEVICE.with_name("loader_process.c"), PIPES / "pipes.c", boot / "server.c", boot / "line.c"]
     everything = [f"-I{PIPES}", *map(str, [*sources, rpc / "frame.c"]), *_loader(board, folder)]
@@ -66,7 +67,7 @@ def compile_loader(board: Board, folder: Path) -> Path:
 
 
 def _loader(board: Board, folder: Path) -> list[str]:
-    """What a compiler is told of the loader and its flash."""
+    """Compiler arguments for the loader and the simulated flash."""
     firmware = data_folder("firmware")
     render_board_header(board, folder / "board.h")
     render_flash_header(board, folder / "flash_board.h")
@@ -81,7 +82,7 @@ def _loader(board: Board, folder: Path) -> list[str]:
 
 
 def signature_object(folder: Path) -> Path:
-    """The loader's zig, compiled for this machine."""
+    """The loader's zig code, compiled for this machine."""
     return compile_zig(data_folder("firmware") / SIGNATURE, folder, HERE)
 
 
@@ -92,7 +93,7 @@ class Started:
 
 
 class Device:
-    """A board's flash, and the loader that works on it."""
+    """A board's flash, and the loader that uses it."""
 
     def __init__(self, library: Path, board: Board, record: bytes) -> None:
         assert board.flash is not None
@@ -114,7 +115,7 @@ class Device:
         ctypes.memmove(self.library.device_flash(), content, self.size)
 
     def cut_power(self, operation: int, chance: int = 0) -> None:
-        """At that operation from now on; 0: never."""
+        """Cut the power at operation number `operation`, counted from here; 0: never."""
         self.library.device_cut_power(operation, chance)
 
     @property
@@ -129,7 +130,7 @@ class Device:
         return status, payload.raw[: size.value]
 
     def start(self) -> Started:
-        """What a start by power or RESTART starts. Its firmware has not confirmed itself yet, if it is on trial."""
+        """Start by power or RESTART: the chosen slot. An image on trial has not confirmed itself yet."""
         digest = ctypes.create_string_buffer(32)
         slot = self.library.device_start(digest)
         if slot == POWER_CUT:
@@ -140,13 +141,13 @@ class Device:
         return self.library.device_check(slot)
 
     def place(self, slot: int, image: bytes) -> None:
-        """Put bytes into a slot as a factory would."""
+        """Put bytes into a slot, as a factory would."""
         at, content = self.figures.slot_offset(slot), self.flash
         slot_bytes = image.ljust(self.figures.slot_bytes, b"\xff")
         self.flash = content[:at] + slot_bytes + content[at + len(slot_bytes) :]
 
     def write(self, slot: int, image: bytes) -> int:
-        """Erase and write all pages that differ, as the host does; the first status that is not 0, or 0."""
+        """Erase and write all pages that differ, as the host does. The first status other than 0, else 0."""
         page_bytes = self.figures.page_bytes
         for page in range(-(-len(image) // page_bytes)):
             wanted = image[page * page_bytes :][:page_bytes].ljust(page_bytes, b"\xff")
@@ -166,7 +167,7 @@ class Device:
         return self.request(TRY, _words(slot, may_be_older) + digest)[0]
 
     def confirm(self) -> bool:
-        """What the firmware on trial does; whether it was on trial."""
+        """Confirm the firmware, as firmware on trial does. True if it was on trial."""
         done = self.library.device_confirm()
         if done == POWER_CUT:
             raise PowerCut
@@ -176,7 +177,7 @@ class Device:
         return self.request(PROVISION, record)[0]
 
     def takes(self) -> Takes:
-        """What it says of whose images it takes."""
+        """Whose images the board accepts, as the board reports."""
         _, payload = self.request(IDENTIFY, b"")
         policy = Policy(payload[_POLICY_AT])
         return Takes(policy, payload[_KEY_AT : _KEY_AT + 32] if policy is Policy.KEY else None)

@@ -1,4 +1,5 @@
-"""An update over a line that loses, repeats, cuts and damages frames: the image arrives as it is, or a clear error."""
+"""Updates over a line that loses, repeats, truncates and damages frames: the image arrives unchanged, or a clear error.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ DAMAGES = [drop, repeat, cut_end, lose_a_byte, flip(0.3, 2), flip(0.8, 6)]
 
 
 class BadLine:
-    """Damages one frame in so many, in each direction, each time otherwise."""
+    """Damages every `every`-th frame in each direction, each time in another way."""
 
     def __init__(self, board: FlashedBoard, every: int, first: int) -> None:
         self._board = board
@@ -83,13 +84,13 @@ def test_an_update_over_a_bad_line(loader: bytes, first: int, tmp_path: Path) ->
 
 
 class FaultyBoard(Faulty):
-    """A loader whose host is the only one to restart it."""
+    """A loader that only the host restarts."""
 
     def restart(self) -> None: ...
 
 
 def put(transport: FaultyBoard, image: SignedImage) -> list[object]:
-    """All that an update asks of the loader; what comes of it must not depend on the line."""
+    """Results of all requests of an update, which must not depend on the line."""
     loader = LoaderSession(transport)
     loader.provision(takes_of(None))
     written = loader.write(1, image.data)
@@ -109,7 +110,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipes]:
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_any_one_frame_of_an_update_may_be_damaged(line: Pipes, direction: str, damage: Damage) -> None:
-    """Two images in turn, of which no page is alike."""
+    """Two images in turn without a common page."""
     meshes = (tiny_mesh(small_board(), bytes([number]) * 200, number) for number in (1, 2))
     images = [sign_image(mesh, Version(1), None) for mesh in meshes]
     undisturbed = FaultyBoard(line, {})

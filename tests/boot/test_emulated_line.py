@@ -31,7 +31,8 @@ DIGITS = CHECKOUT / "examples" / "digits"
 
 
 NETWORKS = {"digits": 4, "kws_ref_model": 1, "pretrainedResnet_quant": 16}
-"""The example over 4 PEs: a mesh to load, messages to send; keyword spotting on one PE; image classification on all."""
+"""PEs by network: the example on 4 PEs, with a mesh to load and messages; keyword spotting on one; image classification
+on all."""
 
 
 FEW = [name if name == "digits" else pytest.param(name, marks=pytest.mark.exhaustive) for name in NETWORKS]
@@ -58,7 +59,7 @@ def port(build: Build) -> Iterator[str]:
 
 
 def said(*words: str) -> dict:
-    """What the verb prints with --json."""
+    """Output of a verb with --json."""
     done = CliRunner().invoke(app, [*words, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -74,7 +75,7 @@ def test_a_board_is_flashed_validated_measured_and_watched_over_a_serial_port(
     assert (flashed["version"], flashed["pages_written"]) == ("1.2.3+0", flashed["pages_in_image"])
     assert said("validate", folder, "--on", port, "--cases", "1")["outputs_equal"]
     measured = said("bench", folder, "--on", port, "--frames", "1")
-    # On a machine so busy that the host asks for the run again, what it says takes a little of the root PE's time.
+    # On a busy machine the host repeats the request, which takes a little of the root PE's time.
     emulated = said("bench", folder, "--frames", "1")["latency_cycles"]
     assert measured["latency_cycles"] == pytest.approx(emulated, rel=0.005)
     looks = said("monitor", folder, "--on", port, "--times", "2", "--every", "0")["looks"]
@@ -88,7 +89,7 @@ def test_a_board_is_flashed_validated_measured_and_watched_over_a_serial_port(
 
 @pytest.mark.exhaustive
 def test_the_build_is_there_from_the_start_and_again_from_its_flash(build: Build, tmp_path: Path) -> None:
-    """Over TCP, from one host after the other."""
+    """Over TCP, one host after the other."""
     validate = ("validate", str(build.folder), "--cases", "1", "--on")
     with api.emulate(build, port=0, flash=tmp_path / "flash") as line:
         assert line.port.startswith("rfc2217://127.0.0.1:")
@@ -137,10 +138,10 @@ def test_a_board_of_qemu_s_is_one_too(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_the_verb_says_where_the_board_is_until_it_is_stopped(build: Build) -> None:
-    """A host program of somebody's own: it opens the port, and reads nothing but frames."""
+    """A third-party host program, which opens the port and reads nothing but frames."""
     command = [sys.executable, "-c", "from npukit.cli.main import run; run()", "emulate", str(build.folder), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "kit")}
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's job in the background ignores it
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores SIGINT
     with subprocess.Popen(command, stdout=-1, stderr=-3, text=True, env=environment, preexec_fn=heard) as process:
         assert process.stdout is not None
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")

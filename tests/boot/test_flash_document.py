@@ -1,4 +1,4 @@
-"""The vectors in docs/flash.md are what host and loader really send."""
+"""The vectors in docs/flash.md equal the frames of host and loader."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def imgtool(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def sha256_of(image: bytes) -> bytes:
-    """The digest in an image's trailer, which is the SHA-256 of all before."""
+    """Digest in an image's trailer: the SHA-256 of all bytes before the trailer."""
     end = 32 + int.from_bytes(image[12:16], "little") + int.from_bytes(image[10:12], "little")
     return hashlib.sha256(image[:end]).digest()
 

@@ -1,4 +1,4 @@
-"""Private keys in files: who may read them, and those with a passphrase."""
+"""Private keys in files: permissions and passphrases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The loader's room: how deep its stack gets, beside the bound read from its code, and the largest board's."""
+"""Memory of the loader: actual stack depth against the bound computed from the code, and the size for the largest
+board."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds signed by their maker: whose they are is asked once, and nothing else goes onto a board from then on."""
+"""Builds signed by their maker: a board accepts a maker's key once, and refuses all other images afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loader's Arm code on the emulated board: updates, cuts of power, images that do not come up."""
+"""The loader's Arm code on the emulated board: updates, losses of power, images that do not start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def loader(key: Ed25519PrivateKey) -> bytes:
 
 @pytest.fixture
 def empty(loader: bytes, tmp_path: Path) -> Iterator[FlashedBoard]:
-    """A board from the factory."""
+    """A board fresh from the factory."""
     with FlashedBoard(BOARD, tmp_path / "flash", loader) as board:
         assert isinstance(board, FlashedBoard)
         yield board
@@ -54,7 +54,7 @@ def old(built: Built, key: Ed25519PrivateKey) -> Update:
 
 @pytest.fixture(scope="module")
 def flashed(loader: bytes, old: Update, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The flash of a board that was given the old image."""
+    """Flash content of a board with the old image."""
     with FlashedBoard(BOARD, tmp_path_factory.mktemp("flashed") / "flash", loader) as board:
         assert isinstance(board, FlashedBoard)
         flash(board, old)
@@ -71,7 +71,7 @@ def running(flashed: bytes, tmp_path: Path) -> Iterator[FlashedBoard]:
 
 
 def starts(board: FlashedBoard) -> Version:
-    """The version the board starts, seen by the loader."""
+    """The version that the board starts, as the loader reports."""
     loader = LoaderSession(board)
     assert loader.state.active is not None
     version = loader.describe(loader.state.active).version
@@ -128,7 +128,7 @@ def test_an_image_that_does_not_come_up_gives_way_to_the_old_one(
 
 
 def refused(board: FlashedBoard, update: Update, reason: str) -> None:
-    """It is not flashed, and without any more doing the board runs what it ran."""
+    """Check that the update is refused, and that the board runs its earlier image without further steps."""
     with pytest.raises(NpukitError, match=reason):
         flash(board, update)
     assert computes(Session(board, bytes.fromhex(BUILD_ID)))
@@ -148,7 +148,7 @@ def test_what_the_board_does_not_take_leaves_the_old_one_running(
 
 
 class Watched(FlashedBoard):
-    """A board whose restarts are counted, and whose link fails once, at the first request of a kind."""
+    """A board that counts its restarts. Its link fails once, at the first request of kind `fails_at`."""
 
     def __init__(self, board: Board, file: Path) -> None:
         self.restarts, self.fails_at = 0, 0
@@ -187,7 +187,7 @@ def test_an_image_without_the_boards_key_is_refused_before_the_board_is_restarte
 
 
 EACH = (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, DESCRIBE)
-"""The kinds of requests of an update."""
+"""Kinds of requests in an update."""
 
 
 @pytest.mark.exhaustive
@@ -202,7 +202,7 @@ EACH = (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, D
 def test_a_link_that_fails_anywhere_before_the_image_has_confirmed_itself_leaves_the_old_one_running(
     watched: Watched, built: Built, key: Ed25519PrivateKey, failure: BaseException, requests: Sequence[int]
 ) -> None:
-    """At the first request of a kind."""
+    """The link fails at the first request of each kind."""
     new = replace(update_of(BOARD, built, NEW, key), told_at=None)
     for request in requests:
         watched.fails_at, watched.failure = request, failure
@@ -271,7 +271,7 @@ def write_and_try(loader: LoaderSession, new: Update) -> None:
 def test_power_cut_during_an_update_leaves_a_board_that_starts(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey, where: float
 ) -> None:
-    """Every step is tried in test_power_cuts.py; here some of them on the board itself."""
+    """Some steps on the board itself; test_power_cuts.py tries every step."""
     new = update_of(BOARD, built, NEW, key)
     loader = LoaderSession(running, answer_seconds=5)
     written = sum(1 for at in range(0, len(new.image.data), 4) if new.image.data[at : at + 4] != b"\xff" * 4)

@@ -1,4 +1,4 @@
-"""Power that goes at every single step of an update: the old image starts or the new one, never neither."""
+"""Loss of power at every step of an update: the board always starts either the old image or the new image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new(key: Ed25519PrivateKey) -> SignedImage:
 
 
 def update(device: Device, slot: int, image: SignedImage) -> None:
-    """All that the host does, and the starts between."""
+    """All requests of the host, and the starts between."""
     assert device.write(slot, image.data) == 0
     assert device.put_on_trial(slot, image.digest) == 0
     assert device.start().digest == image.digest
@@ -38,7 +38,7 @@ def update(device: Device, slot: int, image: SignedImage) -> None:
 
 
 def cut_everywhere(device: Device, job: Callable[[], object]) -> int:
-    """Do the job from the present flash, whole, to learn how many operations it takes."""
+    """Do the whole job once and restore the flash. Returns the number of operations."""
     before = device.flash
     device.cut_power(0)
     job()
@@ -77,7 +77,7 @@ def new_is_active(device: Device) -> bool:
 
 
 def finish_update(device: Device, new: SignedImage) -> None:
-    """The host comes back after the cut: the update goes through from whatever was left."""
+    """Repeat the update after the cut: it succeeds from whatever state was left."""
     if not new_is_active(device):
         update(device, 1, new)
     assert device.start().digest == new.digest

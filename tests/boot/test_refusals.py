@@ -1,4 +1,4 @@
-"""What the loader does not take, and why; the running image stays."""
+"""Images that the loader refuses, and the reasons. The running image stays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def offer(device: Device, data: bytes, digest: bytes, may_be_older: bool = False
 
 
 def checked(device: Device, running: SignedImage, image: SignedImage) -> int:
-    """The status with which the image is refused; the running one is untouched."""
+    """The status with which the image is refused. The running image stays untouched."""
     status = offer(device, image.data, image.digest)
     assert device.start().digest == running.digest
     return status
@@ -94,7 +94,7 @@ def test_an_image_with_any_bit_changed_is_refused(device: Device, running: Signe
 def test_a_signed_image_whose_tables_lead_outside_is_refused(
     device: Device, running: SignedImage, key: Ed25519PrivateKey
 ) -> None:
-    """A key is no excuse: whatever a word of the tables says, the loader must find it safe or refuse it."""
+    """A valid signature is not enough: the loader must accept each word of the tables as safe, or refuse the image."""
     tables = 84 + 2 * 8 + 3 * 12 + 3 * 8
     for at in range(0, tables, 4):
         for word in (0xFFFFFFFF, 0x7FFFFFFC, 0x20000):
@@ -161,7 +161,7 @@ def test_a_board_that_was_told_nothing_starts_nothing_and_is_told_once(library: 
 
 
 def told(device: Device) -> int:
-    """Where the flash says whose images the board takes."""
+    """Offset of the provision record in the flash."""
     return device.figures.once_offset
 
 
@@ -172,7 +172,7 @@ def flipped(content: bytes, bit: int) -> bytes:
 def test_no_flipped_bit_of_what_the_board_was_told_makes_it_take_other_images(
     device: Device, key: Ed25519PrivateKey
 ) -> None:
-    """Whether both copies have the flip or one: an unsigned image and another key's are refused."""
+    """With the flip in one copy or both, an unsigned image and an image with another key are refused."""
     unsigned, other = (sign_image(PAYLOAD, Version(1), who) for who in (None, Ed25519PrivateKey.generate()))
     record = device.flash[told(device) :][:RECORD_BYTES]
     for bit in range(8 * RECORD_BYTES):
@@ -244,7 +244,7 @@ def test_a_security_counter_that_cannot_be_raised_any_more_is_noticed_before_the
 
 
 def tlvs_of(image: SignedImage) -> tuple[bytes, list[bytes]]:
-    """An image without its trailer, and the trailer's TLVs."""
+    """An image without its trailer, and the TLVs of the trailer."""
     data = image.data
     body = 32 + int.from_bytes(data[12:16], "little") + int.from_bytes(data[10:12], "little")
     at, found = body + 4, []
@@ -256,7 +256,7 @@ def tlvs_of(image: SignedImage) -> tuple[bytes, list[bytes]]:
 
 
 def test_nothing_in_the_trailer_is_left_unread(device: Device, running: SignedImage, key: Ed25519PrivateKey) -> None:
-    """TLVs twice, cut, unknown, or a security counter outside what is signed; the hash of another key."""
+    """TLVs repeated, truncated, unknown, or with an unprotected security counter; the hash of another key."""
     image = sign_image(PAYLOAD, Version(3), key, 1)
     body, tlvs = tlvs_of(image)
     _, foreign = tlvs_of(sign_image(PAYLOAD, Version(3), Ed25519PrivateKey.generate(), 1))
@@ -271,7 +271,7 @@ def test_nothing_in_the_trailer_is_left_unread(device: Device, running: SignedIm
 
 
 def test_signatures_and_digests_are_those_of_openssl(device: Device) -> None:
-    """`cryptography` signs, the loader checks: random messages, and each of them wrong in one bit."""
+    """`cryptography` signs and the loader checks random messages, and the same messages with one bit wrong."""
     library, private = device.library, Ed25519PrivateKey.generate()
     public = private.public_key().public_bytes_raw()
     check = library.signature_is_good

@@ -77,7 +77,7 @@ def openssl_accepts(key: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def signed(number: int) -> tuple[bytes, bytes, bytes]:
-    """A key, a message and its signature, made of a number."""
+    """A key, a message and its signature, derived from a number."""
     chance = random.Random(number)
     key = Ed25519PrivateKey.from_private_bytes(chance.randbytes(32))
     message = chance.randbytes(number)
@@ -116,7 +116,7 @@ def test_no_bit_of_a_signature_its_key_or_its_message_can_be_another(native: Nat
 
 @pytest.mark.parametrize("turns", range(1, 16))
 def test_a_scalar_has_one_form(native: Native, turns: int) -> None:
-    """RFC 8032, section 5.1.7: S is below the group's order, or one signature could be spelled in many ways."""
+    """RFC 8032, section 5.1.7: S is below the group's order. Otherwise a signature would have many forms."""
     key, message, signature = signed(32)
     scalar = number_of(signature[32:]) + turns * ORDER
     assert scalar < 1 << 256
@@ -124,13 +124,13 @@ def test_a_scalar_has_one_form(native: Native, turns: int) -> None:
 
 
 def points_of_small_order() -> list[bytes]:
-    """Their encodings, and those beyond the prime that mean the same."""
+    """Encodings of the points, and their non-canonical encodings beyond the prime."""
     heights = [0, 1, PRIME - 1, *heights_of_order_8(), PRIME, PRIME + 1]
     return [encoded(height | sign) for height in heights for sign in (0, SIGN_BIT)]
 
 
 def heights_of_order_8() -> Iterator[int]:
-    """Doubled they have y = 0, thus x^2 = -y^2, and the curve's equation says d y^4 + 2 y^2 = 1."""
+    """A doubled point of order 8 has y = 0. Hence x^2 = -y^2, and the curve's equation becomes d y^4 + 2 y^2 = 1."""
     constant = -121665 * pow(121666, -1, PRIME) % PRIME
     distance = square_root(1 + constant)
     for square in ((sign * distance - 1) * pow(constant, -1, PRIME) % PRIME for sign in (1, -1)):
@@ -145,7 +145,7 @@ def square_root(square: int) -> int:
 
 
 def test_points_of_small_order_are_no_keys_and_no_commitments(native: Native) -> None:
-    """With such a key a signature is good for many messages: with S = 0 and R the key itself, for one in eight."""
+    """With such a key a signature fits many messages: with S = 0 and R the key itself, one in eight."""
     points = points_of_small_order()
     assert len(set(points)) == 14
     for key in points:
@@ -180,7 +180,7 @@ def test_the_boards_object_says_nothing_of_the_machine_and_is_the_same_anywhere(
     elsewhere.parent.mkdir()
     shutil.copyfile(SOURCE, elsewhere)
     here = compile_zig(SOURCE, tmp_path, CORE).read_bytes()
-    for number in range(4):  # with several jobs every third was another
+    for number in range(4):  # with several jobs every third result differed
         folder = tmp_path / str(number)
         folder.mkdir()
         assert here == compile_zig(elsewhere, folder, CORE).read_bytes()

@@ -1,4 +1,4 @@
-"""MAC array commands in memory: the C struct, and a layer packed for it as the hardware manual says (section 3.4)."""
+"""MAC array commands in memory: the C struct, and a layer packed as the hardware manual says (section 3.4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Command(ctypes.Structure):
 
 
 class Packed:
-    """A layer laid out in memory with gaps between pixels and rows, and its command."""
+    """A layer in memory with gaps between pixels and rows, and the command for the layer."""
 
     def __init__(self, layer: Layer, gap: int = 0, row_gap: int = 0) -> None:
         self._kept: list[np.ndarray] = []
@@ -52,7 +52,7 @@ class Packed:
         return self.output[:height, :width, :channels].astype(np.int64)
 
     def untouched(self) -> bool:
-        """Nothing but the output was written."""
+        """True if nothing but the output was written."""
         height, width, channels = self.layer.output_shape
         rest = self.output.copy()
         rest[:height, :width, :channels] = 0x55
@@ -127,7 +127,7 @@ def pack_filter(layer: Layer) -> np.ndarray:
 
 
 def pack_second(layer: Layer, gap: int) -> np.ndarray:
-    """Rows of all channels, or along pixels of all that a channel is multiplied by, with gaps between them."""
+    """Rows of a second input, with gaps: a byte per output channel, or with `PIXELS` all factors of one channel."""
     rows = layer.filter.reshape(layer.output_shape[2], -1)
     rows = rows if layer.flags & PIXELS else rows.T
     return np.pad(rows, ((0, 0), (0, gap)), constant_values=0x33).astype(np.int8, order="C")

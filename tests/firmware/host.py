@@ -1,4 +1,4 @@
-"""Firmware files compiled for the machine the tests run on."""
+"""Firmware files compiled for the machine of the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 def host_library(folder: Path, *sources: str | Path, includes: Sequence[str | Path] = ()) -> ctypes.CDLL:
-    """Sources and folders of headers, named from the firmware's folder or in full, as a shared library."""
+    """A shared library of `sources`. Sources and header folders are named relative to the firmware's folder, or in
+    full."""
     firmware = data_folder("firmware")
     library = folder / "firmware.so"
     folders = [f"-I{firmware / include}" for include in includes]

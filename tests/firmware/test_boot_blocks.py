@@ -1,4 +1,4 @@
-"""What chips want before a program: the blocks that their boot code looks for, in images for boards that people own."""
+"""Blocks that a chip's boot code expects in an image, in images for boards on the market."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The firmware's conversions at the link equal the reference, for numbers that round and limit in every way."""
+"""The firmware's conversions at the link equal the reference, for every kind of rounding and saturation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def firmware(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def numbers() -> np.ndarray:
-    """Halves on both sides of zero, what is next to them, what is beyond int8, and what is no number."""
+    """Halves on both sides of zero, their neighbours, values beyond int8, NaN and infinities."""
     halves = np.arange(-600, 600, dtype=np.float32) / 2
     beside = [np.nextafter(halves, np.float32(side)) for side in (-np.inf, np.inf)]
     strange = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 3e38, -3e38, 1e-45], np.float32)

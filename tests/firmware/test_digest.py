@@ -1,4 +1,4 @@
-"""The digest of what was loaded: firmware and host agree on it, and it notices what it is said to notice."""
+"""Digest of loaded memory: firmware and host compute the same, and the documented changes are detected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.project.images.regions import FACTOR, digest, word_of
 
 MODULUS = FACTOR * 2**32 - 1
 WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-"""Of Miller and Rabin's test: enough for all numbers below 3.3e24."""
+"""Witnesses of the Miller-Rabin test: enough for all numbers below 3.3e24."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def is_prime(number: int) -> bool:
 
 
 def test_the_modulus_is_a_safe_prime_above_2_to_the_63() -> None:
-    """So powers of 2 repeat after 2^62 bits at the earliest, and no two flipped bits cancel."""
+    """With a safe prime, powers of 2 repeat after 2^62 bits at the earliest: no two flipped bits cancel."""
     assert is_prime(MODULUS)
     assert is_prime((MODULUS - 1) // 2)
     assert MODULUS > 2**63

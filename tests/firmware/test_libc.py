@@ -1,4 +1,4 @@
-"""The memory functions, against Python's own bytes."""
+"""The memory functions against Python's bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mathematical functions, against this machine's in double precision, and at the ends of what floats can be."""
+"""The mathematical functions against this machine's in double precision, and at the limits of floats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.core.libm import BINARY, LIBM, POLYNOMIALS, UNARY, Polynomial, c
 
 EXACT = ("ceilf", "floorf", "fmodf", "rintf", "truncf")
 NEAR = ("acosf", "acoshf", "asinf", "asinhf", "atanhf", "expf", "hypotf")
-"""Made of several steps in float."""
+"""Functions computed in several float steps."""
 INF, NAN = math.inf, math.nan
 TINY, HUGE = 1e-45, 3.4028234663852886e38
 
@@ -45,7 +45,7 @@ def test_the_ends_of_floats(libm: ctypes.CDLL, name: str) -> None:
 
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 2.0, -2.0, 0.5, -0.5, TINY, HUGE])
 def test_the_ends_of_powers_and_angles(libm: ctypes.CDLL, x: float) -> None:
-    """As C's annex F has them, which this machine's follow."""
+    """Results follow annex F of the C standard, as this machine's functions do."""
     for y in (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, INF, -INF, NAN, HUGE):
         for name in ("powf", "atan2f"):
             with np.errstate(all="ignore"):
@@ -72,7 +72,7 @@ def test_exponents_are_added_with_one_rounding(libm: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("polynomial", POLYNOMIALS, ids=lambda polynomial: polynomial.name)
 def test_the_polynomials_are_as_near_as_the_benchmark_says(polynomial: Polynomial) -> None:
-    """Machines differ in the last bits of a coefficient, so the header is not compared by its text."""
+    """Compare errors, not the header's text: machines differ in the last bits of a coefficient."""
     text = (LIBM / "polynomials.h").read_text()
     (found,) = re.findall(rf"{polynomial.type} {polynomial.name}\[\w+\] = {{([^}}]*)}}", text)
     told = [each.strip() for each in found.split(",") if each.strip()]

@@ -1,4 +1,4 @@
-"""The MAC array's stand-in on the core computes what the hardware manual says."""
+"""The MAC array's stand-in on the core computes the results of the hardware manual."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_results_at_the_edge_of_32_bits_saturate(array: ctypes.CDLL) -> None:
 
 
 def random_layer(random: np.random.Generator, kind: int, flags: int) -> Layer:
-    """A layer that keeps to the manual, its numbers anywhere in their ranges."""
+    """A valid layer with random numbers from the full ranges."""
     channels = int(random.integers(1, 40))
     kernel = tuple(int(n) for n in random.integers(1, 4, 2)) if kind != ref.ADD else (1, 1)
     input_shape = (*(int(n) for n in random.integers(3, 8, 2)), channels)
@@ -104,7 +104,7 @@ def random_layer(random: np.random.Generator, kind: int, flags: int) -> Layer:
 
 
 def _covered(layer: Layer, axis: int) -> int:
-    """Output positions whose windows begin inside the input: a pool of nothing has no average."""
+    """Number of output positions whose windows begin inside the input: an empty window has no average."""
     return max(1, (layer.input.shape[axis] - 1 + layer.pad[axis]) // layer.stride[axis])
 
 

@@ -1,4 +1,4 @@
-"""The loop through a table of steps, against the meaning that net.h gives to each row, on random tables."""
+"""The loop through a table of steps, on random tables, against the meaning of each row in net.h."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Row:
 
 @dataclass
 class Meaning:
-    """What the rows of a table mean, one after the other, as net.h says it."""
+    """Model of a table: the calls that net.h prescribes for the rows, one after the other."""
 
     rows: Sequence[Row]
     observed: bool
@@ -87,7 +87,7 @@ class Meaning:
     def calls(self) -> Iterator[Call]:
         before = None
         for number, row in enumerate(self._unrolled()):
-            if not (before and before.kind == row.kind == "PATCH"):  # those of one command are one step
+            if not (before and before.kind == row.kind == "PATCH"):  # the patches of a command are one step
                 yield "EVENT", number, 0, 0
             self._patch(row)
             yield from self._row(row)
@@ -176,7 +176,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Loop:
-    """The compiled loop, and memory for a table's commands where 32 bits reach."""
+    """The compiled loop, and memory for commands at addresses of 32 bits."""
 
     library: ctypes.CDLL
     memory: mmap.mmap
@@ -190,7 +190,8 @@ class Loop:
         status: int = -7,
         pages: Mapping[int, Sequence[Row]] = {},
     ) -> tuple[int, list[Call]]:
-        """`status`: of the call that fails. `pages`: rows that lie elsewhere, by their offset in the memory."""
+        """Run a table. `status`: result of the failing call. `pages`: rows outside the table, by offset in the memory.
+        """
         self.memory[:] = bytes(len(self.memory))
         for offset, page in pages.items():
             data = b"".join(map(bytes, page))
@@ -227,7 +228,7 @@ def row(kind: Kind, **members: st.SearchStrategy[int]) -> st.SearchStrategy[list
 
 
 def chains(base: int) -> st.SearchStrategy[list[Row]]:
-    """A layer or two, the first one's command perhaps fitted before."""
+    """One to three layers of a chain; patches may precede the first."""
     patches = st.lists(st.tuples(st.just(1), st.integers(0, 2**32 - 1)), max_size=2)
     kinds: st.SearchStrategy[Kind] = st.sampled_from(["RUN", "SUBMIT"])
     return st.builds(
@@ -245,7 +246,7 @@ def chains(base: int) -> st.SearchStrategy[list[Row]]:
 
 
 def calls() -> st.SearchStrategy[list[Row]]:
-    """A layer of a function or two."""
+    """A layer of one or two functions."""
     given = st.tuples(bytes_, st.integers(0, 2**32 - 1))
     return st.builds(
         lambda onward, first, others: [Row("CALL", onward, *first), *(Row("ALSO", 0, *each) for each in others)],
@@ -256,7 +257,7 @@ def calls() -> st.SearchStrategy[list[Row]]:
 
 
 def units(base: int) -> st.SearchStrategy[list[Row]]:
-    """Rows that belong together."""
+    """Rows of one operation."""
     return st.one_of(
         row("WAIT", flag=bytes_, count=st.integers(1, 9)),
         row("SEND", what=st.integers(0, 2**32 - 1)),
@@ -284,7 +285,7 @@ def units(base: int) -> st.SearchStrategy[list[Row]]:
 
 @st.composite
 def tables(draw: st.DrawFn, base: int) -> list[Row]:
-    """Units, and between them stretches of those before that come again."""
+    """Operations, some followed by repeated stretches of earlier operations."""
     rows: list[Row] = []
     begins: list[int] = []
     for unit in draw(st.lists(units(base), max_size=8)):
@@ -310,7 +311,7 @@ def test_every_row_does_what_it_means(loop: Loop, data: st.DataObject, observed:
 @pytest.mark.exhaustive
 @given(data=st.data(), observed=st.booleans())
 def test_pages_are_gone_through_in_their_order(loop: Loop, data: st.DataObject, observed: bool) -> None:
-    """From the table to one page after the other, in two places in turn, and back behind where the first one began."""
+    """Two pages follow the table, in two places, then a third place holds the end."""
     stretches = data.draw(st.lists(st.lists(units(loop.base), max_size=3), min_size=2, max_size=2))
     first, second = ([row for unit in units for row in unit] for units in stretches)
     home = [Row("WAIT", 1, 2), Row("PAGE", count=1, what=loop.base + PAGES[0])]
@@ -343,7 +344,7 @@ GIVEN_UP = -1
 
 @pytest.mark.parametrize(("status", "awaited"), [(GIVEN_UP, True), (-7, False)])
 def test_a_frame_that_is_broken_off_leaves_no_page_on_its_way(loop: Loop, status: int, awaited: bool) -> None:
-    """Where the engine itself has failed, nothing comes any more."""
+    """After an error of the engine nothing arrives any more."""
     rows = [Row("FETCH", count=16), Row("TO"), Row("WAIT", 1, 1), Row("PAGE", count=1), Row("END")]
     waits = 1 + [call[0] for call in Meaning(rows, observed=False).calls()].index("WAIT")
     found, calls = loop.run(rows, observed=False, fails=waits, status=status)

@@ -1,4 +1,4 @@
-"""What the firmware sets in an STM32F4's registers, which lie on this machine where they do on the board."""
+"""STM32F4 registers as the firmware sets them, in memory of this machine at the board's addresses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ int main(int count, char **words)
 
 
 def registers(folder: Path, board: str, *words: str) -> list[str]:
-    """Of the flash, the PLL and the clocks' configuration, in hexadecimal; the UART's divisor."""
+    """Registers of flash, PLL and clock configuration in hexadecimal, and the UART's divisor."""
     render_board_header(load_board(board), folder / "board.h")
     (folder / "registers.c").write_text(REGISTERS)
     firmware = CHECKOUT / "firmware"
@@ -60,7 +60,7 @@ def registers(folder: Path, board: str, *words: str) -> list[str]:
 
 
 def test_at_full_speed_flash_waits_and_the_buses_are_slower(tmp_path: Path) -> None:
-    """16 MHz / 8 * 168 / 2 are 168 MHz; 42 of them for USART 2, whose divisor gives 115068 baud."""
+    """16 MHz / 8 * 168 / 2 are 168 MHz. USART 2 gets 42 MHz, and its divisor gives 115068 baud."""
     pll, clocks = 8 | 168 << 6 | 7 << 24, 5 << 10 | 4 << 13 | 2
     found = registers(tmp_path, "stm32f4-disco", "the PLL locks")
     assert found == [f"{5 | 1 << 8 | 3 << 9:x}", f"{pll:x}", f"{clocks:x}", "365"]

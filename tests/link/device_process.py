@@ -1,4 +1,4 @@
-"""The C server as a process of this machine, and a transport to it."""
+"""The C server as a process of this machine, and a transport to the process."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def includes() -> list[str]:
 
 
 def build_device(folder: Path) -> Path:
-    """The server and its test net, compiled for this machine."""
+    """The server and the test net, compiled for this machine."""
     own = (DEVICE / name for name in ("device.c", "pipes.c", "shifter.c"))
     return compile_here([*WARNINGS, *includes(), *map(str, [*server_sources(), *own])], folder / "device")
 
 
 def compile_here(command: list[str], program: Path) -> Path:
-    """A program of this machine; with sanitizers where the compiler has them."""
+    """A program for this machine, with sanitizers if the compiler has them."""
     sanitizers = [] if HOST_COMPILER[0] == ZIG[0] else SANITIZERS
     command = [*HOST_COMPILER, "-O1", "-D_DEFAULT_SOURCE", *command, "-o", str(program)]
     if subprocess.run([*command, *sanitizers], capture_output=True).returncode != 0:
@@ -51,7 +51,7 @@ def compile_here(command: list[str], program: Path) -> Path:
 
 
 class Pipes:
-    """A transport to a device process; knows, as an emulator does, when the firmware sleeps."""
+    """A transport to a device process. Like an emulator, it detects when the firmware sleeps."""
 
     def __init__(self, program: Path) -> None:
         pipe = subprocess.PIPE
@@ -86,7 +86,7 @@ class Pipes:
         return select.select([self._from, self._reports], [], [], timeout)[0]
 
     def _asleep(self, readable: list[IO[bytes]]) -> bool:
-        """The device has read all there was, and nothing it sent before is still to be read here."""
+        """True if the device has read all input, and all its output has been read here."""
         if self._reports in readable:
             reports = os.read(self._reports.fileno(), 1 << 16)
             if len(reports) % 4:

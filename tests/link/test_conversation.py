@@ -1,4 +1,4 @@
-"""Devices whose frames are right and whose words are not."""
+"""Devices with correct frames but wrong packets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GREETING = struct.pack("<HHHHHxx16s", 528, 1, 1, 0, 0, bytes(16)) + b"\5board\5m
 
 
 class Scripted:
-    """A device that answers each packet with what `answer` makes of it."""
+    """A device that sends the result of `answer` for each packet."""
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self._answer = answer
@@ -107,7 +107,7 @@ def test_causes_that_no_bit_tells_are_shown_as_they_are() -> None:
 
 
 class Lossy(Scripted):
-    """A device with a window of four that reads memory; it misses some requests once and answers backwards."""
+    """A device with readable memory and a window of four. Misses some requests once and answers in reverse order."""
 
     def __init__(self, missed: set[int]) -> None:
         super().__init__(self._reply)
@@ -148,7 +148,7 @@ def test_a_window_of_nothing_is_refused() -> None:
 
 
 class Timed(Scripted):
-    """One that notes how long the host would wait for each answer before it asks again."""
+    """A device that records how long the host would wait for each answer before repeating the request."""
 
     def __init__(self) -> None:
         super().__init__(lambda packet: reply(packet, packet[8:12] + bytes(28) if packet[1] == Run.kind else bytes(24)))

@@ -1,4 +1,5 @@
-"""A link that loses, repeats, cuts and damages frames: right result or clear error, never wrong data, never a hang."""
+"""A link that loses, repeats, truncates and damages frames: a right result or a clear error, never wrong data, never a
+hang."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ WRITABLE = 0x2000_1000
 
 @dataclass
 class Faulty:
-    """A transport that damages chosen frames; frames are numbered in each direction."""
+    """A transport that damages chosen frames, numbered in each direction."""
 
     inner: Pipes
     damage: dict[tuple[str, int], Damage]
@@ -98,7 +99,7 @@ DAMAGES = [
 
 
 def converse(transport: Faulty) -> list[object]:
-    """A bit of everything; what of it must not depend on the link."""
+    """Results of various requests, which must not depend on the link."""
     with Session(transport) as session:
         session.write_input(0, IMAGE)
         session.write_input(1, b"\5\0")

@@ -1,4 +1,4 @@
-"""The C server compiled for the Cortex-M4: without a warning, and small."""
+"""The C server compiled for the Cortex-M4: no warnings, and small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compile_server(compiler: list[str], folder: Path) -> list[Path]:
 
 
 def allocated_bytes(path: Path, kind: str) -> int:
-    """The bytes of the file's sections of that kind that end up in memory."""
+    """Bytes of the file's sections of a kind that occupy memory."""
     with path.open("rb") as file:
         sections = ELFFile(file).iter_sections(kind)
         return sum(section["sh_size"] for section in sections if section["sh_flags"] & 2 and ".ARM" not in section.name)
@@ -34,6 +34,6 @@ def allocated_bytes(path: Path, kind: str) -> int:
 def test_it_is_free_of_warnings_and_small(compiler: list[str], tmp_path: Path) -> None:
     need(compiler[0])
     objects = compile_server(compiler, tmp_path)
-    # With rpc_log(), and all that is for builds that trace, which the linker leaves out unless it is called.
+    # Includes rpc_log() and the code for builds that trace. The linker omits both unless called.
     assert 0 < sum(allocated_bytes(path, "SHT_PROGBITS") for path in objects) < 10240
     assert 532 <= sum(allocated_bytes(path, "SHT_NOBITS") for path in objects) < 700

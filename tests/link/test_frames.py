@@ -1,4 +1,4 @@
-"""The host's parser: nothing that arrives upsets it or makes it grow."""
+"""The host's parser accepts arbitrary bytes and does not grow."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_greeting_is_read_whole_or_refused(payload: bytes) -> None:
 
 
 class Noise:
-    """A device that sends rubbish for ever, as fast as it is read."""
+    """A device that sends rubbish for ever, as fast as the host reads."""
 
     def __init__(self, rubbish: bytes) -> None:
         self.rubbish = rubbish

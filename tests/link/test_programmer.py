@@ -1,4 +1,4 @@
-"""Boards that OpenOCD or pyOCD writes: the command, what the tool does, and the handshake afterwards."""
+"""Boards written by OpenOCD or pyOCD: the command, the tool's result, and the handshake afterwards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOARD = '\n[programmer]\ntool = "openocd"\ntarget = "board/some.cfg"\n'
 
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The example for a board that is QEMU's, written by OpenOCD."""
+    """The example for a QEMU board, written by OpenOCD."""
     folder = tmp_path_factory.mktemp("stock")
     board = (data_folder("boards") / "mps2-an386.toml").read_text()
     (folder / "stock.toml").write_text(board + BOARD)
@@ -37,7 +37,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tool that notes how it was called, and fails if a file `fail` lies beside it."""
+    """A tool that records its call, and fails if a file `fail` lies beside it."""
     script = tmp_path / "openocd"
     script.write_text(
         '#!/bin/sh\nhere=$(dirname "$0")\npwd > "$here/called"\nfor word; do echo "$word" >> "$here/called"; done\n'
@@ -50,7 +50,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def port(stock: Build) -> Iterator[str]:
-    """The board's UART, once the board runs what was written."""
+    """The board's UART, once the board runs the written image."""
     need("qemu-system-arm")
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=run_board, args=(server, stock), daemon=True).start()

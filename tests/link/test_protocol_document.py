@@ -1,4 +1,4 @@
-"""The vectors in docs/protocol.md are what host and device really send."""
+"""The vectors in docs/protocol.md equal the frames of host and device."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def vectors() -> list[tuple[bytes, bytes]]:
 
 
 def frames_sent() -> list[bytes]:
-    """What the host sends, exchange by exchange. Requests that are sent together have one number after the other."""
+    """Frames of the host, exchange by exchange. Requests sent together have consecutive numbers."""
     numbers = count(1)
     together = (each if isinstance(each, tuple) else (each,) for each in REQUESTS)
     return [b"".join(encode_frame(pack_request(r, next(numbers), SESSION)) for r in each) for each in together]

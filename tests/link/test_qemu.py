@@ -1,4 +1,4 @@
-"""The C server as Cortex-M4 code, with the firmware's own HAL and startup, in an emulator nobody here wrote."""
+"""The C server as Cortex-M4 code, with the firmware's own HAL and startup, in an independent emulator."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def board_header(board: Board) -> str:
 
 
 class QemuLine:
-    """The UART of a QEMU machine on its standard input and output."""
+    """The UART of a QEMU machine on the machine's standard input and output."""
 
     def __init__(self, machine: str, program: Path) -> None:
         command = ["qemu-system-arm", "-M", machine, "-kernel", str(program), "-display", "none", "-monitor", "none"]

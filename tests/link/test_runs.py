@@ -1,4 +1,5 @@
-"""Runs that are started, looked at, stopped and resumed, and the reset: once each, however often they are asked for."""
+"""Runs are started, read, stopped and resumed, and the board is reset, once each, however often a request is repeated.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from npukit.link.session import Session
 
 FOR_EVER = 1 << 31
 FRAME_CYCLES = 8589941520
-"""That a frame of the test net takes."""
+"""Cycles of a frame of the test net."""
 
 
 def test_a_run_answers_while_it_is_under_way(pipes: Pipes) -> None:
@@ -102,7 +103,7 @@ def test_a_reset_begins_anew(pipes: Pipes) -> None:
 @pytest.mark.parametrize("damage", [drop, repeat, cut_end])
 @pytest.mark.parametrize("direction", ["out", "in"])
 def test_lost_and_repeated_requests_change_nothing(pipes: Pipes, damage: Damage, direction: str) -> None:
-    """One exchange is disturbed of START, READ_RUN, STOP, READ_PES, READ_RUN, START again, RESET, in turn."""
+    """Disturb one exchange of START, READ_RUN, STOP, READ_PES, READ_RUN, START again, RESET, in turn."""
     for disturbed in range(7):
         faulty = Faulty(pipes, {})
         with Session(faulty) as session:

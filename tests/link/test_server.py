@@ -1,4 +1,4 @@
-"""The C server against hosts that do not keep to the protocol; sanitizers watch it where the compiler has them."""
+"""The C server against hosts that violate the protocol, under sanitizers if the compiler has them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def device(device_program: Path) -> Iterator[Pipes]:
 
 
 def replies(device: Pipes, stream: bytes) -> list[Reply]:
-    """All the device has to say to these bytes."""
+    """All replies of the device to these bytes."""
     device.write(stream)
     decoder, packets = FrameDecoder(), []
     while data := device.read(5):

@@ -72,7 +72,7 @@ def test_frames_run_in_a_row_and_leave_the_outputs_of_the_last(session: Session)
     one, many = session.run(), session.run(frames=5)
     assert many.cycles == 5 * one.cycles
     assert session.pes()[0].frames == 6
-    assert session.read_output(0) == b"\x12" * 900  # each frame adds to the input where it lies
+    assert session.read_output(0) == b"\x12" * 900  # each frame adds to the input in place
 
 
 def test_every_pe_says_how_it_is_doing(session: Session) -> None:

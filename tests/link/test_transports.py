@@ -30,7 +30,7 @@ IMAGE = bytes(i * 5 % 256 for i in range(900))
 
 @pytest.fixture
 def serial_device(device_program: Path) -> Iterator[str]:
-    """A terminal whose other end is the device."""
+    """A pseudo-terminal with the device at its other end."""
     ours, theirs = os.openpty()
     tty.setraw(theirs)
     process = subprocess.Popen([device_program], stdin=ours, stdout=ours, stderr=subprocess.DEVNULL)
@@ -75,7 +75,7 @@ def test_over_a_socket(socket_url: str) -> None:
 
 
 class Told(Silent):
-    """The stages that were shown."""
+    """Record of the stages shown."""
 
     def __init__(self) -> None:
         self.stages = list[str]()
@@ -85,7 +85,7 @@ class Told(Silent):
 
 
 def test_a_socket_that_opens_soon_is_waited_for() -> None:
-    """As that of `npukit emulate --port`, which writes the board's flash before it listens."""
+    """`npukit emulate --port` writes the board's flash before it listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
     told, servers = Told(), list[socket.socket]()
@@ -142,7 +142,7 @@ def test_a_line_that_is_cut_again_and_again_ends_in_an_error() -> None:
 
 
 def relay(source: socket.socket, process: subprocess.Popen[bytes], room: int) -> None:
-    """Carry at most so many bytes from the device, then cut the line."""
+    """Carry at most `room` bytes from the device, then cut the line."""
     assert process.stdin is not None
     assert process.stdout is not None
     with source:
@@ -162,7 +162,7 @@ def relay(source: socket.socket, process: subprocess.Popen[bytes], room: int) ->
 
 @pytest.mark.parametrize("bytes_at_a_time", [700, 1100])
 def test_a_transfer_goes_on_when_the_line_comes_back(device_program: Path, bytes_at_a_time: int) -> None:
-    """One device, one session, and a line that is cut every so many bytes."""
+    """One device and one session over a line that is cut every `bytes_at_a_time` bytes."""
     process = subprocess.Popen([device_program], stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, bufsize=0)
     cuts = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -187,7 +187,7 @@ def test_a_transfer_goes_on_when_the_line_comes_back(device_program: Path, bytes
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:serial")
 def test_over_rfc2217(device_program: Path) -> None:
-    """A serial device that another machine shares, by pyserial's own server of the protocol."""
+    """A serial device shared by another machine, through pyserial's server of the protocol."""
     ours, theirs = os.openpty()
     tty.setraw(theirs)
     process = subprocess.Popen([device_program], stdin=ours, stdout=ours, stderr=subprocess.DEVNULL)
@@ -227,7 +227,7 @@ def share(server: socket.socket, name: str) -> None:
 
 
 class SocketWriter:
-    """What pyserial's server writes its side of the negotiation to."""
+    """Writer for the server's side of the negotiation, as pyserial expects."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -262,7 +262,7 @@ def plugged(ports: list[ListPortInfo], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_board_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Serial ports that are not on USB belong to the machine."""
+    """Serial ports outside USB belong to the machine."""
     plugged([OWN], monkeypatch)
     with pytest.raises(NpukitError, match="no board is plugged in"):
         open_serial("serial", UART)
@@ -283,7 +283,7 @@ def test_of_two_boards_which_is_meant_is_asked(monkeypatch: pytest.MonkeyPatch) 
     ("usb", "ports"), [((), [OWN, ADAPTER]), (("0d28",), [ADAPTER]), (("0403:6001", "1366"), [MICROBIT, ADAPTER])]
 )
 def test_the_board_is_found(usb: tuple[str, ...], ports: list[ListPortInfo], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what leads its UART to the host; else the only one on USB."""
+    """The board is found by the USB numbers of its UART, otherwise as the only device on USB."""
     plugged(ports, monkeypatch)
     line = open_serial("serial", UART.model_copy(update={"usb": usb}))
     line.write(b"to itself")

@@ -1,4 +1,4 @@
-/* The loader's own code on a flash in this machine's memory, which loses its power at any step. */
+/* The loader's code on a flash in this machine's memory, with a loss of power at any step. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 enum { FLASH_BYTES = BOARD_FLASH_LOADER_BYTES + STATE_PAGES * PAGE_BYTES + SLOTS * SLOT_BYTES };
 enum { POWER_CUT = -1, NO_SUCH_REQUEST = -2 };
 
-/* What the tests call. */
+/* Interface for the tests. */
 uint8_t *device_flash(void);
 uint32_t device_flash_bytes(void);
 void device_cut_power(uint32_t operation, uint32_t seed);
@@ -24,7 +24,7 @@ int32_t device_confirm(void);
 static _Alignas(16) uint8_t memory[FLASH_BYTES];
 static jmp_buf power;
 static uint32_t operations, cut_at, chance;
-static uint32_t on_trial; /* where its firmware confirms itself; 0: no trial */
+static uint32_t on_trial; /* flash offset of the confirmation; 0: no trial */
 
 static uint32_t random_bits(void)
 {
@@ -40,7 +40,7 @@ static uint8_t mixed(uint8_t old, uint8_t wanted, uint32_t kind)
     return (uint8_t)((old & left) | (wanted & ~left));
 }
 
-/* An operation on the flash: true if it is done as a whole, else power goes. */
+/* Count an operation on the flash. True if the operation is complete, false at a loss of power. */
 static void change(uint32_t offset, const uint8_t *wanted, uint32_t bytes)
 {
     const bool cut = ++operations == cut_at;
@@ -120,7 +120,7 @@ uint32_t device_operations(void)
     return operations;
 }
 
-/* The status, and the payload. */
+/* Returns the status. Fills in the payload. */
 int32_t device_request(uint32_t kind, const uint8_t *arguments, uint32_t size, uint8_t *payload, uint32_t *payload_size)
 {
     if (kind - REQUEST_FIRST_KIND >= REQUEST_KINDS) {
@@ -134,7 +134,7 @@ int32_t device_request(uint32_t kind, const uint8_t *arguments, uint32_t size, u
     return (int32_t)answer.status;
 }
 
-/* What starts, by power or RESTART: the slot, and its image's digest. */
+/* Start by power or RESTART: the chosen slot, and the digest of its image. */
 int32_t device_start(uint8_t *digest)
 {
     struct image image;
@@ -148,7 +148,7 @@ int32_t device_start(uint8_t *digest)
     return (int32_t)slot;
 }
 
-/* What firmware on trial does; whether it was. */
+/* Confirm, as firmware on trial does. Returns whether it was on trial. */
 int32_t device_confirm(void)
 {
     uint8_t confirmed[4];

@@ -1,4 +1,4 @@
-/* The loader as a process of this machine: its server over the link of pipes.c, on the flash of flash_device.c. */
+/* The loader as a process of this machine: the server over the link of pipes.c, on the flash of flash_device.c. */
 #include <setjmp.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The smallest network: one layer that copies its input. Stands in for a generated one in the firmware's tests. */
+/* Minimal network for the firmware's tests in place of a generated network: one layer, which copies the input. */
 #include "net.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* A program for the test of net_table.c: everything it calls is written down. */
+/* Program for the test of net_table.c: records all calls. */
 #ifndef NET_TABLE_H
 #define NET_TABLE_H
 

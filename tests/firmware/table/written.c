@@ -1,4 +1,4 @@
-/* What a table's loop calls, written down: who, two numbers, and what a command holds when it is run. */
+/* Recorded calls of a table's loop: the function, two numbers, and the command's content at the time of the call. */
 #include "net_table.h"
 #include "noc.h"
 
@@ -30,8 +30,8 @@ struct call {
 
 static struct call calls[4096];
 static uint32_t count;
-static uint32_t failing; /* the call that fails, counted from 1; 0: none does */
-static int32_t failure;  /* what it returns */
+static uint32_t failing; /* number of the call that fails, from 1; 0: none */
+static int32_t failure;  /* result of the failing call */
 static struct net_control control;
 struct net_control *const net_control = &control;
 const struct net_step *first_step;

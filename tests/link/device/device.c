@@ -44,7 +44,7 @@ static uint8_t *neighbours_byte(uint32_t pe, uint32_t address, uint32_t bytes)
     return there ? (uint8_t *)&neighbour + at : 0;
 }
 
-/* What the neighbour's status is, the host says in the last byte of its memory; 255 takes the neighbour off. */
+/* Set the neighbour's status to the last byte of the host's memory; 255 removes the neighbour from the network. */
 static void grant_wish(void)
 {
     const uint8_t wish = *(const uint8_t *)(uintptr_t)(MEMORY + MEMORY_BYTES - 1);
@@ -96,7 +96,7 @@ bool hal_may_be_read(uint32_t address, uint32_t bytes)
     return false;
 }
 
-/* The device begins anew, as a process that takes its place. */
+/* Restart as a new process in place of this one. */
 _Noreturn void hal_reset(void)
 {
     pipes_flush();

@@ -1,4 +1,4 @@
-/* The link's test net on a Cortex-M4 that QEMU emulates, with the firmware's own HAL and startup. */
+/* The link's test net on QEMU's Cortex-M4, with the firmware's own HAL and startup. */
 #include "hal.h"
 #include "rpc.h"
 #include "shifter.h"

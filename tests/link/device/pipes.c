@@ -1,5 +1,5 @@
-/* The link of a device that is a process: stdin and stdout. Each time the device sleeps with nothing to read, stderr gets
- * the number of bytes it has read so far. */
+/* Link of a device process: stdin and stdout. Whenever the device sleeps with nothing to read, stderr gets the number
+ * of bytes read so far. */
 #include "pipes.h"
 
 #include <poll.h>

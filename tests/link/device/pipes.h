@@ -1,7 +1,7 @@
 #ifndef PIPES_H
 #define PIPES_H
 
-/* What was sent is on its way. */
+/* Write the buffered bytes to stdout. */
 void pipes_flush(void);
 
 #endif

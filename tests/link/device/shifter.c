@@ -110,7 +110,7 @@ int32_t net_run(void)
     return offset_input[1] == 1 ? -7 : 0;
 }
 
-/* --- what the generated project provides --- */
+/* --- provided by a generated project --- */
 
 const struct rpc_region rpc_regions[] = {
     {(uint8_t *)(uintptr_t)MEMORY, MEMORY_BYTES, false},

@@ -1,4 +1,4 @@
-/* What the net of the link's tests wants from the device it runs on. */
+/* Interface between the net of the link's tests and the device. */
 #ifndef SHIFTER_H
 #define SHIFTER_H
 
@@ -6,10 +6,10 @@
 
 #include "net.h"
 
-/* Memory that the host may read, and may write from WRITABLE_AT on. */
+/* Memory readable by the host, and writable from WRITABLE_AT on. */
 enum { MEMORY = 0x20000000, MEMORY_BYTES = 0x2000, WRITABLE_AT = 0x1000 };
 
-/* Its PEs: this one, and a neighbour unless PES is 1. */
+/* PEs of the device: this one, and a neighbour unless PES is 1. */
 #ifndef PES
 enum { PE = 5, PES = 2 };
 #endif
@@ -20,7 +20,7 @@ void take_time(uint64_t cycles);
 /* Stop as after a fault. */
 _Noreturn void stop(void);
 
-/* Call it before the server starts. */
+/* Call before the server starts. */
 void name_layers(void);
 
 #endif
