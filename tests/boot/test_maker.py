@@ -1,4 +1,4 @@
-"""Builds signed by their maker: a board accepts a maker's key once, and refuses all other images afterwards."""
+"""Builds signed by their maker: the user must trust a maker once, and afterwards builds of other makers are refused."""
 
 from __future__ import annotations
 

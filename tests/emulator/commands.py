@@ -11,11 +11,11 @@ from oracles.mac_array_command import Command, Flag, Kind
 
 SRAM_BYTES = 0x2_0000
 FIRST_FREE, FIRST_STACK = 0x2000, 0x1_F000
-"""Below lie the program, its results and the command; above the stack."""
+"""Free SRAM: program, results and command lie below, the stack above."""
 
 
 class Shelf:
-    """Places in the SRAM, one behind the other."""
+    """Allocator of consecutive places in the SRAM."""
 
     def __init__(self, random: np.random.Generator) -> None:
         self._random = random
@@ -32,7 +32,7 @@ class Shelf:
 
 
 def random_command(random: np.random.Generator, sram: np.ndarray) -> Command:
-    """A command whose operands are in the SRAM, which gets sensible parameters."""
+    """A command with its operands in the SRAM. Writes sensible parameters to `sram`."""
     while True:
         shelf = Shelf(random)
         command = _COMMANDS[Kind(int(random.integers(1, 6)))](random, shelf, sram)
@@ -41,7 +41,7 @@ def random_command(random: np.random.Generator, sram: np.ndarray) -> Command:
 
 
 def spoilt(random: np.random.Generator, command: Command) -> Command:
-    """The same command with one field out of order, perhaps."""
+    """The command with one field changed, mostly to an invalid value."""
     changes = [
         {"kind": int(random.choice([0, 6, 255]))},
         {"output": SRAM_BYTES - 1},
@@ -60,7 +60,8 @@ def spoilt(random: np.random.Generator, command: Command) -> Command:
 
 
 def overlaps(command: Command) -> bool:
-    """Whether the output overlaps itself, or an operand on which it does not lie exactly: of bytes, one by one."""
+    """True if the output overlaps itself, or an operand with which it does not coincide exactly. Compares byte by byte.
+    """
     if command.kind not in list(Kind) or not (command.output_height and command.output_width):
         return False
     size = 4 if _flags(command) & Flag.RAW else 1
@@ -85,7 +86,7 @@ def _bytes(base: int, row: int, pixel: int, height: int, width: int, size: int) 
 
 
 def _operands(command: Command) -> Iterator[tuple[np.ndarray, bool]]:
-    """The bytes of each, and whether the result at a position needs only what is there."""
+    """The bytes of each operand, and True if a result needs only the operand's element at the same position."""
     add, flags = command.kind == Kind.ADD, _flags(command)
     output = (command.output_height, command.output_width, command.output_channels)
     form = output if add else (command.input_height, command.input_width, command.input_channels)
@@ -120,7 +121,7 @@ def _between(random: np.random.Generator, low: int, high: int) -> int:
 
 
 def _window(random: np.random.Generator, channels: int, shelf: Shelf) -> Command:
-    """Input, kernel and output sizes that go together, more or less: overhang is padding."""
+    """Input, kernel and output sizes that roughly match: overhang is padding."""
     kernel_height, kernel_width = _between(random, 1, 4), _between(random, 1, 4)
     height, width = _between(random, 1, 9), _between(random, 1, 9)
     command = Command(
@@ -142,7 +143,7 @@ def _window(random: np.random.Generator, channels: int, shelf: Shelf) -> Command
 
 
 def _tensor(random: np.random.Generator, shelf: Shelf, name: str, height: int, width: int, size: int) -> dict[str, int]:
-    """Base and strides of a tensor with gaps between its pixels and rows; perhaps upside down."""
+    """Base and strides of a tensor with gaps between pixels and rows, sometimes upside down."""
     pixel = size + _between(random, 0, 3)
     row = width * pixel + _between(random, 0, 9)
     base = shelf.take(height * row, 1)
@@ -212,7 +213,7 @@ def _with_extra(random: np.random.Generator, shelf: Shelf, sram: np.ndarray, com
 def _fill_parameters(random: np.random.Generator, sram: np.ndarray, place: int, blocks: int, block: int) -> None:
     stored = np.dtype([("bias", "<i4", block), ("multiplier", "<i4", block), ("shift", "i1", block)])
     records = np.zeros(blocks, stored)
-    # Sums that overflow 29 bits, and multipliers at the edges, must come up too.
+    # Covers sums that overflow 29 bits, and multipliers at the limits.
     records["bias"] = random.integers(-(1 << 31), 1 << 31, records["bias"].shape) >> random.choice([0, 3, 16])
     records["multiplier"] = random.integers(1 << 30, 1 << 31, records["multiplier"].shape)
     records["shift"] = random.integers(-12, 3, records["shift"].shape)

@@ -1,7 +1,7 @@
-"""Random commands of the MAC array and copies of the DMA, with what Renode's devices in C# made of them.
+"""Random commands of the MAC array and copies of the DMA, with the results of Renode's C# devices.
 
 `device_vectors.json` is made where Mono is: PYTHONPATH=kit:tests python -m emulator.device_vectors. The memories are
-bytes of SHAKE-128, so that the file holds only what is not random.
+bytes of SHAKE-128: the file holds only changes to them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from oracles.dma_model import Descriptor
 FILE = Path(__file__).with_name("device_vectors.json")
 COMMAND, DESCRIPTOR = 0x1000, 0x1_1000
 COPIED = (0x1_2000, 0x1_C000)
-"""Where copies come from and go to."""
+"""Address range of sources and destinations of copies."""
 
 _COMMANDS, _COPIES = 48, 32
 _ARRAY_DOORBELL, _BUSY_CYCLES, _ARRAY_ERROR = 0x00, 0x0C, 0x10
@@ -34,7 +34,8 @@ _DMA_DOORBELL, _DMA_ERROR = 0x00, 0x0C
 
 @dataclass(frozen=True)
 class CommandVector:
-    """A command in a memory with these bytes in place of the random ones; what it left, from FIRST_FREE on."""
+    """A command and the patches of its random memory; error, cycles, and the CRC of the memory afterwards from
+    FIRST_FREE on."""
 
     number: int
     command: str
@@ -52,7 +53,7 @@ class CommandVector:
 
 @dataclass(frozen=True)
 class CopyVector:
-    """A descriptor of PE 0; what it left on the PEs it has to do with, by their numbers."""
+    """A descriptor of PE 0; error, and CRCs of the memories afterwards by number of PE."""
 
     number: int
     descriptor: str
@@ -87,11 +88,11 @@ def crc_of_copy(sram: np.ndarray) -> int:
     return zlib.crc32(sram[slice(*COPIED)].tobytes())
 
 
-# --- making them
+# --- generation
 
 
 def in_csharp(devices: Devices, vector: CommandVector) -> CommandVector:
-    """The vector with what the C# makes of it."""
+    """The vector with the results of the C# devices."""
     before = devices.array(0, _BUSY_CYCLES)
     devices.write(0, 0, vector.memory().tobytes())
     devices.set_array(0, _ARRAY_DOORBELL, COMMAND)
@@ -124,7 +125,7 @@ def _commands() -> Iterator[CommandVector]:
 
 
 def _patches(plain: np.ndarray, sram: np.ndarray) -> Iterator[tuple[int, str]]:
-    """Stretches that differ; those with few equal bytes between them are one."""
+    """Differing stretches. Stretches with few equal bytes between them are merged."""
     places = np.flatnonzero(plain != sram)
     for part in np.split(places, np.flatnonzero(np.diff(places) > 16) + 1) if places.size else []:
         first, end = int(part[0]), int(part[-1]) + 1

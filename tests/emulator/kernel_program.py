@@ -1,7 +1,7 @@
 """Calls of generated kernels, as a program that leaves all registers and memory behind.
 
-Every call begins with the same values in all registers that carry no argument, so that whoever runs the program must
-leave the same in all of them: in those that a kernel keeps as in those that it uses.
+Every call begins with the same values in all registers without an argument. Emulators must therefore leave the same
+values in all registers, preserved or not.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from npukit.accel.cortex_m.kernel import PROLOGUE, Kernel
 RESULTS, END = 0x1_0000, 0x2_0000
 DONE_AT, DONE = 0x1_EFF0, 0x600D600D
 REGISTERS = (*(f"r{n}" for n in range(13)), "sp", "lr", "apsr", "fpscr", *(f"s{n}" for n in range(32)))
-"""What is left of each call, a word each; one call after another from `RESULTS` on."""
+"""Results of a call, a word each. The calls follow one another from `RESULTS` on."""
 WORDS = len(REGISTERS)
 KEPT, SEED = range(4, 12), 0x1111
-"""Core registers that a kernel leaves as they were, and what they hold: so many times their number."""
+"""Core registers that a kernel must preserve, and their contents: register n holds n * SEED."""
 
 _ALIGN, _GUARD = 16, 16
 _ARGUMENTS = 4
@@ -69,7 +69,7 @@ int main(void)
 
 @dataclass(frozen=True)
 class Places:
-    """Where a case's inputs, output and scratch lie in memory."""
+    """Addresses of a case's inputs, output and scratch memory."""
 
     inputs: tuple[int, ...]
     output: int
@@ -97,7 +97,7 @@ def all_places(cases: Mapping[str, Case]) -> dict[str, Places]:
 
 
 def _source(kernels: Sequence[Kernel]) -> str:
-    """One assembly file of several kernels; equal routines appear once."""
+    """One assembly file with several kernels. Equal routines appear once."""
     routines = {kernel.routine.name: kernel.routine.assembly for kernel in kernels}
     return PROLOGUE + "".join(routines.values()) + "".join(kernel.entry for kernel in kernels)
 
@@ -123,7 +123,7 @@ def _places(case: Case, shelf: _Shelf) -> Places:
 
 
 def _renamed(kernel: Kernel, number: int) -> Kernel:
-    """Kernels of one program need names of their own."""
+    """The kernel under a name that is unique in its program."""
     constants = tuple(replace(each, symbol=f"constants_{number}") for each in kernel.constants)
     assert len(constants) < 2
     return replace(kernel, symbol=f"kernel_{number}", constants=constants)

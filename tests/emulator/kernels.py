@@ -1,4 +1,4 @@
-"""Kernels generated for the core, of every kind: what goes in, and what comes out by the references in numpy."""
+"""Kernels generated for the core, of every kind: inputs, and outputs by the references in numpy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from npukit.accel.cortex_m.op_view import OpView
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, what is in its inputs, and what its output is then (None: whatever it leaves)."""
+    """A kernel, the contents of its inputs, and the expected output (None: not checked)."""
 
     kernel: Kernel
     inputs: tuple[np.ndarray, ...]
     output: np.ndarray | None
     zero: int = 0
-    """Around the output, where its layout has a border."""
+    """Value of the output's border, if its layout has one."""
 
 
 def cases() -> dict[str, dict[str, Case]]:
-    """By name, kernels of every kind and several shapes, in groups that fit one program each."""
+    """Kernels of every kind and several shapes by name, in groups that each fit one program."""
     groups = {
         "convolutions": (_convolutions,),
         "Winograd and depthwise": (_winograds, _depthwises),

@@ -30,11 +30,11 @@ _FLAGS = (
 )
 
 RESULTS = 0x1_0000
-"""Where the programs leave their results: `RESULTS` in board.h."""
+"""Address of a program's results: `RESULTS` in board.h."""
 
 
 def program(source: str, cpu: str = "cortex-m4f") -> Path:
-    """The ELF file of a C program with a `main`. Compiled once for all who ask."""
+    """The ELF file of a C program with a `main`. Compiled once and kept."""
     flags = [*CORES[cpu].zig.split(), *_FLAGS]
     everything = [source, *(path.read_text() for path in sorted(_HERE.iterdir())), *flags]
     name = hashlib.sha256("\0".join(everything).encode()).hexdigest()[:16]

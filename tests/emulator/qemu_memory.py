@@ -1,4 +1,4 @@
-"""A program on QEMU, and what it leaves in memory."""
+"""A program on QEMU, and the memory afterwards."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SECONDS = 60
 
 
 def memory_on_qemu(elf: Path, span: tuple[int, int], done: tuple[int, int], folder: Path) -> bytes:
-    """The bytes of `span` once the word at the address `done` has the value that comes with it, by QEMU's own monitor.
+    """The bytes of `span`, read through QEMU's monitor once memory holds the word `done`, an (address, value) pair.
 
-    Skips the test where there is no QEMU.
+    Skips the test without QEMU.
     """
     need("qemu-system-arm")
     memory, (start, end) = folder / "memory.bin", span
@@ -26,7 +26,7 @@ def memory_on_qemu(elf: Path, span: tuple[int, int], done: tuple[int, int], fold
         until = monotonic() + _SECONDS
         while monotonic() < until and not _is_done(memory, start, end, done):
             sleep(0.1)
-            # Stopped, as memory that is saved while the program runs may have its end and not yet what came before.
+            # Stop first: a save while the program runs may catch its last store without the earlier ones.
             qemu.stdin.write(f'stop\npmemsave {start} {end - start} "{memory}"\ncont\n')
             qemu.stdin.flush()
         qemu.kill()

@@ -8,7 +8,7 @@ from random import Random
 RESULTS = 0x1_0000
 DONE_AT, DONE = 0x1_EFF0, 0x600D600D
 WORDS_OF_A_STREAM = 8 + 2 + 8 + 16
-"""r0-r7, APSR, FPSCR, s0-s7, and the memory that the stream works on."""
+"""r0-r7, APSR, FPSCR, s0-s7, and the memory of the stream."""
 
 _CONDITIONS = ("eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le")
 _OPPOSITE = dict(zip(_CONDITIONS, (_CONDITIONS[n ^ 1] for n in range(14)), strict=True))
@@ -67,7 +67,7 @@ _FLOAT_ONE = (
 
 
 def program_text(seed: int, streams: int, length: int) -> str:
-    """A C program for `programs.program`: that many streams, one after another, then `DONE` at `DONE_AT`."""
+    """A C program for `programs.program`: `streams` streams one after another, then `DONE` at `DONE_AT`."""
     random = Random(seed)
     lines = [line for _ in range(streams) for line in _stream(random, length)]
     text = "\n".join(
@@ -93,7 +93,7 @@ int main(void)
 
 
 def _stream(random: Random, length: int) -> list[str]:
-    """Registers and memory at random, the instructions, and all that they leave stored behind the last results."""
+    """Random registers and memory, the instructions, then stores of all results behind the last results."""
     start = [_load(f"r{n}", _interesting(random)) for n in range(8)]
     memory = [_load("r10", random.getrandbits(32)) + f"\\n\\tstr r10, [r9, #{4 * n}]" for n in range(18, 34)]
     floats = [f"{_load('r10', _float_bits(random))}\\n\\tvmov s{n}, r10" for n in range(8)]
@@ -137,7 +137,7 @@ def _interesting(random: Random) -> int:
 
 
 def _float_bits(random: Random) -> int:
-    """Ordinary numbers, and some at the ends of the range."""
+    """Bits of ordinary numbers, and some at the limits of the range."""
     ordinary = random.getrandbits(1) << 31 | random.randrange(100, 150) << 23 | random.getrandbits(23)
     return random.choice(
         (ordinary, ordinary, ordinary, 0, 0x8000_0000, 0x7F80_0000, 0x7FC0_0000, 1, random.getrandbits(32))

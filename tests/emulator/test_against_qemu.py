@@ -1,5 +1,5 @@
-"""The same image on the built-in emulator's core and on QEMU's: random instructions leave the same registers, flags and
-memory. Both have the program at 0 and memory behind it, so it is one file."""
+"""Random instructions leave the same registers, flags and memory on the built-in emulator's core and on QEMU's. Both
+run the same file, because both have the program at 0 and memory behind it."""
 
 from __future__ import annotations
 

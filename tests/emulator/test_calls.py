@@ -1,4 +1,4 @@
-"""Functions that change registers which the procedure call standard has them leave: found by a strict emulator."""
+"""A strict emulator detects functions that change registers preserved by the procedure call standard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INNOCENT = {
 
 
 def source(functions: dict[str, str], calls: str, thumb: str = ".syntax unified\\n.thumb_func") -> str:
-    """A program with functions in assembly, that calls some of them."""
+    """A program with functions in assembly, and calls of some of them."""
     assembly = "\n".join(
         f".global {name}\n.type {name}, %function\n{thumb}\n{name}:\n {code}\n.size {name}, . - {name}"
         for name, code in functions.items()

@@ -1,4 +1,4 @@
-"""The core's sleep and events, its peripherals, its faults; and that runs repeat."""
+"""The core's sleep and events, its peripherals, its faults, and the repeatability of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.project.images.image import Image, Overlay
 
 
 def run_alone(body: str, count: int) -> list[int]:
-    """What the statements leave in RESULTS on PE 0."""
+    """RESULTS on PE 0 after the statements."""
     source = f'#include "board.h"\nint main(void) {{ {body} return 0; }}'
     with running((program(source), (0,))) as emulator:
         run_to_sleep(emulator)
@@ -36,7 +36,7 @@ def test_a_skipped_sev_sends_nothing() -> None:
 
 
 def test_an_event_before_the_wfe_is_not_lost() -> None:
-    """The MAC array refuses the command at once, and sets the event register before the core sleeps."""
+    """The MAC array refuses the command at once: the event register is set before the core sleeps."""
     values = run_alone("ARRAY_DOORBELL = 4; wait_for_event(); RESULTS[0] = ARRAY_ERROR; RESULTS[1] = ARRAY_STATUS;", 2)
     assert values == [2, 2]
 
@@ -58,7 +58,7 @@ def test_sleep_is_counted() -> None:
 
 
 def test_a_register_access_in_an_it_block_survives_a_stop() -> None:
-    """The core stops before the load, and goes on in the middle of the block."""
+    """The core stops before the load and continues in the middle of the block."""
     body = """
     uint32_t a = 1, b = 2, c = 3;
     __asm volatile("cmp %0, #1\\n\\titte eq\\n\\tldreq %0, [%3]\\n\\tmoveq %1, #7\\n\\tmovne %2, #9"
@@ -76,7 +76,8 @@ SIXTEEN_OF_A_REGISTER = bytes.fromhex("08 bf 0a 68 70 47")
 
 @pytest.mark.parametrize("place", ["in the program", "outside"])
 def test_what_is_known_of_code_is_not_believed_of_another_pe_whose_code_differs(place: str) -> None:
-    """Both PEs run one program; of one a function is written anew, and its access must not get lost."""
+    """Both PEs run one program, but one PE has another function in place of the shared one. Its access must not get
+    lost."""
     source = """
 #include "board.h"
 __attribute__((naked, noinline)) static void sixteen(void) { __asm volatile("movs r2, #16\\n\\tnop\\n\\tbx lr"); }
@@ -124,7 +125,7 @@ def test_a_load_in_another_page_than_its_it_instruction_leaves_no_condition_behi
 
 
 def test_a_conditional_access_sees_what_others_have_done_by_then() -> None:
-    """PE 0 polls a flag under IT and tells when it saw it; PE 1 is slow, and says when it rang."""
+    """PE 0 polls a flag under IT and records when it sees the flag. PE 1 signals late and records when."""
     source = """
 #include "board.h"
 static const _Alignas(16) uint32_t signal[12] = {0, 1, 1, 0, 0, 0, 0, 0, 0, 0x01FF, 0, 0};
@@ -152,7 +153,7 @@ int main(void)
         run_to_sleep(emulator)
         (before, after), (rung,) = words(emulator, 0, 2), words(emulator, 1, 1)
     comes = rung + 20 + 4 + 1  # one flit over one link
-    assert before - 15 < comes < after + 8  # the doorbell is rung a few cycles after its time was taken
+    assert before - 15 < comes < after + 8  # the doorbell is rung a few cycles after its time is read
 
 
 def test_a_vector_table_that_leads_nowhere_is_a_fault() -> None:
@@ -284,7 +285,7 @@ int main(void)
 
 
 def test_runs_repeat_to_the_cycle() -> None:
-    """PEs that poll and PEs that sleep, each waiting for the one before."""
+    """Polling PEs and sleeping PEs, each waiting for the PE before it."""
 
     def everything() -> list[object]:
         with running((program(RING), tuple(range(16)))) as emulator:
@@ -340,7 +341,7 @@ def test_an_image_that_is_no_elf_is_refused(tmp_path: Path) -> None:
 
 
 def test_pes_of_one_image_share_pages_until_they_write() -> None:
-    """Each has its own copy of what it writes, and the host's writes are one PE's alone."""
+    """Each PE has its own copy of pages that it writes. The host's writes reach one PE only."""
     elf = program('#include "board.h"\nint main(void) { RESULTS[DMA_PE] = RESULTS[32] + DMA_PE; return 0; }')
     overlay = Overlay(5, RESULTS + 128, (100).to_bytes(4, "little"))
     with Emulator(load_board("pe-mesh"), [Image(elf, (0, 5, 9), (overlay,))]) as emulator:

@@ -1,6 +1,6 @@
 """Instruction counts and cycles, against Arm's Cortex-M4 TRM (100166, tables 3-1 and 7-1), measured from inside.
 
-P, the refill after a taken branch, is 1 here; a division takes 6, a barrier 2: the board's manual says so.
+P, the refill after a taken branch, is 1 here; a division takes 6, a barrier 2, as in the board's manual.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SNIPPETS: dict[str, tuple[int, int]] = {
 
 
 def _measured(number: int, snippet: str) -> str:
-    """One C function that leaves instructions and cycles of the snippet and of nothing."""
+    """A C function that records instructions and cycles with the snippet and without it."""
     body = "\\n\\t".join(snippet.split("; "))
     return f"""
 static void measure_{number}(void)
@@ -82,7 +82,7 @@ static void measure_{number}(void)
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, tuple[int, int]]:
-    """Instructions and cycles of each snippet, less those of the timer's load and the two nops."""
+    """Instructions and cycles of each snippet, less the share of the timer's load and the two nops."""
     functions = "".join(_measured(number, snippet) for number, snippet in enumerate(SNIPPETS))
     calls = "".join(f"measure_{number}();" for number in range(len(SNIPPETS)))
     source = f'#include "board.h"\n{functions}\nint main(void) {{ {calls} return 0; }}'

@@ -1,6 +1,6 @@
-"""The numpy models, the emulator's C and Renode's C# make the same of the same commands and descriptors.
+"""The numpy models, the emulator's C and Renode's C# give equal results for the same commands and descriptors.
 
-What the C# makes of them is in `device_vectors.json`, so that the others are held against it where no Mono is.
+`device_vectors.json` holds the results of the C#, for comparison on machines without Mono.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from oracles.mac_array_model import Array
 
 COMMANDS, COPIES = load()
 
-# For each byte from the host: run the descriptor, wait until it has arrived anywhere, answer with the error.
+# For each byte from the host: run the descriptor, wait until its bytes have arrived anywhere, answer with the error.
 COPIER = f"""
 #include "board.h"
 int main(void)

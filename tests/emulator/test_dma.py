@@ -23,7 +23,7 @@ DATA = 0x1_2000
 SENT, CAME = 1, 2
 """Flags."""
 
-# PEs with a descriptor ring at the same cycle; then everyone leaves the cycles at which it was woken.
+# PEs with a descriptor start it at the same cycle. Every PE then records the cycles at which it was woken.
 PROGRAM = """
 #include "board.h"
 
@@ -58,7 +58,7 @@ int main(void)
 
 
 def board_with(folder: Path, old: str, new: str) -> str:
-    """The pe-mesh board with a change."""
+    """A copy of the pe-mesh board with one change."""
     text = (data_folder("boards") / "pe-mesh.toml").read_text()
     assert old in text
     path = folder / "changed.toml"
@@ -67,7 +67,7 @@ def board_with(folder: Path, old: str, new: str) -> str:
 
 
 def start(descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: str = "pe-mesh") -> Emulator:
-    """Every PE runs the program; some have chains of descriptors to ring for."""
+    """Run the program on every PE. Some PEs have chains of descriptors to start."""
     emulator = running((program(PROGRAM), tuple(range(pes))), board=board)
     for pe, chain in descriptors.items():
         for number, descriptor in enumerate(chain):
@@ -78,7 +78,7 @@ def start(descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: st
 
 
 def run(descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: str = "pe-mesh") -> dict[int, list[int]]:
-    """Cycles after the ringing at which each PE was woken."""
+    """Cycles from the doorbell to each wake-up, for each PE."""
     with start(descriptors, pes, board) as emulator:
         run_to_sleep(emulator)
         times = {pe: words(emulator, pe, 9) for pe in range(pes)}
@@ -204,13 +204,13 @@ def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_p
 
 def test_a_border_has_two_links(tmp_path: Path) -> None:
     board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
-    woken = run({pe: [send(pe, pe + 13, 64)] for pe in (3, 7, 11)}, 32, board)  # each across the border in its row
+    woken = run({pe: [send(pe, pe + 13, 64)] for pe in (3, 7, 11)}, 32, board)  # each crosses the border in its row
     assert woken[16] == woken[20] == [20 + 40 + 16]
     assert woken[24] == [20 + 16 + 40 + 16]
 
 
 def test_numbers_within_a_chip_mean_the_sender_s_own(tmp_path: Path) -> None:
-    """PE 17 is the second of the second chip: the descriptors of PE 1 mean there what they mean on the first."""
+    """PE 17 is the second PE of the second chip. The descriptors of PE 1 have the same effect on both chips."""
     board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
     listed = np.array([[THIS_CHIP + pe, DATA] for pe in (2, 5)], "<u4").tobytes()
     out = replace(send(THIS_CHIP + 1, THIS_CHIP + DRAM, 64), destination_flag=0xFF)
@@ -292,14 +292,14 @@ def test_random_copies_leave_the_same_bytes() -> None:
                 emulator.write_memory(pe, first, memory[first:last].tobytes())
             emulator.write_memory(0, DESCRIPTORS, descriptor.pack())
             emulator.write(b"!")
-            assert emulator.read(20) == b"\0"  # long after the last byte has come
+            assert emulator.read(20) == b"\0"  # long after the last byte has arrived
             copy(memories, descriptor)
             for pe, memory in memories.items():
                 assert emulator.read_memory(pe, first, last - first) == memory[first:last].tobytes(), descriptor
 
 
 def test_dma_takes_the_port_from_the_mac_array() -> None:
-    """PE 1's MAC array works for 1000s of cycles while PE 0 sends 100 flits into its SRAM."""
+    """PE 1's MAC array works for thousands of cycles while PE 0 sends 100 flits into its SRAM."""
     source = """
 #include "board.h"
 int main(void)
@@ -326,7 +326,7 @@ int main(void)
             emulator.write_memory(1, DESCRIPTORS + 64, add.pack())
             run_to_sleep(emulator)
             busy += words(emulator, 1, 1)
-    assert busy == [40 + 3 * 32 * 32 + 1, 40 + 3 * 32 * 32 + 100]  # a copy of nothing is one flit
+    assert busy == [40 + 3 * 32 * 32 + 1, 40 + 3 * 32 * 32 + 100]  # an empty copy is one flit
 
 
 POLLING_RING = """
@@ -353,7 +353,8 @@ int main(void)
 
 
 def test_whoever_polls_sees_a_flag_at_the_cycle_it_changes() -> None:
-    """Sixteen PEs poll at once, each for the one before it: none sees a flag early or late, however they take turns."""
+    """Sixteen PEs poll at once, each for the PE before it. None sees a flag early or late, in whatever order they run.
+    """
     with running((program(POLLING_RING), tuple(range(16)))) as emulator:
         run_to_sleep(emulator)
         rung = [words(emulator, pe, 9)[1:] for pe in range(16)]
@@ -361,7 +362,7 @@ def test_whoever_polls_sees_a_flag_at_the_cycle_it_changes() -> None:
         before, pe = (turn - 1) % 16, turn % 16
         hops = abs(pe % 4 - before % 4) + abs(pe // 4 - before // 4)
         comes = rung[before][(turn - 1) // 16] + 3 + 20 + 4 * hops + 1
-        # The poll that sees it starts 4 cycles before the time is read; polls are 5 cycles apart.
+        # The successful poll starts 4 cycles before the time is read; polls are 5 cycles apart.
         assert 0 <= rung[pe][turn // 16] - 4 - comes < 5, turn
 
 
@@ -398,7 +399,7 @@ int main(void)
 
 
 def test_rows_that_overlap_may_name_more_bytes_than_there_is_memory() -> None:
-    """65,535 times the same 32 KB, to 300 places at once: half a petabyte is not moved."""
+    """Copies the same 32 KB 65,535 times to 300 places at once: the half petabyte is not moved."""
     places = [(1 + number % 15, DATA) for number in range(300)]
     listed = b"".join(pe.to_bytes(4, "little") + address.to_bytes(4, "little") for pe, address in places)
     every = Descriptor(

@@ -1,4 +1,5 @@
-"""Exceptions of the core: one program of interrupts, priorities, stacks, SysTick and WFI, the same here and on QEMU."""
+"""Exceptions of the core: one program with interrupts, priorities, stacks, SysTick and WFI gives the same here and on
+QEMU."""
 
 from __future__ import annotations
 
@@ -194,7 +195,7 @@ int main(void)
 
 
 def test_wfe_and_wfi_are_not_the_same() -> None:
-    """An event ends no WFI, an interrupt that PRIMASK holds back no WFE; a WFI that nothing can end is a fault."""
+    """An event does not end WFI. An interrupt masked by PRIMASK does not end WFE. A WFI without any end is a fault."""
     source = (
         HEAD
         + """

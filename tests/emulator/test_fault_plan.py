@@ -1,4 +1,4 @@
-"""Plans of faults: what a file may say, and how it is told what is wrong with it."""
+"""Fault plans: valid files, and errors in invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every fault that the built-in emulator must notice: provoked, and named with PE, place, cause and last messages."""
+"""Every fault that the built-in emulator must detect: provoked, and reported with PE, place, cause and last messages.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ FAULTS = {
     ),
     "a_wrong_return": ('__asm volatile("bx %0" :: "r"(0xFFFFFFF9U));', "an exception return outside an exception"),
 }
-"""By function that is guilty of it: its one statement, and how the fault is told."""
+"""By guilty function: its only statement, and the fault's text."""
 GUILTY = f"""#include "board.h"
 static const _Alignas(16) uint32_t copies[24] = {{
     0, 1 | 9U << 16, 1, 0x10000, 0, 0x11000, 16 | 1U << 16, 0, 0, 0x05FF, 0, 0,
@@ -89,7 +90,7 @@ PLACES = {
     "a_jump_to_another_pe": r", outside its code \(lr: behind a_jump_to_another_pe\+0x\w+ \(.*main\.c:LINE\)\)",
     "a_wrong_return": r", outside its code \(lr: behind main\+0x\w+ \(.*main\.c:\d+\)\)",
 }
-"""Where it is told to be, unless it is the guilty line: the DMA works on while the core is elsewhere."""
+"""Reported places other than the guilty line: the DMA continues while the core is elsewhere."""
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -109,7 +110,7 @@ def test_a_fault_is_told_with_pe_place_registers_and_messages(name: str, strict:
 
 
 def faulting(source: str, pes: tuple[int, ...] = (0,), *, strict: bool = True) -> CoreFault:
-    """The fault to which the program leads."""
+    """The fault that the program causes."""
     image = Image(program(f'#include "board.h"\n{source}'), pes)
     with Emulator(load_board("pe-mesh"), [image], strict=strict) as emulator, pytest.raises(CoreFault) as raised:
         emulator.read(20)
@@ -160,7 +161,7 @@ WALK = """
     ],
 )
 def test_an_address_is_followed_through_a_block(step: str, stops: str | None) -> None:
-    """The access that is misaligned faults and no other, however its address was made, without a look at each."""
+    """Only the misaligned access faults, however its address was computed, without a check of every access."""
     source = f'#include "board.h"\nint main(void) {{ {WALK % step} return 0; }}'
     with Emulator(load_board("pe-mesh"), [Image(program(source), (0,))]) as emulator:
         if stops is None:
@@ -294,7 +295,8 @@ int main(void)
 
 
 def test_an_answer_that_never_comes_is_a_named_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By cycles of the board, however fast it is emulated: which PE, where, whom it keeps waiting; then at once."""
+    """Counts cycles of the board, whatever the emulator's speed. Reports the PE, the place and the waiting PE; later
+    reads end at once."""
     monkeypatch.setattr(patience, "LEAST_CYCLES", 2_000_000)
     image = Image(program(ENDLESS), (0, 5))
     with Emulator(load_board("pe-mesh"), [image], senders={(0, 3): [5]}, predicted_cycles=50_000) as emulator:

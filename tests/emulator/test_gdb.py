@@ -41,7 +41,7 @@ def gdb() -> str:
 
 
 def debug(elf: Path, commands: list[str], pe: int = 0, pes: tuple[int, ...] = (0, 3)) -> tuple[str, list[int]]:
-    """What gdb prints, and the PE's results when all is done."""
+    """Output of gdb, and the PE's results at the end."""
     script = [part for command in commands for part in ("-ex", command)]
     program_of_gdb = gdb()
     emulator = DebuggedEmulator(load_board("pe-mesh"), [Image(elf, pes)], None, b"", Debugger(pe, 0))

@@ -28,7 +28,7 @@ def elf(group: dict[str, Case]) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(elf: Path) -> bytes:
-    """Memory from the results on, as the built-in emulator leaves it."""
+    """Memory from the results on, after a run on the built-in emulator."""
     with running((elf, (0,))) as emulator:
         run_to_sleep(emulator)
         return emulator.read_memory(0, RESULTS, END - RESULTS)
@@ -50,7 +50,7 @@ def output(case: Case, memory: bytes) -> np.ndarray:
 def test_registers_and_memory_are_the_same_on_qemu(
     group: dict[str, Case], elf: Path, ours: bytes, tmp_path: Path
 ) -> None:
-    """Registers, outputs, scratch, what lies around them, and the stack."""
+    """Compares registers, outputs, scratch memory, their surroundings, and the stack."""
     theirs = memory_on_qemu(elf, MEMORY, (DONE_AT, DONE), tmp_path)
     for number, name in enumerate(group):
         found = registers(ours, number)

@@ -1,4 +1,4 @@
-"""The emulator's MAC array against the numpy model: two readings of the hardware manual that must agree."""
+"""The emulator's MAC array against the numpy model: two independent readings of the hardware manual."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMAND = 0x1000
 RESULTS = 0x1F00
 COMMANDS = 400
 
-# For each byte from the host: run the chain at COMMAND, leave how it went at RESULTS, answer.
+# For each byte from the host: run the chain at COMMAND, write its error and cycles to RESULTS, answer.
 SERVER = f"""
 #include "board.h"
 int main(void)
@@ -61,7 +61,7 @@ def figures() -> dict[str, int]:
 
 
 def run(emulator: Emulator, sram: np.ndarray) -> tuple[Error, int]:
-    """Run what is at COMMAND in this memory, which takes what comes out: the error and the cycles."""
+    """Run the chain at COMMAND in `sram` and update `sram`. Returns the error and the cycles."""
     emulator.write_memory(0, COMMAND, sram[COMMAND:RESULTS].tobytes())
     emulator.write_memory(0, FIRST_FREE, sram[FIRST_FREE:FIRST_STACK].tobytes())
     emulator.write(b"!")
@@ -145,7 +145,7 @@ def test_a_sum_wraps_at_29_bits(array: Emulator, figures: dict[str, int]) -> Non
     assert int(sram[0x5000:0x5004].view("<i4")[0]) == -(1 << 28)
 
 
-# The manual's own formulas with numbers put in by hand.
+# The manual's formulas with numbers inserted by hand.
 BY_HAND = [
     # 8 x 8 pixels, 3 x 3 x 16 -> 32: B = 2, G = 16, K = 144, L = 36: 40 + 18 + 36 * 16 + 32 * 148
     (Kind.CONVOLUTION, Flag.NONE, (8, 8, 16, 32, 3), 40 + 18 + 576 + 4736),
@@ -255,7 +255,7 @@ OVERLAPS = [
     (replace(CONVOLUTION, flags=Flag.ACCUMULATE, extra_pixel_stride=64, extra_row_stride=256), "the accumulators"),
     (replace(CONVOLUTION, kind=Kind.AVERAGE_POOL, output=0x4030), "its input"),
 ]
-"""Commands, and what their outputs lie on without being allowed to."""
+"""Commands, and the operand that each output overlaps, where it must not."""
 
 
 @pytest.mark.parametrize(("command", "overlapped"), OVERLAPS)
@@ -276,7 +276,7 @@ def test_the_output_lies_on_no_operand_but_exactly_on_one_that_goes_in_element_b
 
 @pytest.mark.exhaustive
 def test_accumulators_may_be_added_to_in_place() -> None:
-    """As software does that sums up in parts: `RAW`, and what it starts from exactly where it leaves it."""
+    """Software that sums in parts does this: `RAW`, with the initial accumulators exactly at the output."""
     sram = np.zeros(SRAM_BYTES, np.uint8)
     strides = {
         f"{name}_{axis}_stride": size for name in ("extra", "output") for axis, size in (("row", 256), ("pixel", 64))

@@ -1,4 +1,4 @@
-"""Accelerators from outside: a model compiled against device.h alone, loaded into the emulator."""
+"""External accelerators: a model compiled against device.h alone, loaded into the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QEMU as a transport: a firmware that echoes, and what is said when QEMU or the image is missing."""
+"""QEMU as a transport: a firmware that echoes, and errors if QEMU or the image is missing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_bytes_come_back_even_those_sent_before_anyone_listened(echo: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_qemu_has_a_budget_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told by a stand-in for QEMU, once it runs."""
+    """Uses a stand-in for QEMU, which reports once it runs."""
     (tmp_path / "qemu-system-arm").write_text("#!/bin/sh\necho runs\nexec cat\n")
     (tmp_path / "qemu-system-arm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

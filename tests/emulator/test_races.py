@@ -1,5 +1,5 @@
-"""Races: each class of accesses that nothing orders is a fault with both sides; with the wait that orders them it is
-none. The values would be right either way: each program gives what it does not wait for time enough."""
+"""Races: each class of unordered accesses is a fault with both sides. With an ordering wait there is no fault. The
+values would be right either way, because each program allows enough time where it does not wait."""
 
 from __future__ import annotations
 
@@ -105,9 +105,10 @@ RACES = {
         (CORE.format(0, "stores"), f"{ARRAY_OF_0} loads it for the command pool"),
     ),
 }
-"""What PE 0 does; what PE 1 does; the wait, which stands where one of them has `%s`; and the two sides of the race.
+"""Statements of PE 0; statements of PE 1; the wait, inserted at `%s`; and the two sides of the race.
 
-The wait is the last of the three, or the second if PE 1 does nothing."""
+The wait is the last of the three, or the second if PE 1 does nothing.
+"""
 
 
 def run(first: str, second: str) -> None:
@@ -150,7 +151,7 @@ COUNTS = f"sends[2] = DMA_PE; sends[4] = 0; sends[5] = {LANDS} + 16 * DMA_PE; {S
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_count_says_so_many_messages_and_no_more(count: int) -> None:
-    """PE 0 has two messages, which count one flag: its own and that of PE 1."""
+    """Two messages, of PE 0 and of PE 1, increment the same flag of PE 0."""
     reads = f"{COUNTS} until(9000); await(2, {count}); (void)BYTE({LANDS}); (void)BYTE({LANDS} + 16);"
     if count == 2:
         run(reads, COUNTS)
@@ -168,7 +169,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", first_of(list(ENDLESS)))
 def test_a_long_run_takes_no_more_memory(name: str) -> None:
-    """The worker's memory after many thousand of each, and after four times as many."""
+    """Compares the worker's memory after many thousand operations with its memory after four times as many."""
     source = f"fill(); for (uint32_t n = 1; DMA_PE == 0; n++) {{ (void)n; {ENDLESS[name]} }} {UNUSED} return 0;"
     image = Image(program(f"{MEMORY}int main(void) {{ {source} }}"), (0, 1))
     with Emulator(load_board("pe-mesh"), [image], strict=True) as emulator:
@@ -180,7 +181,7 @@ def test_a_long_run_takes_no_more_memory(name: str) -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_after_many_messages_a_race_is_still_found_and_no_other(waits: bool) -> None:
-    """So many that records are used again: the last message has both sides of its own."""
+    """Enough messages for records to be reused: the last message still has both sides of its own."""
     messages = f"for (uint32_t n = 1; n <= 40000; n++) {{ {SEND} while (DMA_COMPLETED < n) {{ }} }}"
     last = f"{FETCH} {'await(2, 1);' if waits else ''} BYTE({A}) = 1;"
     first = f"{messages} DMA_FLAG(2) = 0; {last}"

@@ -1,4 +1,4 @@
-"""RISC-V cores on a mesh: what ends their sleep, and what they must not do."""
+"""RISC-V cores on a mesh: the end of sleep, and forbidden accesses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ static const _Alignas(16) uint32_t copies[24] __attribute__((used)) = {
 
 
 def ran(body: str, *, strict: bool = False) -> list[int]:
-    """The results of a program of PE 0. A strict emulator shows a flag's count late."""
+    """Results of a program on PE 0. A strict emulator shows a flag's count late."""
     image = Image(program(f"{HEAD} int main(void) {{ {body} return 0; }}", CPU), (0,))
     with Emulator(load_board("pe-mesh-rv"), [image], strict=strict) as emulator:
         run_to_sleep(emulator)

@@ -1,4 +1,4 @@
-"""Boards with one core that the built-in emulator has besides the mesh: their restart, and what a fault tells."""
+"""Single-core boards of the built-in emulator: restart, and reports of faults."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards
 QUICK = ("pico",)
 OWNED = [board.name for board in known_boards() if board.emulator and "serial" in board.runs_on]
 OWNED.sort(key=lambda name: name not in QUICK)
-"""Boards that people own, but those of one core with `BOARDS`; first those that make test tries."""
+"""Boards on the market, except single-core boards in `BOARDS`; those that make test tries come first."""
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("core", first_of(list(BOARDS), 3))
 def test_a_network_is_exact_and_as_fast_as_predicted_on_each_core(core: str, tmp_path: Path) -> None:
-    """Of the other cores make test has what QEMU computes: `end_to_end/test_cores.py`."""
+    """For the other cores, make test has the results of QEMU: `end_to_end/test_cores.py`."""
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", BOARDS[core], toolchain="zig")
     assert api.validate(built.folder, on="emulator", cases=1).passed
     found = api.bench(built.folder, on="emulator", frames=1)
@@ -94,7 +94,7 @@ def test_a_board_that_counts_no_instructions_and_no_sleep_says_null(tmp_path: Pa
 ONE_OF_EACH = {
     board.core.type.title: board.name for board in map(load_board, reversed(OWNED)) if board.name != "microbit"
 }
-"""A board of each kind of core that people own: with one core, and more than the 16 KB of the micro:bit."""
+"""A board on the market for each kind of core, with one core and more than the 16 KB of the micro:bit."""
 NETWORKS = [*product(ONE_OF_EACH.values(), ["kws_ref_model", "ad01_int8", "pretrainedResnet_quant"])]
 NETWORKS += product(["nrf52840-dk", "pico2-rv"], ["vww_96_int8"])
 
@@ -102,7 +102,7 @@ NETWORKS += product(["nrf52840-dk", "pico2-rv"], ["vww_96_int8"])
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("board", "name"), NETWORKS)
 def test_networks_of_mlperf_tiny_are_exact_where_they_fit(board: str, name: str, tmp_path: Path) -> None:
-    """On a board of each kind of core; the largest, visual wake words, on one of Arm and one of RISC-V."""
+    """Each kind of core; the largest network, visual wake words, on one Arm board and one RISC-V board."""
     try:
         built = shared_build(models() / f"{name}.tflite", tmp_path / "build", board, toolchain="zig")
     except DoesNotFit as error:

@@ -1,4 +1,4 @@
-"""Memories that the built-in emulator's core waits for."""
+"""Wait states: memories that are slower than the built-in emulator's core."""
 
 from __future__ import annotations
 

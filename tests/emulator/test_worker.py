@@ -1,4 +1,4 @@
-"""The worker's process: what it imports, how its core is compiled and kept, that it ends with its parent."""
+"""The worker process: its imports, the compilation and cache of its core, and its end with the parent process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_core_is_compiled_once_and_kept(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_its_parent() -> None:
-    """Even in the middle of a run, and although the parent has no chance to say so."""
+    """Even in the middle of a run, and without a message from the parent."""
     code = f"""
 import os, threading
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_nonsense_is_answered_with_an_error() -> None:
 
 
 def test_a_death_is_told_by_what_it_was() -> None:
-    """A crash is a fault of the emulator's; advice to install something helps only where something is missing."""
+    """A crash is the emulator's fault. Advice to install something appears only if something is missing."""
     crash, killed = death(-signal.SIGSEGV, ""), death(-signal.SIGKILL, "")
     gave_up = death(75, "out of memory")
     assert gave_up.message == "the emulator's worker process gave up: out of memory"
@@ -111,7 +111,7 @@ def test_a_death_is_told_by_what_it_was() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_it_has_the_memory_of_its_board_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here a hundredth of it, less than its board's DRAM is."""
+    """With a hundredth of its memory, less than the board's DRAM."""
     monkeypatch.setenv(VARIABLE, "0.01")
     with running((program(LOOP), (0,))) as emulator:
         emulator.run(1_000)
@@ -128,7 +128,7 @@ def test_without_the_emulators_package_it_is_named(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_board_that_starts_again_gives_its_memory_back() -> None:
-    """Above all the DRAM, of which each start has another one."""
+    """Above all the DRAM, which each start allocates anew."""
     with running((program(LOOP), (0,))) as emulator:
         emulator.write_memory(DRAM, 0, bytes([1]) * _MEBIBYTE)
         before = resident_bytes(emulator.worker_process_id)

@@ -1,4 +1,4 @@
-"""PEs that run side by side: what comes out does not depend on how many of the host's cores they run on."""
+"""PEs that run side by side: the results do not depend on the number of host cores."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ static uint8_t mixed(uint8_t old, uint8_t wanted, uint32_t kind)
     return (uint8_t)((old & left) | (wanted & ~left));
 }
 
-/* Count an operation on the flash. True if the operation is complete, false at a loss of power. */
+/* Change bytes of the flash in one operation. A loss of power changes only some bits and leaves by longjmp(). */
 static void change(uint32_t offset, const uint8_t *wanted, uint32_t bytes)
 {
     const bool cut = ++operations == cut_at;

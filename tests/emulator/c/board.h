@@ -1,4 +1,4 @@
-/* The registers of the pe-mesh boards, for the tests' programs. */
+/* Registers of the pe-mesh boards, for the tests' programs. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -31,11 +31,11 @@
 
 #define WINDOW(pe, address) REGISTER(0xF0000000U + 0x20000U * (pe) + (address))
 
-/* Where a program leaves its results, and where the host leaves what it works on. */
+/* Results of a program, and working data from the host. */
 #define RESULTS ((volatile uint32_t *)0x10000)
 #define WORK 0x11000U
 
-/* A register that hands memory over: all stores before are complete. */
+/* Register that hands memory over, after a barrier: all earlier stores are complete. */
 static inline volatile uint32_t *after_barrier(uint32_t address)
 {
 #ifdef __riscv

@@ -1,5 +1,5 @@
-/* An accelerator that a third party might bring: doubles a word of SRAM, a cycle for each of the board file's `slowness`.
- * Compiled for the host against device.h alone. */
+/* Accelerator as a third party might provide: doubles a word of SRAM, in `slowness` cycles of the board file. Compiled
+ * for the host against device.h alone. */
 #include "device.h"
 
 #include <string.h>

@@ -67,7 +67,7 @@ class Devices:
 
     @property
     def flash_memory(self) -> int:
-        """As which PE's memory it is read and written."""
+        """The PE number under which the flash is read and written."""
         return self._pes
 
     def read(self, pe: int, address: int = 0, size: int | None = None) -> bytes:

@@ -1,6 +1,6 @@
-"""Stands in for Renode in tests of what starts it: `fake_renode.py BEHAVIOUR` and Renode's own arguments.
+"""Stand-in for Renode in tests of its launcher: `fake_renode.py BEHAVIOUR` and Renode's own arguments.
 
-echo: sends back what it is sent, in capitals. deaf: hears and hangs up. error: complains, stays. gone: ends at once.
+echo: returns its input in capitals. deaf: reads and hangs up. error: prints an error, stays. gone: ends at once.
 """
 
 from __future__ import annotations

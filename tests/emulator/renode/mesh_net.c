@@ -1,5 +1,5 @@
-/* A network for every PE of a chip: the root PE multicasts its input, each PE adds its number to its part and copies it
- * back into its place in the root PE's output. Stands in for a generated one. */
+/* Network for every PE of a chip, in place of a generated network. The root PE multicasts its input; each PE adds its
+ * number to its part and copies the part back into the root PE's output. */
 #include "net.h"
 
 #include <stdbool.h>
@@ -20,14 +20,14 @@ struct activations {
 };
 
 __attribute__((section(".activations"), aligned(16))) static struct activations activations;
-/* Volatile, so that a change in the image changes the result. */
+/* Volatile: a change in the image changes the result. */
 __attribute__((section(".constants"), aligned(16), used)) static const volatile uint8_t flip[16] = {0};
 
 static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES, false, 0, 0, 0};
 static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES, false, 0, 0, 0};
 static const char *const layer_names[] = {"add"};
 static const struct net_chip chips[] = {{0, 0}};
-static const struct net_pe pes[] = {{0, 0}}; /* the one of which the host may ask more than its outputs */
+static const struct net_pe pes[] = {{0, 0}}; /* the only PE that the host may query */
 
 struct net_control *const net_control = &activations.control;
 struct net_record *const net_records = activations.records;

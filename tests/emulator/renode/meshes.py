@@ -1,4 +1,4 @@
-"""Images for the tests of Renode, and their golden frames: one PE that copies, a chip of PEs that send messages."""
+"""Images for the tests of Renode, with golden frames: one PE that copies, and a chip of PEs that exchange messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESH_NET = Path(__file__).with_name("mesh_net.c")
 
 @dataclass(frozen=True)
 class Frame:
-    """Images with the inputs of a frame and the outputs that are right, by the definition of the network."""
+    """Images, with the inputs of a frame and the right outputs by definition of the network."""
 
     board: Board
     images: list[Image]
@@ -26,12 +26,12 @@ class Frame:
 def one_pe(folder: Path, board: str = "pe-mesh") -> Frame:
     data = bytes(range(64))
     net = NET.read_text().replace("const uint8_t flip", "const volatile uint8_t flip")
-    assert "volatile" in net  # so that a change in the image changes the result
+    assert "volatile" in net  # makes changes in the image change the result
     return _frame(folder, net, (0,), 208, GoldenFrame("identity", build_id(1), (data,), (data,)), board)
 
 
 def sixteen_pes(folder: Path) -> Frame:
-    """Each PE adds its number to its eight bytes."""
+    """Each PE adds its number to its share of eight bytes."""
     data = bytes((7 * i + 3) % 256 for i in range(128))
     output = bytes((value + i // 8) % 256 for i, value in enumerate(data))
     golden = GoldenFrame("mesh", build_id(0), (data,), (output,))
@@ -46,7 +46,7 @@ def render_frame(frame: Frame, folder: Path) -> Path:
 
 
 def build_id(first: int) -> str:
-    """That of the C file: 16 numbers in order."""
+    """Build id in the C file: 16 numbers in order."""
     return bytes(range(first, first + 16)).hex()
 
 

@@ -1,4 +1,4 @@
-"""The real Renode, where there is one."""
+"""The real Renode, if installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.errors import NpukitError
 
 
 def program(name: str) -> Path:
-    """Renode's program of that name, or skip."""
+    """Path of a program of Renode. Skips the test if it is not installed."""
     try:
         return find_renode(name)
     except NpukitError as error:
@@ -28,7 +28,7 @@ def renode_test(suite: Path, results: Path) -> tuple[int, str]:
 
 
 def monitor(commands: Sequence[str], folder: Path) -> str:
-    """What Renode's Monitor says to these commands."""
+    """Output of Renode's Monitor for these commands."""
     script = folder / "commands.resc"
     script.write_text("\n".join([*commands, "quit"]))
     command = [program("renode"), "--console", "--plain", "--disable-xwt", "-e", f"include @{script}"]

@@ -1,4 +1,4 @@
-"""Renode's devices in C# against the numpy models: readings of the hardware manual that must agree."""
+"""Renode's devices in C# against the numpy models: independent readings of the hardware manual."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def place(sram: np.ndarray, command: Command, address: int = COMMAND) -> None:
 
 
 def run(devices: Devices, sram: np.ndarray) -> tuple[Error, int]:
-    """Run the chain at COMMAND in this memory, which takes what comes out: the error and the cycles."""
+    """Run the chain at COMMAND in `sram` and update `sram`. Returns the error and the cycles."""
     before = devices.array(0, BUSY_CYCLES)
     devices.write(0, 0, sram.tobytes())
     devices.set_array(0, DOORBELL, COMMAND)
@@ -85,9 +85,9 @@ def test_an_output_on_an_operand_is_refused_where_the_emulator_refuses_it(
 
 
 def test_ties_are_rounded_as_tflite_rounds_them(devices: Devices) -> None:
-    """Halves: upwards by the multiplier, away from zero by the shift. No random multiplier gives one."""
+    """Halves round up in the multiplication and away from zero in the shift. No random multiplier produces a half."""
     halves = {-3: -1, -1: 0, 1: 1, 3: 2}  # times 2^30 / 2^31
-    quarters = {-10: -3, -6: -2, 6: 2, 10: 3}  # times (2^31 - 1) / 2^31, which changes nothing, and 1/4
+    quarters = {-10: -3, -6: -2, 6: 2, 10: 3}  # times (2^31 - 1) / 2^31, without effect, and 1/4
     biases = np.array([*halves, *quarters, *[0] * 8], "<i4")
     multipliers = np.array([1 << 30] * 4 + [(1 << 31) - 1] * 12, "<i4")
     shifts = np.array([0] * 4 + [-2] * 12, np.int8)
@@ -207,7 +207,7 @@ def events(devices: Devices, *pes: int) -> dict[int, list[int]]:
 @pytest.mark.parametrize(
     ("chain", "woken"),
     [
-        ([send(0, 1, 64)], {0: [24], 1: [28]}),  # 20 to set up, 4 flits, one link
+        ([send(0, 1, 64)], {0: [24], 1: [28]}),  # 20 cycles of setup, 4 flits, one link
         ([send(0, 15, 64)], {15: [20 + 6 * 4 + 4]}),
         ([send(0, 1, 20, rows=3)], {1: [20 + 4 + 6]}),  # each row starts a flit
         ([send(0, 1, 0)], {1: [20 + 4 + 1]}),
@@ -244,7 +244,7 @@ def test_dram_holds_what_it_was_sent(devices: Devices) -> None:
 
 
 def test_dram_is_one_piece_and_reads_as_zeros_where_nobody_wrote(devices: Devices) -> None:
-    """Rows that begin and end anywhere: the model keeps it in pages of 64 KB."""
+    """Rows begin and end at any address: the model keeps DRAM in pages of 64 KB."""
     random, rows, stride = np.random.default_rng(5), 40, 60_007
     data = random.integers(1, 256, (rows, 700), np.uint8)
     devices.write(0, DATA, data.tobytes())
@@ -265,7 +265,7 @@ def test_registers_of_a_mesh_of_chips(program: Path, board: Board) -> None:
         assert [devices.noc(37, register) for register in (PE, PES, CHIP)] == [37, 96, 2]
         devices.set_noc(37, FLAGS + 4 * 63, 0xFFFF_FFFF)
         assert devices.noc(37, FLAGS + 4 * 63) == 0xFFFF_FFFF
-        ring(devices, 0, replace(send(0, 16, 64), source_flag=0xFF))  # three links, then the border at its own pace
+        ring(devices, 0, replace(send(0, 16, 64), source_flag=0xFF))  # three links, then the border at its lower rate
         assert devices.events(16) == [20 + 3 * 4 + 40 + 64 // 4]
         ring(devices, 0, replace(send(0, 95, 64), source_flag=0xFF))
         across, down = 3 + 40 // 4 + 3 + 40 // 4 + 3, 3 + 40 // 4 + 3

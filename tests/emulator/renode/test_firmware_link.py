@@ -21,7 +21,7 @@ from npukit.link.frames import FrameDecoder, encode_frame
 
 
 class Frames(dict[str, Frame]):
-    """The frames by name, each built when a test first asks for it."""
+    """The frames by name, each built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -123,7 +123,7 @@ def test_another_build_is_found_out(frames: Frames, tmp_path: Path) -> None:
 
 
 class Silent:
-    """A socket to a board that says nothing."""
+    """A socket to a silent board."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -136,7 +136,7 @@ class Silent:
 
 
 def test_limits_are_in_the_board_s_own_time(library: ModuleType) -> None:
-    """A board that runs a hundredth of a second a look has ten seconds for each attempt all the same."""
+    """A board that runs a hundredth of a second per poll still has ten seconds for each attempt."""
     looks = count()
     link = library.FirmwareLink(lambda: next(looks) / 100)
     link.socket = Silent()

@@ -1,4 +1,4 @@
-"""Renode as a transport, with a stand-in for Renode; and what is said where there is none."""
+"""Renode as a transport, with a stand-in for Renode, and the error without Renode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def board() -> Board:
 
 
 def install(folder: Path, behaviour: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A `renode` that behaves so, and no other. Temporary folders go beside it."""
+    """Install a stand-in `renode` of this behaviour as the only one. Temporary folders go beside it."""
     shutil.copyfile(FAKE, folder / FAKE.name)
     program = folder / "renode"
     program.write_text(f'#!/bin/sh\n"{sys.executable}" "{folder / FAKE.name}" {behaviour} "$@"\n')
@@ -67,7 +67,7 @@ def test_bytes_go_there_and_back(tmp_path: Path, board: Board, monkeypatch: pyte
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_renode_has_a_budget_of_memory(tmp_path: Path, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As have those that it starts."""
+    """The budget applies to Renode's child processes, too."""
     with RenodeMachine(board, images(install(tmp_path, "echo", monkeypatch))):
         child = int((tmp_path / "child").read_text())
         assert resource.prlimit(child, resource.RLIMIT_DATA) == (EMULATOR, EMULATOR)
@@ -80,7 +80,7 @@ def test_closing_leaves_nothing_behind(tmp_path: Path, board: Board, monkeypatch
 
 
 def test_renode_listens_to_nobody_else(tmp_path: Path, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --console its Monitor would be open to the network; it ends with its host."""
+    """Without --console the Monitor would be open to the network. Renode ends with its host."""
     RenodeMachine(board, images(install(tmp_path, "echo", monkeypatch))).close()
     arguments = (tmp_path / "arguments").read_text().split("\n")
     assert "--console" in arguments

@@ -1,4 +1,4 @@
-"""The real Renode, where there is one: the same bytes; the Robot suite passes, and a broken image fails it."""
+"""The real Renode, if installed: equal bytes; the Robot suite passes, and fails with a broken image."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_the_monitor_names_registers_and_shows_what_devices_do(tmp_path: Path) -
     assert "(Error), returned 0x2" in text
     assert frame.board.noc is not None
     values = text[text.index("returned 0x2") :].split()
-    assert values.count("0x00000002") == 2  # what was read, and the property
+    assert values.count("0x00000002") == 2  # the value read, and the property
     assert values.count("0x00000000") + values.count("0x00000000,") == 1 + frame.board.noc.flags  # no busy cycle either
     assert "0x80000000" in values
 
 
 def constants_offset(elf: Path) -> int:
-    """Where in the file they begin."""
+    """Offset of the constants in the file."""
     with elf.open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".constants")
         assert section is not None

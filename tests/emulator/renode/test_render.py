@@ -1,4 +1,4 @@
-"""What is rendered for Renode, checked where Renode is absent: syntax, names, addresses."""
+"""Files rendered for Renode, checked without Renode: syntax, names, addresses."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_what_renode_cannot_be_is_said(board: Board) -> None:
 
 @pytest.fixture(scope="module")
 def suite_folder(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real image is needed: the suite changes bytes of its constants."""
+    """Needs a real image: the suite changes bytes of the constants."""
     folder = tmp_path_factory.mktemp("suite")
     image = build_identity("pe-mesh", "zig", folder).images[0]
     images = [replace(Image(image.elf, image.pes), pes=(0, 1, 2))]

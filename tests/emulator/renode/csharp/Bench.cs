@@ -1,6 +1,6 @@
-// A mesh of devices that another process asks, over stdin and stdout, to read and write registers and memory and to let
-// time pass. Arguments: the figures of Mesh, then PEs, SRAM bytes, flags, then the figures of MacArray, dead links, then the
-// bytes and figures of the flash. Its memory is that of the PE behind the last.
+// Mesh of devices, controlled by another process over stdin and stdout: reads and writes of registers and memory, and
+// the passing of time. Arguments: the figures of Mesh, then PEs, SRAM bytes, flags, then the figures of MacArray, dead
+// links, then the bytes and figures of the flash. The flash's memory is addressed as the PE behind the last.
 using System;
 using System.IO;
 using System.Linq;

@@ -1,4 +1,4 @@
-// As much of Renode as the devices use, with a clock of cycles: so they can be tested where Renode is absent.
+// Stubs of Renode, as far as the devices use it, with a clock of cycles: tests of the devices where Renode is absent.
 using System;
 using System.Collections.Generic;
 using System.Linq;
@@ -197,7 +197,7 @@ namespace Antmicro.Renode.Peripherals.Bus
 {
     public class SystemBus
     {
-        // The core that is accessing something.
+        // The core of the current access.
         public bool TryGetCurrentCPU(out CPU.CortexM cpu)
         {
             cpu = null;
