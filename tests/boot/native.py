@@ -1,5 +1,4 @@
-"""The loader's C and a simulated flash, compiled for this machine: all requests of the protocol, and losses of power.
-"""
+"""The loader's C and a simulated flash, compiled for this machine: every request of the protocol, and power cuts."""
 
 from __future__ import annotations
 

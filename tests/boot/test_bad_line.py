@@ -1,5 +1,4 @@
-"""Updates over a line that loses, repeats, truncates and damages frames: the image arrives unchanged, or a clear error.
-"""
+"""Updates over a line that loses, repeats, cuts and damages frames: the image arrives unchanged, or a clear error."""
 
 from __future__ import annotations
 

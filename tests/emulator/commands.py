@@ -60,8 +60,7 @@ def spoilt(random: np.random.Generator, command: Command) -> Command:
 
 
 def overlaps(command: Command) -> bool:
-    """True if the output overlaps itself, or an operand with which it does not coincide exactly. Compares byte by byte.
-    """
+    """True if the output overlaps itself, or an operand with which it does not coincide exactly. Compares bytes."""
     if command.kind not in list(Kind) or not (command.output_height and command.output_width):
         return False
     size = 4 if _flags(command) & Flag.RAW else 1

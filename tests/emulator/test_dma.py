@@ -353,8 +353,7 @@ int main(void)
 
 
 def test_whoever_polls_sees_a_flag_at_the_cycle_it_changes() -> None:
-    """Sixteen PEs poll at once, each for the PE before it. None sees a flag early or late, in whatever order they run.
-    """
+    """Sixteen PEs poll at once, each for the PE before it. None sees a flag early or late, in any order."""
     with running((program(POLLING_RING), tuple(range(16)))) as emulator:
         run_to_sleep(emulator)
         rung = [words(emulator, pe, 9)[1:] for pe in range(16)]

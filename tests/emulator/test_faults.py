@@ -1,5 +1,4 @@
-"""Every fault that the built-in emulator must detect: provoked, and reported with PE, place, cause and last messages.
-"""
+"""Every fault that the emulator must detect: provoked, and reported with PE, place, cause and last messages."""
 
 from __future__ import annotations
 

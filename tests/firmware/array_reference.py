@@ -1,5 +1,4 @@
-"""Reference of the MAC array's commands in numpy, from the hardware manual (sections 3.2 to 3.4), for the tests alone.
-"""
+"""Reference of the MAC array's commands in numpy, from the hardware manual (sections 3.2 to 3.4), for tests alone."""
 
 from __future__ import annotations
 

@@ -190,8 +190,7 @@ class Loop:
         status: int = -7,
         pages: Mapping[int, Sequence[Row]] = {},
     ) -> tuple[int, list[Call]]:
-        """Run a table. `status`: result of the failing call. `pages`: rows outside the table, by offset in the memory.
-        """
+        """Run a table. `status`: result of the failing call. `pages`: rows outside the table, by memory offset."""
         self.memory[:] = bytes(len(self.memory))
         for offset, page in pages.items():
             data = b"".join(map(bytes, page))

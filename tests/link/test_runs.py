@@ -1,5 +1,4 @@
-"""Runs are started, read, stopped and resumed, and the board is reset, once each, however often a request is repeated.
-"""
+"""Runs are started, read, stopped and resumed, and the board is reset, once each, however often requests repeat."""
 
 from __future__ import annotations
 
