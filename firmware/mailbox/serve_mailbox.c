@@ -12,7 +12,7 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-/* The PE with the link has this address from the image. */
+/* Not static: npukit reads the address from the image, for the PE with the link. */
 extern volatile struct mailbox network_mailbox;
 volatile _Alignas(16) struct mailbox network_mailbox;
 

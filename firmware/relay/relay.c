@@ -12,7 +12,7 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-static _Alignas(16) struct mailbox passed; /* copy of a mailbox, to be written or just read */
+static _Alignas(16) struct mailbox passed; /* copy of a mailbox, outgoing or incoming */
 
 /* --- to the networks --- */
 

@@ -20,7 +20,7 @@ void fault_handler(void);
 
 enum { MSTATUS_VECTORS_ON = 1 << 9, MSTATUS_FPU_ON = 1 << 13, MIE_EXTERNAL = 1 << 11 };
 
-/* First code after reset: set the trap handler; enable the event interrupt, the FPU and vectors. */
+/* First code after reset: set the trap handler; enable the event interrupt, the FPU and vectors, where present. */
 static inline void core_begin(void)
 {
     __asm volatile(CSR("csrw mtvec, %0")::"r"((uint32_t)(uintptr_t)fault_handler));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Self-test: compares this PE's code, constants and own data with their digests. In builds that test themselves. */
+/* Self-test of this PE's code, constants and own data against their digests. Only in builds that test themselves. */
 #ifndef SELF_TEST_H
 #define SELF_TEST_H
 
