@@ -63,7 +63,7 @@ def flashed(loader: bytes, old: Update, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def running(flashed: bytes, tmp_path: Path) -> Iterator[FlashedBoard]:
-    """A board that starts the old image."""
+    """A board with the old image active."""
     (tmp_path / "flash").write_bytes(flashed)
     with FlashedBoard(BOARD, tmp_path / "flash") as board:
         assert isinstance(board, FlashedBoard)
@@ -128,7 +128,7 @@ def test_an_image_that_does_not_come_up_gives_way_to_the_old_one(
 
 
 def refused(board: FlashedBoard, update: Update, reason: str) -> None:
-    """Check that the update is refused, and that the board runs its earlier image without further steps."""
+    """Check that the update is refused and that the board still runs the earlier image."""
     with pytest.raises(NpukitError, match=reason):
         flash(board, update)
     assert computes(Session(board, bytes.fromhex(BUILD_ID)))
@@ -148,7 +148,7 @@ def test_what_the_board_does_not_take_leaves_the_old_one_running(
 
 
 class Watched(FlashedBoard):
-    """A board that counts its restarts. Its link fails once, at the first request of kind `fails_at`."""
+    """A board that counts restarts and whose link fails once, at the first request of kind `fails_at`."""
 
     def __init__(self, board: Board, file: Path) -> None:
         self.restarts, self.fails_at = 0, 0

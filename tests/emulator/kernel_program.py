@@ -123,7 +123,7 @@ def _places(case: Case, shelf: _Shelf) -> Places:
 
 
 def _renamed(kernel: Kernel, number: int) -> Kernel:
-    """The kernel under a name that is unique in its program."""
+    """The kernel under a unique name."""
     constants = tuple(replace(each, symbol=f"constants_{number}") for each in kernel.constants)
     assert len(constants) < 2
     return replace(kernel, symbol=f"kernel_{number}", constants=constants)

@@ -26,11 +26,11 @@ class Case:
     inputs: tuple[np.ndarray, ...]
     output: np.ndarray | None
     zero: int = 0
-    """Value of the output's border, if its layout has one."""
+    """Value of the output's border, if any."""
 
 
 def cases() -> dict[str, dict[str, Case]]:
-    """Kernels of every kind and several shapes by name, in groups that each fit one program."""
+    """Kernels of every kind and several shapes, by name, in groups of one program each."""
     groups = {
         "convolutions": (_convolutions,),
         "Winograd and depthwise": (_winograds, _depthwises),

@@ -1,4 +1,4 @@
-"""The core's sleep and events, its peripherals, its faults, and the repeatability of runs."""
+"""Core: sleep and events, peripherals, faults, repeatable runs."""
 
 from __future__ import annotations
 
@@ -76,8 +76,7 @@ SIXTEEN_OF_A_REGISTER = bytes.fromhex("08 bf 0a 68 70 47")
 
 @pytest.mark.parametrize("place", ["in the program", "outside"])
 def test_what_is_known_of_code_is_not_believed_of_another_pe_whose_code_differs(place: str) -> None:
-    """Both PEs run one program, but one PE has another function in place of the shared one. Its access must not get
-    lost."""
+    """Both PEs run the same program, but PE 1 has another function at `at`. The function's access must not get lost."""
     source = """
 #include "board.h"
 __attribute__((naked, noinline)) static void sixteen(void) { __asm volatile("movs r2, #16\\n\\tnop\\n\\tbx lr"); }
@@ -341,7 +340,7 @@ def test_an_image_that_is_no_elf_is_refused(tmp_path: Path) -> None:
 
 
 def test_pes_of_one_image_share_pages_until_they_write() -> None:
-    """Each PE has its own copy of pages that it writes. The host's writes reach one PE only."""
+    """Each PE has its own copy of the pages written. The host writes to the memory of a single PE."""
     elf = program('#include "board.h"\nint main(void) { RESULTS[DMA_PE] = RESULTS[32] + DMA_PE; return 0; }')
     overlay = Overlay(5, RESULTS + 128, (100).to_bytes(4, "little"))
     with Emulator(load_board("pe-mesh"), [Image(elf, (0, 5, 9), (overlay,))]) as emulator:

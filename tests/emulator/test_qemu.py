@@ -70,7 +70,7 @@ def test_bytes_come_back_even_those_sent_before_anyone_listened(echo: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_qemu_has_a_budget_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses a stand-in for QEMU, which reports once it runs."""
+    """With a stand-in for QEMU, queried while running."""
     (tmp_path / "qemu-system-arm").write_text("#!/bin/sh\necho runs\nexec cat\n")
     (tmp_path / "qemu-system-arm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

@@ -1,4 +1,4 @@
-"""The worker process: its imports, the compilation and cache of its core, and its end with the parent process."""
+"""The worker process: imports, compilation and cache of the core, end together with the parent process."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_death_is_told_by_what_it_was() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_it_has_the_memory_of_its_board_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a hundredth of its memory, less than the board's DRAM."""
+    """Here a hundredth of the budget, less than the board's DRAM."""
     monkeypatch.setenv(VARIABLE, "0.01")
     with running((program(LOOP), (0,))) as emulator:
         emulator.run(1_000)

@@ -1,4 +1,4 @@
-"""The C server against hosts that violate the protocol, under sanitizers if the compiler has them."""
+"""The C server against hosts that violate the protocol, under sanitizers if available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-in for Renode in tests of its launcher: `fake_renode.py BEHAVIOUR` and Renode's own arguments.
+"""Stand-in for Renode in tests of the launcher: `fake_renode.py BEHAVIOUR` and Renode's own arguments.
 
 echo: returns its input in capitals. deaf: reads and hangs up. error: prints an error, stays. gone: ends at once.
 """

@@ -1,4 +1,4 @@
-"""Renode's languages as far as the templates use them. A text that does not parse here is not known to work."""
+"""Renode's languages as far as the templates use them. A text that fails to parse here is not known to work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIRE = re.compile(rf"    ({_NAME}) -> ({_NAME})@([0-9]+)")
 
 @dataclass
 class Entry:
-    """A peripheral: its address for each core, its attributes, its wires. `places` is None for a core."""
+    """A peripheral: addresses by core, attributes, wires. `places` is None for a core."""
 
     type: str
     places: list[tuple[int, str]] | None
@@ -41,7 +41,7 @@ def parse_platform(text: str) -> dict[str, Entry]:
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Lines without comments. A block in braces becomes one line."""
+    """Lines without comments. A block in braces becomes a line."""
     code = re.sub(r"//[^\n]*", "", text)
     assert code.count("{") == code.count("}")
     whole = re.sub(r"@ {\s(.*?)\n    }", lambda m: "@ {" + re.sub(r"\s+", " ", m[1]) + " }", code, flags=re.S)
@@ -98,7 +98,7 @@ SCRIPT_COMMANDS = tuple(
 
 
 def parse_script(text: str) -> list[str]:
-    """The commands of a .resc. Checks that every variable is set before its use."""
+    """The commands of a .resc. Checks that every variable is set before use."""
     commands = [line for line in (re.sub(r"\s*#.*", "", line).strip() for line in text.split("\n")) if line]
     assert commands.count('"""') == 2, "what is between them is what `macro` names"
     known = {"ORIGIN", "reset"}

@@ -1,4 +1,4 @@
-"""Images for the tests of Renode, with golden frames: one PE that copies, and a chip of PEs that exchange messages."""
+"""Images for the tests of Renode, with golden frames: a copying PE, and a chip of PEs with messages between them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def one_pe(folder: Path, board: str = "pe-mesh") -> Frame:
 
 
 def sixteen_pes(folder: Path) -> Frame:
-    """Each PE adds its number to its share of eight bytes."""
+    """Each PE adds its number to eight bytes."""
     data = bytes((7 * i + 3) % 256 for i in range(128))
     output = bytes((value + i // 8) % 256 for i, value in enumerate(data))
     golden = GoldenFrame("mesh", build_id(0), (data,), (output,))

@@ -1,4 +1,4 @@
-/* Minimal network for the firmware's tests in place of a generated network: one layer, which copies the input. */
+/* Minimal network for the firmware's tests in place of a generated network: a single layer copies the input. */
 #include "net.h"
 
 #include <stdbool.h>
