@@ -155,8 +155,8 @@ _Static_assert(sizeof(void *) != 4 || sizeof(struct net_state) == 16, "the plan 
  * of layers to advance to the next such step, 0 if both compute pieces of one layer. */
 enum net_step_kind {
     NET_END,
-    NET_WAIT,    /* for `count` increments of flag `flag` */
-    NET_SEND,    /* the chain of messages whose first descriptor is at `what` */
+    NET_WAIT,    /* wait for `count` increments of flag `flag` */
+    NET_SEND,    /* send the chain of messages whose first descriptor is at `what` */
     NET_SIGNAL,  /* increment flag `flag` of PE `count`; `what`: message tag and bits of net_signal */
     NET_SIGNALS, /* the same for `count` PEs, listed by the NET_TO behind this step */
     NET_TO,      /* operand of the step before, in `what`: list of struct noc_destination, or address of the page */

@@ -15,7 +15,7 @@ enum rpc_status {
     RPC_NO_SESSION,
     RPC_OTHER_PE,        /* address: this PE */
     RPC_UNKNOWN_REQUEST, /* address: the request's kind */
-    RPC_BAD_ARGUMENTS,   /* address: the bytes of arguments */
+    RPC_BAD_ARGUMENTS,   /* address: the number of bytes of arguments */
     RPC_NO_SUCH_TENSOR,  /* address: the number of inputs, outputs or layers */
     RPC_OUT_OF_RANGE,    /* address: the tensor's size */
     RPC_NOT_READABLE,    /* address: the first byte asked for */
