@@ -27,7 +27,7 @@ BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards
 QUICK = ("pico",)
 OWNED = [board.name for board in known_boards() if board.emulator and "serial" in board.runs_on]
 OWNED.sort(key=lambda name: name not in QUICK)
-"""Boards on the market, except single-core boards in `BOARDS`; those that make test tries come first."""
+"""Boards on the market that the built-in emulator has. The boards in `QUICK`, which make test tries, come first."""
 
 
 @pytest.mark.exhaustive
@@ -94,7 +94,7 @@ def test_a_board_that_counts_no_instructions_and_no_sleep_says_null(tmp_path: Pa
 ONE_OF_EACH = {
     board.core.type.title: board.name for board in map(load_board, reversed(OWNED)) if board.name != "microbit"
 }
-"""A board on the market for each kind of core, with one core and more than the 16 KB of the micro:bit."""
+"""A board on the market for each kind of core, with more than the 16 KB of the micro:bit."""
 NETWORKS = [*product(ONE_OF_EACH.values(), ["kws_ref_model", "ad01_int8", "pretrainedResnet_quant"])]
 NETWORKS += product(["nrf52840-dk", "pico2-rv"], ["vww_96_int8"])
 
