@@ -1,4 +1,4 @@
-"""Boxes: half-open regions of a tensor, the unit in which work and data are divided."""
+"""Boxes: half-open regions of a tensor. Work and data are divided into boxes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operator import ge, le, sub
 
 @dataclass(frozen=True)
 class Box:
-    """start <= index < stop, for each dimension of a tensor."""
+    """Index range of a tensor: start <= index < stop in each dimension."""
 
     start: tuple[int, ...]
     stop: tuple[int, ...]
@@ -21,7 +21,7 @@ class Box:
         return cls((0,) * len(shape), tuple(shape))
 
     def __hash__(self) -> int:
-        """Worked out once: there are millions of look-ups."""
+        """Computed once per box, because there are millions of look-ups."""
         return self._hash
 
     @cached_property
@@ -44,16 +44,16 @@ class Box:
         return any(b <= a for a, b in zip(self.start, self.stop, strict=True))
 
     def intersection(self, other: Box) -> Box:
-        """The elements that both hold; empty if none."""
+        """The common elements of both boxes; an empty box if none."""
         return Box(tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop)))
 
     def hull(self, other: Box) -> Box:
-        """The smallest box that holds both."""
+        """The smallest box around both boxes."""
         return Box(tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop)))
 
     def contains(self, other: Box) -> bool:
         return all(map(le, self.start, other.start)) and all(map(ge, self.stop, other.stop))
 
     def offset_in(self, outer: Box) -> tuple[int, ...]:
-        """The beginning of this box, counted from the beginning of `outer`."""
+        """The start of this box, relative to the start of `outer`."""
         return tuple(a - b for a, b in zip(self.start, outer.start, strict=True))

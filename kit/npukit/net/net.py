@@ -1,4 +1,4 @@
-"""Net: the integer network every later part works on."""
+"""Net: the integer network that all later stages work on."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from npukit.net.ops import Attributes, Matmul, TvmCode
 from npukit.net.tensor import Tensor
 
 CORE = "cpu"
-"""The engine that every PE has: its core."""
+"""The engine of every PE: its core."""
 
 NO_WORK = "no work: its output aliases its input"
-"""Why the engine of a reshape says nothing."""
+"""Reason of a reshape in place: neither core nor accelerator computes anything."""
 
 LINK = "link"
-"""The engine that is none of a PE's: the firmware converts what the host sends and reads (`net/at_link.py`)."""
+"""The engine outside the PEs: the firmware converts messages from and to the host (`net/at_link.py`)."""
 
 LONGEST_TITLE = 3
-"""Kinds of op in a title."""
+"""Maximum number of op kinds in a title."""
 
 
 @dataclass(frozen=True)
 class Op:
-    """One operation. `attributes` says of which kind; `engine` runs it, `reason` says why no accelerator does.
+    """One operation. `attributes` define its kind; `engine` runs it; `reason` explains why no accelerator does.
 
-    `choice`: how its accelerator computes it, by a name of the plug-in's (`accel/choices.py`). `places`: where in
-    memories of the accelerator's own it keeps something from frame to frame. `pattern`: the match of a plug-in's
-    pattern that it belongs to, until the pass `patterns` has looked at it.
+    `choice`: name of the accelerator's way to compute the op, defined by the plug-in (`accel/choices.py`). `places`:
+    name and offset for each of the accelerator's own memories in which the op keeps data from frame to frame.
+    `pattern`: the match of a plug-in's pattern that the op belongs to, until the pass `patterns` consumes it.
     """
 
     name: str
@@ -49,18 +49,18 @@ class Op:
 
     @property
     def parts(self) -> tuple[Op, ...]:
-        """The ops it consists of: itself, unless it is fused."""
+        """The parts of a fused op; otherwise the op itself."""
         return self.attributes.ops if isinstance(self.attributes, Fused) else (self,)
 
     @property
     def title(self) -> str:
-        """The op's name for people: its kind, or those of its parts."""
+        """The op's name for people: its kind, or the kinds of its parts."""
         kinds = [part.attributes.what if isinstance(part.attributes, TvmCode) else part.kind for part in self.parts]
         return " + ".join(kinds) if len(kinds) <= LONGEST_TITLE else f"{len(kinds)} ops"
 
     @property
     def output(self) -> str:
-        """The one output of an op that has one."""
+        """The output of an op with exactly one output."""
         (output,) = self.outputs
         return output
 
@@ -70,11 +70,11 @@ class Op:
 
 @dataclass(frozen=True)
 class Fused(Attributes):
-    """Ops that an accelerator takes as one, in an order in which they can run. Only the last one's output leaves them.
+    """Ops that an accelerator runs as one op, in execution order. Only the last op's output is visible outside.
 
-    inputs: what each part in turn takes from outside, so that a tensor may be there twice. What the parts have between
-    them is no buffer of the plan, but a tensor of the net. `whole`: not to be cut into tiles. `pattern`: the name of
-    the Relax pattern that matched them.
+    inputs: outside inputs of each part in turn, so a tensor may appear twice. Tensors between parts belong to the net
+    but have no buffer in the plan. `whole`: the op must not be cut into tiles. `pattern`: the name of the matching
+    Relax pattern.
     """
 
     kind: ClassVar[str] = "fused"
@@ -84,7 +84,7 @@ class Fused(Attributes):
 
 
 def fuse(parts: Sequence[Op], *, whole: bool = False, pattern: str = "") -> Op:
-    """The parts as one op, named like the last."""
+    """One op fused from the parts, with the name of the last part."""
     inside = {name for part in parts for name in part.outputs}
     inputs = tuple(name for part in parts for name in part.inputs if name not in inside)
     placed = tuple(replace(part.placed(CORE), pattern="") for part in parts)
@@ -95,8 +95,8 @@ def fuse(parts: Sequence[Op], *, whole: bool = False, pattern: str = "") -> Op:
 class State:
     """A tensor that the network keeps from frame to frame.
 
-    Ops read it under the name `input`; what the frame leaves in `output` is its value in the next one, and `initial` in
-    the first.
+    Ops read the state as tensor `input`. The value of tensor `output` at the end of a frame is the state in the next
+    frame; `initial` is the state in the first frame.
     """
 
     input: str
@@ -105,16 +105,16 @@ class State:
 
     @property
     def begins(self) -> Any:
-        """The initial value for people: one number where all are the same."""
+        """The initial value for people: one number if all elements are equal."""
         same = np.all(self.initial == self.initial.flat[0])
         return self.initial.flat[0].item() if same else self.initial.tolist()
 
 
 @dataclass(frozen=True)
 class Net:
-    """Ops in an order in which they can run; tensors and constants by name.
+    """Ops in execution order; tensors and constants by name.
 
-    Activations are NHWC. `inputs` and `outputs` are in the model's order; `states` are neither.
+    Activations are NHWC. `inputs` and `outputs` are in the model's order and exclude `states`.
     """
 
     name: str
@@ -127,12 +127,12 @@ class Net:
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """The activations that are there when a frame begins: the inputs, and the states."""
+        """The activations that exist when a frame begins: inputs and states."""
         return (*self.inputs, *(state.input for state in self.states))
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The tensors that something outside the frame reads: the outputs, and what becomes a state."""
+        """The tensors that are read after the frame: outputs and next states."""
         return (*self.outputs, *(state.output for state in self.states))
 
     def __str__(self) -> str:
@@ -144,18 +144,18 @@ class Net:
         return self.tensors[name]
 
     def constant(self, op: Op, index: int) -> np.ndarray | None:
-        """The value of an op's input, if it has that input and it is constant."""
+        """The value of an op's input, or None if the input is missing or not constant."""
         return self.constants.get(op.inputs[index]) if index < len(op.inputs) else None
 
     def activations(self, op: Op) -> Iterator[str]:
-        """The op's inputs that are not constants."""
+        """The op's inputs without constants."""
         return (name for name in op.inputs if name not in self.constants)
 
     def with_ops(self, ops: tuple[Op, ...]) -> Net:
         return replace(self, ops=ops)
 
     def alone(self, op: Op) -> Net:
-        """A net of the op's parts and nothing else, but for the state that it reads and makes."""
+        """A net of the op's parts alone, with any state that the op both reads and writes."""
         states = tuple(each for each in self.states if each.input in op.inputs and each.output in op.outputs)
         held = {state.input for state in states}
         inputs = tuple(name for name in dict.fromkeys(self.activations(op)) if name not in held)
@@ -166,6 +166,6 @@ class Net:
 
 
 def operand_axes(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The transpositions of both inputs of a product."""
+    """The transpositions of both inputs of a matrix product."""
     assert isinstance(op.attributes, Matmul)
     return op.attributes.first, op.attributes.second

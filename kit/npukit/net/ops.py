@@ -1,7 +1,7 @@
-"""The kinds of op a Net can hold, each a dataclass of its attributes.
+"""The op kinds of a Net, each a dataclass of its attributes.
 
-Semantics are those of TensorFlow Lite's int8 specification as TFLite Micro's reference kernels compute it.
-Layouts: activations NHWC; conv2d weights OHWI; depthwise weights 1HWO; dense weights [out, in].
+Semantics: TensorFlow Lite's int8 specification as computed by TFLite Micro's reference kernels. Layouts: activations
+NHWC; conv2d weights OHWI; depthwise weights 1HWO; dense weights [out, in].
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Padding = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Attributes:
-    """Base of every kind's attributes."""
+    """Base class of all attributes."""
 
     kind: ClassVar[str] = ""
 
@@ -53,10 +53,11 @@ class Dense(Attributes):
 
 @dataclass(frozen=True)
 class Sums(Attributes):
-    """inputs: activation, weights as a conv2d's or as a dense layer's, of its channels from `first` on, [sums before].
+    """inputs: activation, weights of a slice of channels, starting at `first`, [sums before].
 
-    What those channels add to each output, int32, inputs without their zero point: no bias, nothing requantised.
-    `sums before`, of other channels, are added.
+    Partial int32 sums of a conv2d or dense layer over its slice of input channels. Inputs are taken without their zero
+    point; there is no bias and no requantisation. `sums before`, over other channels, are added. Weights are laid out
+    as for conv2d or dense.
     """
 
     kind: ClassVar[str] = "sums"
@@ -69,9 +70,9 @@ class Sums(Attributes):
 
 @dataclass(frozen=True)
 class Total(Attributes):
-    """inputs: sums of one shape, then biases, multipliers and shifts, an int32 for each channel.
+    """inputs: sums of equal shape, then biases, multipliers and shifts, an int32 per channel.
 
-    The sum of sums and bias, requantised.
+    All sums plus bias, requantised.
     """
 
     kind: ClassVar[str] = "total"
@@ -80,7 +81,7 @@ class Total(Attributes):
 
 @dataclass(frozen=True)
 class Add(Attributes):
-    """inputs: two activations (or one constant)."""
+    """inputs: two activations, or one and a constant."""
 
     kind: ClassVar[str] = "add"
     clamp: Pair = (-128, 127)
@@ -106,7 +107,7 @@ class MaxPool(Attributes):
 
 @dataclass(frozen=True)
 class Reshape(Attributes):
-    """The same bytes under another shape, or another scale and zero point."""
+    """The same bytes with another shape, or another scale and zero point."""
 
     kind: ClassVar[str] = "reshape"
 
@@ -121,11 +122,12 @@ class Softmax(Attributes):
 
 @dataclass(frozen=True)
 class Norm(Attributes):
-    """inputs: activation, then multipliers and offsets, an int32 for each position of the last axis, of n.
+    """inputs: activation, then multipliers and offsets, an int32 for each of the n positions of the last axis.
 
-    Numbers of the last axis less their mean (`centred`) or their zero point, over the root of their mean square, to
-    which `epsilon` / (1024 n)^2 is added; times multipliers, plus offsets: layer norm, or without `centred` RMS norm.
-    `net/reference/norm.py` says it in integers: results come out of 2^`shift` times too large ones.
+    Layer norm if `centred`: subtract the mean of the last axis, divide by the root of the mean square, multiply, add
+    offsets. Otherwise RMS norm: subtract the zero point instead of the mean. `epsilon` / (1024 n)^2 is added to the
+    mean square. `net/reference/norm.py` defines the integer arithmetic, whose results are scaled down by 2^`shift` at
+    the end.
     """
 
     kind: ClassVar[str] = "norm"
@@ -137,8 +139,8 @@ class Norm(Attributes):
 
 @dataclass(frozen=True)
 class Squares(Attributes):
-    """Sums, int32, of the squares of distances from the zero point, one for each `piece` numbers along the last axis:
-    along an axis before a last one of one number."""
+    """Int32 sums of squared distances from the zero point, over pieces of `piece` elements of the last axis. The
+    output's last two axes are the number of pieces and 1."""
 
     kind: ClassVar[str] = "squares"
     piece: int = 1
@@ -146,7 +148,8 @@ class Squares(Attributes):
 
 @dataclass(frozen=True)
 class NormBySquares(Attributes):
-    """inputs: activation, squares of all its pieces, then multipliers and offsets: a norm that is not `centred`."""
+    """inputs: activation, squares of all its pieces, then multipliers and offsets. An RMS norm with precomputed
+    squares."""
 
     kind: ClassVar[str] = "norm_by_squares"
     epsilon: int = 1
@@ -164,21 +167,22 @@ class Transpose(Attributes):
 
 @dataclass(frozen=True)
 class Requantize(Attributes):
-    """The same numbers under another scale, zero point or type."""
+    """The same real numbers with another scale, zero point or type."""
 
     kind: ClassVar[str] = "requantize"
 
 
 @dataclass(frozen=True)
 class Lookup(Attributes):
-    """inputs: int8 or uint8 activation, table int8[256] from the least x on: any function of one number."""
+    """inputs: int8 or uint8 activation, table int8[256]. Any function of one number. The table begins with the result
+    for the lowest input."""
 
     kind: ClassVar[str] = "lookup"
 
 
 @dataclass(frozen=True)
 class Subtract(Attributes):
-    """inputs: two activations (or one constant); the first less the second."""
+    """inputs: two activations, or one and a constant. The first minus the second."""
 
     kind: ClassVar[str] = "subtract"
     clamp: Pair = (-128, 127)
@@ -186,7 +190,7 @@ class Subtract(Attributes):
 
 @dataclass(frozen=True)
 class Multiply(Attributes):
-    """inputs: two activations (or one constant)."""
+    """inputs: two activations, or one and a constant."""
 
     kind: ClassVar[str] = "multiply"
     clamp: Pair = (-128, 127)
@@ -194,35 +198,36 @@ class Multiply(Attributes):
 
 @dataclass(frozen=True)
 class Minimum(Attributes):
-    """inputs: two activations (or one constant), quantised as the output."""
+    """inputs: two activations, or one and a constant, with the output's quantisation."""
 
     kind: ClassVar[str] = "minimum"
 
 
 @dataclass(frozen=True)
 class Maximum(Attributes):
-    """inputs: two activations (or one constant), quantised as the output."""
+    """inputs: two activations, or one and a constant, with the output's quantisation."""
 
     kind: ClassVar[str] = "maximum"
 
 
 @dataclass(frozen=True)
 class Select(Attributes):
-    """inputs: a condition (bool), then two activations, quantised as the output: the first where it is true."""
+    """inputs: a condition (bool), then two activations with the output's quantisation: the first where the condition is
+    true, else the second."""
 
     kind: ClassVar[str] = "select"
 
 
 @dataclass(frozen=True)
 class Prelu(Attributes):
-    """inputs: activation, int8 slopes (constant). Negative numbers are multiplied by their slope."""
+    """inputs: activation, int8 slopes (constant). Negative inputs are multiplied by their slope."""
 
     kind: ClassVar[str] = "prelu"
 
 
 @dataclass(frozen=True)
 class Mean(Attributes):
-    """The mean over `axes`, which stay with size 1."""
+    """The mean over `axes`, which keep size 1."""
 
     kind: ClassVar[str] = "mean"
     axes: tuple[int, ...] = ()
@@ -230,7 +235,7 @@ class Mean(Attributes):
 
 @dataclass(frozen=True)
 class Pad(Attributes):
-    """`before` and `after` positions of `value` on each axis."""
+    """Padding of `before` and `after` positions on each axis, filled with `value`."""
 
     kind: ClassVar[str] = "pad"
     before: tuple[int, ...] = ()
@@ -240,7 +245,7 @@ class Pad(Attributes):
 
 @dataclass(frozen=True)
 class Concat(Attributes):
-    """inputs: activations quantised as the output, one after the other along `axis`."""
+    """inputs: activations with the output's quantisation, concatenated along `axis`."""
 
     kind: ClassVar[str] = "concat"
     axis: int = -1
@@ -248,7 +253,7 @@ class Concat(Attributes):
 
 @dataclass(frozen=True)
 class Slice(Attributes):
-    """A slice from `begin` to before `end` in steps of `strides`, on each axis."""
+    """Elements from `begin` to before `end`, in steps of `strides`, on each axis."""
 
     kind: ClassVar[str] = "slice"
     begin: tuple[int, ...] = ()
@@ -258,7 +263,7 @@ class Slice(Attributes):
 
 @dataclass(frozen=True)
 class TransposeConv2d(Attributes):
-    """inputs: activation, weights OHWI, [bias]. `padding` is cut off the full result."""
+    """inputs: activation, weights OHWI, [bias]. `padding` is cropped from the full result."""
 
     kind: ClassVar[str] = "transpose_conv2d"
     strides: Pair = (1, 1)
@@ -268,11 +273,11 @@ class TransposeConv2d(Attributes):
 
 @dataclass(frozen=True)
 class Matmul(Attributes):
-    """inputs: two activations, [.., m, k] and [.., k, n]; leading axes broadcast.
+    """inputs: two activations, [.., m, k] and [.., k, n] once transposed by `first` and `second`; leading axes
+    broadcast.
 
-    Transposed by `first` and `second` they are such matrices, and the output is their product transposed by `result`:
-    axes as a transpose has them, none where nothing moves. The last axis of the first input is always k, that of the
-    second k or n, that of the output always n.
+    The output is the matrix product, transposed by `result`. Each transposition lists axes as `Transpose` does; empty
+    means none. Only some are allowed: the first input ends with axis k, the second with k or n, the output with n.
     """
 
     kind: ClassVar[str] = "matmul"
@@ -284,7 +289,7 @@ class Matmul(Attributes):
 
 @dataclass(frozen=True)
 class ResizeNearest(Attributes):
-    """Output row y is input row rows[y]; columns likewise."""
+    """Output row y is input row rows[y]; `columns` likewise."""
 
     kind: ClassVar[str] = "resize_nearest"
     rows: tuple[int, ...] = ()
@@ -293,7 +298,8 @@ class ResizeNearest(Attributes):
 
 @dataclass(frozen=True)
 class ResizeBilinear(Attributes):
-    """Output row y lies between two input rows: (low, high, how far from low to high in 1/1024); columns likewise."""
+    """Output row y is interpolated from two input rows: (low, high, distance from low in 1/1024); `columns` likewise.
+    """
 
     kind: ClassVar[str] = "resize_bilinear"
     rows: tuple[tuple[int, int, int], ...] = ()
@@ -302,7 +308,7 @@ class ResizeBilinear(Attributes):
 
 @dataclass(frozen=True)
 class ArgMax(Attributes):
-    """The index of the first largest element along `axis`, which goes; int32 or int64."""
+    """The index of the first largest element along `axis`, an int32 or int64. The axis is removed."""
 
     kind: ClassVar[str] = "argmax"
     axis: int = -1
@@ -310,10 +316,10 @@ class ArgMax(Attributes):
 
 @dataclass(frozen=True)
 class Quantize(Attributes):
-    """inputs: activation of any number type, offset and step (float32 constants, one number or one a channel).
+    """inputs: activation of any number type, offset and step (float32 constants, one number or one per channel).
 
-    (x - offset) / step in float32, rounded to the nearest integer, plus the zero point, clamped to int8. Halves go to
-    even, or `away` from zero as TensorFlow Lite rounds them. What is not a number becomes the least.
+    (x - offset) / step in float32, rounded to the nearest integer, plus the zero point, clamped to int8. Halves round
+    to even, or `away` from zero as in TensorFlow Lite. NaN becomes the lowest value.
     """
 
     kind: ClassVar[str] = "quantize"
@@ -322,14 +328,15 @@ class Quantize(Attributes):
 
 @dataclass(frozen=True)
 class Dequantize(Attributes):
-    """The real numbers of an activation in float32: the integer less its zero point, times the scale in float32."""
+    """The activation as float32 numbers: the integer minus the zero point, times the scale in float32."""
 
     kind: ClassVar[str] = "dequantize"
 
 
 @dataclass(frozen=True)
 class TopK(Attributes):
-    """The `count` largest of the last axis, the largest first, of equal ones the first: their indices, or `values`."""
+    """The `count` largest elements of the last axis in descending order, ties in index order. Output: indices, or
+    `values`."""
 
     kind: ClassVar[str] = "top_k"
     count: int = 1
@@ -338,15 +345,15 @@ class TopK(Attributes):
 
 @dataclass(frozen=True)
 class TvmCode(Attributes):
-    """An op that is none of the kinds above, as C: the body of a function, in float or in integers.
+    """An op without an own kind, as C code: the body of a function, in float or integer arithmetic.
 
-    TVM made it, or it is `given`: one of `templates/ops`, or a user's of a custom op.
+    The code comes from TVM, or is `given`: a template in `templates/ops` or the user's code of a custom op.
 
-    inputs: activations, then constants, of any type, known to the C as p0, p1, ...; its other parameters are `output`
-    and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops,
-    `macs` counts the multiply-accumulates. `windows`, a step and a size, says of C that is given that step v of its
-    first loop makes row v of the output, of `size` elements of p0 from v * step on, and takes nothing from other steps.
-    `by_rows` says of it that it is written as TVM would, so that its rows are found in the text.
+    inputs: activations, then constants, of any type. The C code reads the inputs as p0, p1, ... and has parameters
+    `output` and, if `work_bytes` is not 0, `work`. `what`: names of the Relax operators. `why`: reason for the lack of
+    an integer op. `macs`: number of multiply-accumulates. `windows`: step and size of a window, for given code whose
+    first loop writes row v of the output in iteration v. Iteration v reads `size` elements of p0 from v * step on, and
+    nothing from other iterations. `by_rows`: the given code is written like TVM's, so its rows are found in the text.
     """
 
     kind: ClassVar[str] = "tvm_code"
@@ -365,4 +372,4 @@ def _kinds() -> dict[str, type[Attributes]]:
 
 
 KINDS = _kinds()
-"""Every kind by its name."""
+"""All kinds by name."""

@@ -1,4 +1,4 @@
-"""Tensors of the integer network: shape, type, and how integers stand for reals."""
+"""Tensors of the integer network: shape, type and quantisation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Quantization:
-    """real = scale * (integer - zero_point); one pair, or one for each index of `axis`."""
+    """Quantisation: real = scale * (integer - zero_point). One pair per tensor, or one per index of `axis`."""
 
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
@@ -20,31 +20,32 @@ class Quantization:
 
     @property
     def scale(self) -> float:
-        """The one scale of a tensor quantised as a whole."""
+        """The only scale of a tensor quantised as a whole."""
         (scale,) = self.scales
         return scale
 
     @property
     def zero_point(self) -> int:
-        """The one zero point of a tensor quantised as a whole."""
+        """The only zero point of a tensor quantised as a whole."""
         (zero_point,) = self.zero_points
         return zero_point
 
     def is_begin_of(self, other: Quantization) -> bool:
-        """True if it says where the other's integers begin, and no scale: that of integers which are summed up."""
+        """True if both have equal zero points and this scale is 1: a zero point without a scale, as of summed integers.
+        """
         return self == replace(other, scales=(1.0,) * len(other.scales))
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """The description of a tensor; constants keep their values in `Net.constants`."""
+    """The description of a tensor. `Net.constants` holds the values of constants."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     quantization: Quantization | None = None
     title: str = field(default="", compare=False)
-    """The layer of the user's model that makes it, by its name there."""
+    """Name of the layer in the user's model that produces the tensor."""
 
     @property
     def elements(self) -> int:
@@ -59,10 +60,10 @@ Each = TypeVar("Each")
 
 
 def transposed(values: Sequence[Each], axes: Sequence[int]) -> tuple[Each, ...]:
-    """One value for each axis of a tensor, for the axes of its transpose; without `axes` as they are."""
+    """Values of each axis of a tensor, reordered for its transpose. Empty `axes`: unchanged."""
     return tuple(values[axis] for axis in axes) if axes else tuple(values)
 
 
 def untransposed(values: Sequence[Each], axes: Sequence[int]) -> tuple[Each, ...]:
-    """One value for each axis of a tensor, given those for the axes of its transpose."""
+    """Values of each axis of a transpose, reordered for the original tensor. Empty `axes`: unchanged."""
     return tuple(values[axes.index(axis)] for axis in range(len(axes))) if axes else tuple(values)

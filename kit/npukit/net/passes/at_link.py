@@ -1,6 +1,6 @@
-"""Ops at a network's ends that the link does: inputs are converted as they arrive, outputs as they leave.
+"""Ops at the net's ends that run at the link: inputs are converted on arrival, outputs on departure.
 
-Such tensors never lie in memory as the host has them, and no frame waits for their conversion.
+The host's form of such tensors never occupies PE memory, and no frame waits for a conversion.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AS_IT_LEAVES = "as it leaves"
 
 
 def with_ends_at_link(net: Net) -> Net:
-    """The net in which the link converts what it can."""
+    """The net with as many conversions as possible moved to the link."""
     reads = Counter(name for op in net.ops for name in op.inputs)
     found = {op.name: op.placed(LINK, AS_IT_ARRIVES) for name in net.inputs for op in _arriving(net, name, reads)}
     made = _made(op for op in net.ops if op.name not in found)
@@ -39,12 +39,12 @@ def _made(ops: Iterable[Op]) -> set[str]:
 
 
 def without_link(net: Net) -> Net:
-    """The net in which the core converts all."""
+    """The net with all conversions on the core."""
     return net.with_ops(tuple(op.placed(CORE) if op.engine == LINK else op for op in net.ops))
 
 
 def inside(net: Net) -> Net:
-    """The net between what the link converts: what PEs compute."""
+    """The net between the conversions at the link: the work of the PEs."""
     if all(op.engine != LINK for op in net.ops):
         return net
     inputs = tuple(held(net, name) for name in net.inputs)
@@ -53,13 +53,13 @@ def inside(net: Net) -> Net:
 
 
 def held(net: Net, name: str) -> str:
-    """The tensor that lies in memory in place of an input or an output."""
+    """The tensor in memory behind an input or output of the net."""
     ops = conversions_of(net, name)
     return name if not ops else ops[-1].output if name in net.inputs else ops[0].inputs[0]
 
 
 def conversions_of(net: Net, name: str) -> list[Op]:
-    """The ops by which the link converts an input or an output, in their order."""
+    """The ops by which the link converts an input or an output, in execution order."""
     found: list[Op] = []
     at_link = [op for op in net.ops if op.engine == LINK]
     if name in net.inputs:
@@ -72,7 +72,7 @@ def conversions_of(net: Net, name: str) -> list[Op]:
 
 
 def swapped(net: Net, op: Op) -> tuple[int, int] | None:
-    """The numbers of elements along two runs of axes that a transposition swaps, if it does no more than that."""
+    """The sizes, in elements, of the two runs of axes that a transposition swaps. None if it does anything else."""
     shape = net.tensor(op.inputs[0]).shape
     axes = [axis for axis in op.attributes.axes if shape[axis] > 1] if isinstance(op.attributes, Transpose) else []
     cut = sum(1 for axis in axes if axis < axes[0])
@@ -82,7 +82,7 @@ def swapped(net: Net, op: Op) -> tuple[int, int] | None:
 
 
 def _arriving(net: Net, name: str, reads: Counter[str]) -> list[Op]:
-    """The ops that follow an input: one that changes numbers and one that changes their order at most."""
+    """The ops after an input that the link can run: at most one that changes values and one that transposes."""
     found: list[Op] = []
     while reads[name] == 1 and name not in net.outputs:
         op = next(op for op in net.ops if name in op.inputs)
@@ -93,7 +93,8 @@ def _arriving(net: Net, name: str, reads: Counter[str]) -> list[Op]:
 
 
 def _leaving(net: Net, name: str, reads: Counter[str], made: set[str]) -> list[Op]:
-    """The ops that an output comes from. Others may read what the first of them takes."""
+    """The ops before an output that the link can run, in execution order. Other ops may also read the first one's
+    input."""
     found: list[Op] = []
     read, ends = 0, 1
     while name in made and (reads[name], net.ends.count(name)) == (read, ends):
@@ -105,7 +106,7 @@ def _leaving(net: Net, name: str, reads: Counter[str], made: set[str]) -> list[O
 
 
 def _may_convert(net: Net, op: Op, others: Sequence[Op]) -> bool:
-    """True for the first op that moves bytes, and the first that does not."""
+    """True for the first transposition, and for the first op of any other kind."""
     moves = isinstance(op.attributes, Transpose)
     return all(moves != isinstance(other.attributes, Transpose) for other in others) and not (
         moves and (swapped(net, op) is None or net.tensor(op.output).dtype not in ("int8", "uint8"))
@@ -128,7 +129,7 @@ def _maps_bytes(net: Net, op: Op) -> bool:
 
 
 def _is_quantisation(net: Net, op: Op) -> bool:
-    """True for floats with one offset and step, or with some along one axis."""
+    """True for float inputs with a single offset and step, or with several along one axis."""
     if not isinstance(op.attributes, Quantize) or net.tensor(op.inputs[0]).dtype != "float32":
         return False
     shape = np.broadcast_shapes(*(net.tensor(name).shape for name in op.inputs[1:]))

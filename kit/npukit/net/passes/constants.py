@@ -1,4 +1,4 @@
-"""Ops that depend on constants alone, computed at once."""
+"""Constant folding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.net.reference import run_reference
 
 
 def fold_constants(net: Net) -> Net:
-    """The net without ops that need no input; what they give, but for the net's own outputs, is a constant."""
+    """The net with ops on constants alone replaced by their results. Outputs of the net stay computed."""
     kept: list[Op] = []
     for op in net.ops:
         if all(name in net.constants for name in op.inputs) and op.output not in net.ends:
@@ -22,7 +22,7 @@ def fold_constants(net: Net) -> Net:
 
 
 def _computed(net: Net, op: Op) -> np.ndarray:
-    """The result of one op, whose first operand is the input of a net of its own."""
+    """The result of one op, computed by the reference on a net whose input is the op's first operand."""
     first, others = op.inputs[0], {name: net.constants[name] for name in op.inputs[1:] if name != op.inputs[0]}
     alone = replace(net.alone(op), inputs=(first,), constants=others)
     return run_reference(alone, [net.constants[first]])[0]

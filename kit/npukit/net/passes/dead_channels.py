@@ -1,7 +1,7 @@
-"""Channels that are constant whatever the input, or that are not read, taken out of a net. Exact for every input.
+"""Removal of dead channels: constant for every input, or never read. Exact for every input.
 
-A constant that a layer reads becomes part of its bias; under padding that holds only for the zero point itself.
-Inputs, outputs and states of the net keep all of theirs.
+A constant channel is absorbed into the bias of the layers that read it. With padding, only a constant equal to the zero
+point can be absorbed. Inputs, outputs and states of the net keep all channels.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from npukit.net.tensor import Tensor
 from npukit.net.value_ranges import LayerWeights, Range, filter_of, is_renamed, passes_on, value_ranges
 
 _Kept = Mapping[str, np.ndarray]
-"""The channels of each tensor that stay; of all where it has no entry."""
+"""Mask of kept channels by tensor name. Tensors without an entry keep all channels."""
 
 
 def removed_channels(net: Net, pruned: Net) -> dict[str, tuple[int, int]]:
-    """The channels removed from each op that lost any, and those it had."""
+    """The number of removed channels and of original channels, by name of each changed op."""
     found = {}
     for before, after in zip(net.ops, pruned.ops, strict=True):
         shape, left = net.tensor(before.outputs[0]).shape, pruned.tensor(after.outputs[0]).shape
@@ -31,7 +31,7 @@ def removed_channels(net: Net, pruned: Net) -> dict[str, tuple[int, int]]:
 
 
 def without_dead_channels(net: Net) -> Net:
-    """The net without dead channels: an op may lose channels if it is known what it makes of each."""
+    """The net without dead channels. Only ops with known channel dependencies lose channels."""
     layers = {op.name: layer for op in net.ops if (layer := _layer(net, op))}
     ranges = value_ranges(net)
     kept = _kept_channels(net, layers, ranges)
@@ -43,14 +43,14 @@ def without_dead_channels(net: Net) -> Net:
 
 @dataclass(frozen=True)
 class _Layer:
-    """An op of which it is known what it makes of each channel: a filter, or what passes channels on."""
+    """An op with known channel dependencies: a filter, or an op that maps each channel to itself."""
 
     op: Op
     filter: LayerWeights | None
 
     @property
     def mixes(self) -> LayerWeights | None:
-        """The filter if it makes each channel of all of them."""
+        """The filter if each output channel depends on all input channels, else None."""
         return None if self.filter is None or self.filter.depthwise else self.filter
 
 
@@ -60,7 +60,7 @@ def _layer(net: Net, op: Op) -> _Layer | None:
 
 
 def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, Range]) -> _Kept:
-    """The channels that are read; then those that pass channels on have all those of their input."""
+    """The channels that are read. Ops that map each channel to itself then keep the channels of their input."""
     kept: dict[str, np.ndarray] = {}
     for op in reversed(net.ops):
         if op.name in layers:
@@ -75,7 +75,7 @@ def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, 
 
 
 def _read(net: Net, name: str, layers: Mapping[str, _Layer], kept: _Kept, ranges: Mapping[str, Range]) -> np.ndarray:
-    """The channels of a tensor that its readers, or those of the net's outputs, cannot do without."""
+    """The channels of a tensor that its readers need. An output of the net needs all."""
     channels = net.tensor(name).shape[-1]
     needed = np.full(channels, name in net.ends)
     for op in net.ops:
@@ -86,7 +86,7 @@ def _read(net: Net, name: str, layers: Mapping[str, _Layer], kept: _Kept, ranges
 
 
 def _needed(layer: _Layer, kept: np.ndarray, channels: int, given: Range | None) -> np.ndarray:
-    """The channels of its input that a layer cannot do without, given which of its outputs stay."""
+    """The input channels that a layer needs. `kept`: mask of its kept output channels."""
     found = layer.mixes
     if found is None:
         return kept
@@ -97,7 +97,7 @@ def _needed(layer: _Layer, kept: np.ndarray, channels: int, given: Range | None)
 
 
 def _absorbed(found: LayerWeights, given: Range | None) -> np.ndarray:
-    """The input channels that are constants that the bias can hold."""
+    """The constant input channels that the bias can absorb."""
     if given is None:
         return np.zeros(found.weights.shape[-1], bool)
     constant = given.low == given.high
@@ -106,7 +106,7 @@ def _absorbed(found: LayerWeights, given: Range | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Change:
-    """The change of an op: the channels of its input and of its output that stay, its weights and its bias."""
+    """The change of an op: masks of kept input and output channels, new weights and bias."""
 
     op: Op
     before: np.ndarray
@@ -160,7 +160,7 @@ def _changed(net: Net, changes: Sequence[_Change], kept: _Kept) -> Net:
 
 
 def _narrower(net: Net, kept: _Kept) -> Iterator[tuple[str, Tensor]]:
-    """The tensors that lose channels."""
+    """The tensors that lose channels, with their new shapes."""
     for name, channels in kept.items():
         if not channels.all():
             tensor = net.tensor(name)
@@ -168,7 +168,7 @@ def _narrower(net: Net, kept: _Kept) -> Iterator[tuple[str, Tensor]]:
 
 
 def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, np.ndarray]]]:
-    """The op with weights and bias of its own, and these."""
+    """The op with new weights and bias, and their tensors and values."""
     op, weights, bias = change.op, net.tensor(change.op.inputs[1]), change.bias
     activation = op.inputs[0]
     assert change.weights is not None
@@ -188,7 +188,7 @@ def _shape(value: np.ndarray) -> tuple[int, ...]:
 
 
 def _part(tensor: Tensor, name: str, change: _Change) -> Tensor:
-    """A constant under a name of its own, with the scales of the channels that stay."""
+    """A constant under a new name, with the scales of its kept channels."""
     quantization = tensor.quantization
     if quantization is not None and len(quantization.scales) == len(change.after) and quantization.axis is not None:
         stay = np.flatnonzero(change.after)

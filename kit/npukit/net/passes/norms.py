@@ -1,4 +1,4 @@
-"""RMS norms in parts: whoever makes a part of a row makes the sum of its squares too, and none reads all of the row."""
+"""RMS norms in parts. Each PE sums the squares of its own part of a row, so no PE needs the whole row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from npukit.net.ops import Norm, NormBySquares, Squares
 from npukit.net.tensor import Tensor
 
 PIECE = 16
-"""Numbers of a row whose squares are summed up together: as many as the MAC array makes of a dense layer at once."""
+"""Elements per sum of squares: the number that the MAC array computes of a dense layer at once."""
 _REASON = "sums are added by the core"
 
 
 def has_squares(net: Net, op: Op) -> bool:
-    """True of an RMS norm of a single row, of several pieces: of more rows each PE has whole ones."""
+    """True for an RMS norm of a single row of several pieces. With more rows, each PE has whole rows."""
     if not isinstance(op.attributes, Norm) or op.attributes.centred:
         return False
     *rows, length = net.tensor(op.output).shape
@@ -23,7 +23,8 @@ def has_squares(net: Net, op: Op) -> bool:
 
 
 def cut_in_squares(net: Net, name: str) -> Net:
-    """The net in which an RMS norm is given the squares of the pieces of its row, summed up by an op `NAME_squares`."""
+    """The net with an RMS norm split in two: op `NAME_squares` sums the squares of each piece, and the norm reads the
+    sums."""
     norm = next(op for op in net.ops if op.name == name)
     attributes, source = norm.attributes, norm.inputs[0]
     assert isinstance(attributes, Norm)

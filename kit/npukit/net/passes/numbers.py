@@ -1,6 +1,7 @@
-"""Numbers in which C that is else alike differs, as constants: such ops are one C, which PEs share.
+"""Numbers in TVM's C code turned into constants. C functions that differ only in such numbers become one, shared by
+PEs.
 
-Blocks of a network differ in scales and zero points, which TVM writes as numbers into the C of an op.
+Blocks of a network differ in scales and zero points, which TVM writes as numbers into the C code of an op.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?P<negative>\(-)?(?P<float>\d+\.?\d*(?:e[-+]?\d+)?)f\b(?(negative)\))"
     r"|(?<=\]\)) (?P<whole>[-+] \d+)(?=\))"
 )
-"""A number of float, or one that is added to an element of a tensor of integers."""
+"""A float literal, or an integer literal added to an element of an integer tensor."""
 
 
 @dataclass(frozen=True)
 class _Number:
-    """A number of an op's C, from `start` to before `stop`."""
+    """A number in an op's C code, from character `start` to before `stop`."""
 
     start: int
     stop: int
@@ -36,12 +37,12 @@ class _Number:
         return "int32" if isinstance(self.value, int) else "float32"
 
     def read_from(self, element: str) -> str:
-        """The C of an element of a constant in the number's place."""
+        """The C expression that reads `element` instead of the number."""
         return f" + {element}" if isinstance(self.value, int) else element
 
 
 def with_numbers_as_constants(net: Net) -> Net:
-    """The net in which the C of ops that differs in its numbers alone has those that differ in constants."""
+    """The net with differing numbers as constants, in all ops whose C code differs only in numbers."""
     alike: dict[object, list[tuple[Op, list[_Number]]]] = {}
     for op in net.ops:
         if isinstance(op.attributes, TvmCode):
@@ -65,7 +66,7 @@ def _numbers(code: str) -> Iterator[_Number]:
 
 
 def _without(code: str, numbers: Sequence[_Number]) -> str:
-    """The C with the kind of each of its numbers in its place."""
+    """The C code with each number replaced by its type's name."""
     return _replaced(code, [(number, number.dtype) for number in numbers])
 
 
@@ -76,7 +77,7 @@ def _replaced(code: str, places: Sequence[tuple[_Number, str]]) -> str:
 
 
 def _with_constants(net: Net, same: Sequence[tuple[Op, list[_Number]]]) -> Iterator[tuple[Op, dict[str, np.ndarray]]]:
-    """Ops whose C differs in its numbers alone, each with one constant of each type for those that differ."""
+    """Ops whose C code differs only in numbers, each with one constant per type that holds its differing numbers."""
     columns = list(zip(*(numbers for _, numbers in same), strict=True))
     values = [tuple(number.value for number in column) for column in columns]
     differing = [place for place, column in enumerate(values) if len(set(column)) > 1]

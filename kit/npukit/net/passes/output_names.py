@@ -1,4 +1,4 @@
-"""Output tensors named as the user's model names its outputs."""
+"""Output tensors renamed after the user's model."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from npukit.net.text import plain_name
 
 
 def with_output_names(net: Net, names: Sequence[str]) -> Net:
-    """The net whose output tensors have the model's names, output by output.
+    """The net whose output tensors have the model's names, in order.
 
-    Keeps the name of a tensor that is an input as well, or several outputs at once. Ops keep their names.
+    A tensor that is also an input, or several outputs at once, keeps its name. Ops keep their names.
     """
     renamed: dict[str, str] = {}
     for tensor, name in zip(net.outputs, names, strict=False):

@@ -1,4 +1,5 @@
-"""Transpositions around products of two activations become part of the products, which read and write in any order."""
+"""Transpositions around products of two activations, merged into the products, whose operands may have any axis order.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from npukit.net.tensor import transposed
 
 
 def with_transposing_products(net: Net) -> Net:
-    """The net without the transpositions that a product of two activations can do by itself."""
+    """The net without the transpositions that a product of two activations can perform."""
     made = {op.output: op for op in net.ops if isinstance(op.attributes, Transpose)}
     net = without_unread(net.with_ops(tuple(_reading(op, made) for op in net.ops)))
     for op in net.ops:
@@ -22,7 +23,7 @@ def with_transposing_products(net: Net) -> Net:
 
 
 def _reading(op: Op, made: dict[str, Op]) -> Op:
-    """The product with its operands as they are before they are transposed."""
+    """The product on its operands before their transposition."""
     if not isinstance(op.attributes, Matmul):
         return op
     inputs, orders = list(op.inputs), [op.attributes.first, op.attributes.second]
@@ -35,14 +36,14 @@ def _reading(op: Op, made: dict[str, Op]) -> Op:
 
 
 def _after(before: Op | None, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a transpose and of another one behind it."""
+    """The axes of two consecutive transpositions combined."""
     if before is None or not isinstance(before.attributes, Transpose):
         return ()
     return transposed(before.attributes.axes, axes)
 
 
 def _writing(net: Net, op: Op, behind: Op) -> Net:
-    """The net with the product in the order in which its only reader, a transposition, leaves it."""
+    """The net with a product merged with the transposition that is its only reader."""
     assert isinstance(op.attributes, Matmul)
     if not isinstance(behind.attributes, Transpose) or behind.attributes.axes[-1] != len(behind.attributes.axes) - 1:
         return net

@@ -1,4 +1,4 @@
-"""Images enlarged by whole factors, as some exporters write that: joined to themselves, one axis after the other."""
+"""Images enlarged by integer factors, which some exporters write as concatenations with themselves, axis by axis."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from npukit.net.passes.simplify import merge_moves
 from npukit.net.tensor import Tensor
 
 ROWS, COLUMNS = 2, 3
-"""The axes of size 1 along which rows, and columns, of [n, rows, 1, columns, channels] and the like are repeated."""
+"""The axes of size 1 along which concatenation repeats rows or columns. Repeated rows: [n, rows, 1, columns, channels].
+"""
 
 
 def with_repeats_as_resizing(net: Net) -> Net:
-    """The net in which what is joined to itself along such an axis is an image resized to its nearest neighbours."""
+    """The net with each concatenation of an image with itself replaced by a nearest-neighbour resize."""
     found = {op.name: _resized(net, op) for op in net.ops if _repeats(net, op)}
     if not found:
         return net
@@ -32,7 +33,7 @@ def _repeats(net: Net, op: Op) -> bool:
 
 
 def _resized(net: Net, op: Op) -> tuple[list[Tensor], list[Op]]:
-    """The op as one that resizes an image, with the reshapes around it, and the tensors between."""
+    """The tensors and ops of the replacement: reshape, resize, reshape."""
     assert isinstance(op.attributes, Concat)
     axis, times, given = op.attributes.axis, len(op.inputs), net.tensor(op.inputs[0])
     image = (*given.shape[:axis], *given.shape[axis + 1 :])

@@ -1,6 +1,6 @@
-"""Requantisation of bytes by table: of 256 numbers each has one result, and tables have kernels.
+"""Requantisation of bytes by table. A byte has only 256 values, and lookup tables have kernels.
 
-A table in which each number stands for itself is no work: so it is where a factor became a part of the scale.
+An identity table is no work. It results from a factor that became a part of the scale.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from npukit.net.tensor import Tensor
 
 
 def with_requantising_tables(net: Net) -> Net:
-    """The net in which the core looks up what bytes become under another scale, instead of computing it for each, if
-    they become others at all."""
+    """The net in which the core requantises bytes by table instead of arithmetic, or not at all if no value changes."""
     tables = {op.name: _table(net, op) for op in net.ops if _maps_bytes_to_int8(net, op)}
     ops = tuple(_by_table(op) if op.name in tables else op for op in net.ops)
     constants = {_named(name): table for name, table in tables.items()}
@@ -27,7 +26,7 @@ def with_requantising_tables(net: Net) -> Net:
 
 
 def _unless_same(net: Net, op: Op) -> Op:
-    """The op, or a view of its input if it looks up each number as itself."""
+    """The op, or a reshape of its input if its table is the identity."""
     if not isinstance(op.attributes, Lookup) or op.engine != CORE or net.tensor(op.inputs[0]).dtype != "int8":
         return op
     same = np.array_equal(net.constants[op.inputs[1]], np.arange(-128, 128))
@@ -35,7 +34,7 @@ def _unless_same(net: Net, op: Op) -> Op:
 
 
 def _without_unread_tables(net: Net, before: Net) -> Net:
-    """The net without the tables that the one before read last."""
+    """The net without the tables that only `before` still reads."""
     read = {name for op in net.ops for name in op.inputs}
     gone = {name for op in before.ops for name in op.inputs if name in before.constants} - read
     tensors, constants = ({n: v for n, v in held.items() if n not in gone} for held in (net.tensors, net.constants))

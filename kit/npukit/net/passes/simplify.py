@@ -1,4 +1,4 @@
-"""Removal of ops that an importer leaves behind and that need not run."""
+"""Removal of needless ops left by importers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from npukit.net.ops import Conv2d, DepthwiseConv2d, Pad, Padding, Reshape, Resiz
 
 
 def fold_padding(net: Net) -> Net:
-    """Zeros padded around an image become the padding of the convolutions that read it."""
+    """The net with zeros around an image folded into the padding of the convolutions after it."""
     pads = {op.output: op for op in net.ops if _surrounds_with_zeros(net, op)}
     ops = tuple(_with_padding(op, pads[op.inputs[0]]) if _takes(op, pads) else op for op in net.ops)
     return without_unread(replace(net, ops=ops))
@@ -38,7 +38,8 @@ def _with_padding(op: Op, pad: Op) -> Op:
 
 
 def merge_moves(net: Net) -> Net:
-    """Transpositions, reshapes and nearest resizes that follow each other are one, or none if all is where it was."""
+    """The net with consecutive transpositions, reshapes and nearest resizes merged, and removed if the result is the
+    identity."""
     made: dict[str, Op] = {}
     same: dict[str, str] = {}
     for op in net.ops:
@@ -52,7 +53,7 @@ def merge_moves(net: Net) -> Net:
 
 
 def _after(before: Op | None, op: Op) -> Op:
-    """Two moves as one."""
+    """Two consecutive moves as one."""
     if before is None or before.kind != op.kind or not isinstance(op.attributes, Reshape | Transpose | ResizeNearest):
         return op
     if isinstance(op.attributes, Transpose) and isinstance(before.attributes, Transpose):
@@ -73,13 +74,13 @@ def _does_nothing(net: Net, op: Op) -> bool:
 
 
 def moves_nothing(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """True if a transposition only moves axes of size 1."""
+    """True if a transposition moves only axes of size 1."""
     kept = [axis for axis in axes if shape[axis] != 1]
     return kept == sorted(kept)
 
 
 def without_unread(net: Net) -> Net:
-    """The net of what an output depends on, and the inputs."""
+    """The net without ops, tensors and constants that no output or state depends on. Inputs stay."""
     read, ops = {*net.ends, *net.begins}, []
     for op in reversed(net.ops):
         if read & set(op.outputs):

@@ -1,4 +1,4 @@
-"""States as the planner wants them: each is written, in place, by an op that follows all that read it."""
+"""States in the planner's form: each is overwritten in place by an op after all of its readers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from npukit.net.ops import Attributes, Requantize, Reshape, Select, Slice
 from npukit.net.tensor import Quantization, Tensor
 
 Pair = tuple[int, int, np.ndarray]
-"""The number of an input, that of the output that it is in the next frame, and its value in the first."""
+"""Index of an input, index of the output that replaces it in the next frame, and the initial value."""
 
 
 def with_states(net: Net, pairs: Sequence[Pair]) -> Net:
-    """The net that keeps some of its inputs itself. What becomes of them is no output any more, unless it is the only
-    one."""
+    """The net with pairs of input and output turned into states. The outputs are removed, unless no output would be
+    left."""
     inputs, outputs = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
     made = net
     for pair in pairs:
@@ -50,12 +50,12 @@ def _with_state(net: Net, name: str, becomes: str, initial: np.ndarray) -> Net:
 
 
 def _told(own: Quantization | None, other: Quantization | None) -> Quantization | None:
-    """The meaning of integers, which is the other one's where their own says nothing of a scale."""
+    """The other quantisation if the tensor's own has no scale, else its own."""
     return other if own is None or (other and own.is_begin_of(other)) else own
 
 
 def with_states_in_place(net: Net) -> Net:
-    """The net in which each state may lie in one place before and after, by copies where the model has no such op."""
+    """The net in which each state can be updated in place. Adds copies where the model has no suitable op."""
     for state in net.states:
         net = _read_once_it_is_taken(net, state)
     for state in net.states:
@@ -66,7 +66,7 @@ def with_states_in_place(net: Net) -> Net:
 
 
 def _read_once_it_is_taken(net: Net, state: State) -> Net:
-    """A state that becomes what another one was takes it before anything changes."""
+    """Copy the old value at the frame's start if a state takes over the old value of another state."""
     home = _home(net, state.output)
     if home not in {each.input for each in net.states}:
         return net
@@ -77,7 +77,7 @@ def _read_once_it_is_taken(net: Net, state: State) -> Net:
 
 
 def _given_before_it_changes(net: Net, state: State) -> Net:
-    """An output that is the state as the frame found it is a copy."""
+    """Copy each output that is the state's old value."""
     for name in net.outputs:
         if _home(net, name) == state.input:
             added, copy = _added(net, f"{name}_given", _whole(net, name), name)
@@ -106,8 +106,8 @@ def _with(net: Net, number: int, state: State) -> Net:
 
 
 def _follows_all_reads(net: Net, home: str, state: str) -> bool:
-    """True if an op makes the tensor, and no op reads the state then or later; or a choice makes it, between something
-    else and the state, which it leaves where it lies."""
+    """True if an op after all readers of the state makes tensor `home`. A select that reads the state and can leave it
+    in place also qualifies."""
     maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
     seen = _shown(net, state)
     read = [place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)]
@@ -116,12 +116,12 @@ def _follows_all_reads(net: Net, home: str, state: str) -> bool:
 
 
 def _leaves(op: Op, state: str, shown: Set[str]) -> bool:
-    """True if the op chooses between the state and something that is not the state."""
+    """True if the op selects between a different tensor and the state."""
     return isinstance(op.attributes, Select) and op.inputs[2] == state and shown.isdisjoint(op.inputs[:2])
 
 
 def _shown(net: Net, state: str) -> set[str]:
-    """The state, and its reshapes."""
+    """The state and all reshapes of it."""
     shown = {state}
     for op in net.ops:
         if isinstance(op.attributes, Reshape) and op.inputs[0] in shown:
@@ -130,7 +130,7 @@ def _shown(net: Net, state: str) -> set[str]:
 
 
 def _home(net: Net, name: str) -> str:
-    """The tensor whose bytes it has: itself, or what it is a reshape of."""
+    """The tensor that holds the bytes: the source of a chain of reshapes, or the tensor itself."""
     makers = {op.output: op for op in net.ops if isinstance(op.attributes, Reshape)}
     while name in makers:
         name = makers[name].inputs[0]
@@ -138,7 +138,7 @@ def _home(net: Net, name: str) -> str:
 
 
 def _whole(net: Net, name: str) -> Slice:
-    """All of a tensor, as an op of its own."""
+    """Attributes of a copy of the whole tensor, as a slice."""
     shape = net.tensor(name).shape
     return Slice(tuple(0 for _ in shape), shape, tuple(1 for _ in shape))
 
@@ -146,7 +146,8 @@ def _whole(net: Net, name: str) -> Slice:
 def _added(
     net: Net, name: str, attributes: Attributes, source: str, like: Tensor | None = None, *, first: bool = False
 ) -> tuple[Net, str]:
-    """The net with one more op, behind all others or before them, and what that makes: a tensor like its source."""
+    """The net with one more op, first or last in order, and the name of its output. The output is like `like`, by
+    default the source."""
     made = replace(like or net.tensor(source), name=_free(name, net.tensors))
     op = Op(made.name, attributes, (source,), (made.name,))
     ops = (op, *net.ops) if first else (*net.ops, op)

@@ -1,6 +1,7 @@
-"""Splits along input channels: an op becomes several, each of which sums up over some of them, and one that adds.
+"""Splits along input channels. An op becomes several ops of partial sums over its input channels, and an op that adds
+them.
 
-Then what makes sums may be anywhere, as any op, and holds that part of the weights and of the input alone.
+Each op of partial sums can run on any PE and needs only its slice of weights and input.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from npukit.net.tensor import Tensor
 
 
 def cut_in_sums(net: Net, name: str, parts: int, *, in_turn: bool = False) -> Net:
-    """The net in which the sums of a convolution or dense layer are made in so many parts, and then added by the core.
+    """The net with a convolution or dense layer split into `parts` partial sums, which the core adds.
 
-    They are ops called `NAME_sums_0` and so on, on the engine of the op; what adds them has its name. Those made
-    `in_turn` are each added to those before, so that the last are what is to be requantised.
+    The ops of partial sums are named `NAME_sums_0` and so on and run on the op's engine. The op that adds them keeps
+    the name. `in_turn`: each op adds its sums to its predecessor's, so only the last output is requantised.
     """
     op = next(op for op in net.ops if op.name == name)
     reason = _refusal(net, op, parts)
@@ -39,12 +40,12 @@ def cut_in_sums(net: Net, name: str, parts: int, *, in_turn: bool = False) -> Ne
 
 
 def name_of_part(name: str, number: int) -> str:
-    """The name of the op that makes one of the partial sums."""
+    """The name of an op of partial sums."""
     return f"{name}_sums_{number}"
 
 
 def of_all_channels(weights: np.ndarray, groups: int) -> np.ndarray:
-    """The weights, OHWI, of a convolution in groups as those of one of all channels, with zeros between groups."""
+    """Weights (OHWI) of a grouped convolution, padded with zeros to a convolution without groups."""
     outputs, height, width, depth = weights.shape
     made = np.zeros((outputs, height, width, depth * groups), weights.dtype)
     for group, part in enumerate(np.split(weights, groups)):
@@ -65,7 +66,7 @@ def _refusal(net: Net, op: Op, parts: int) -> str | None:
 
 
 def _sums(net: Net, op: Op, parts: int, tensors: dict[str, Tensor], constants: dict[str, np.ndarray]) -> Iterator[Op]:
-    """The ops that sum up, with what they read and write."""
+    """The ops of partial sums. Adds their tensors and weights."""
     weights, shape = net.constants[op.inputs[1]], net.tensor(op.output).shape
     depth = weights.shape[-1]
     for number in range(parts):
@@ -85,7 +86,7 @@ def _window(op: Op, first: int) -> Sums:
 
 
 def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], constants: dict[str, np.ndarray]) -> Op:
-    """The op that adds them up."""
+    """The op that adds partial sums and requantises."""
     assert isinstance(op.attributes, Conv2d | Dense)
     bias, factors = net.constant(op, 2), requantization(net, op)
     channels = net.tensor(op.output).shape[-1:]
@@ -103,7 +104,7 @@ def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], consta
 
 
 def _without_unread(net: Net) -> Net:
-    """The net without constants that no op reads any more."""
+    """The net without constants that no op reads."""
     read = {name for op in net.ops for part in op.parts for name in part.inputs}
     unread = net.constants.keys() - read
     tensors = {name: tensor for name, tensor in net.tensors.items() if name not in unread}

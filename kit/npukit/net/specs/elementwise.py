@@ -1,4 +1,4 @@
-"""Specs of what makes each element of the same element of its inputs."""
+"""Specs of elementwise ops."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _select(net: Net, op: Op) -> Shape:
 
 
 CUTTABLE = cuttable_but(elementwise)
-"""The axes along which what is made element by element may be cut."""
+"""Function that returns the axes along which an elementwise op can be cut."""
 
 
 def _of_two(
     attributes: type[Attributes], cycles: tuple[float, float, float], called: FormatNames, **more: Any
 ) -> OpSpec:
-    """The spec of a kind of two operands, one of which may be constant."""
+    """The spec of an op with two operands, of which either may be constant."""
     example = Example(f"{attributes.kind}(x, x)")
     rest = {
         "operands": (2, 2),

@@ -1,4 +1,4 @@
-"""Receptive fields by rules: which span of each input axis a span of the output needs."""
+"""Receptive fields as rules: the span of each input axis needed for a span of the output."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Index = TypeVar("Index", int, np.ndarray)
 
 @dataclass(frozen=True)
 class AxisRule:
-    """Along an axis of an input: [start * stride - before, (stop - 1) * stride - before + reach) of output axis `axis`.
+    """Input span for output span [start, stop) of axis `axis`: [start * stride - before, (stop - 1) * stride - before +
+    reach).
 
-    Or, if `places` says for each position of that axis from where to where, what its positions need together. Without
-    an axis, all of it, or `only` from there to there.
+    If given, `places` states the input span of each output position instead. With `axis` None, the span is the whole
+    input axis, or `only`.
     """
 
     axis: int | None = None
@@ -31,14 +32,14 @@ class AxisRule:
     places: tuple[Pair, ...] = ()
 
     def span(self, start: Index, stop: Index, size: int) -> tuple[Index, Index]:
-        """The input span of an output span, where the input has `size` positions."""
+        """The input span for an output span, clipped to an input of `size` positions."""
         if self.places:
             return self._together(start, stop)
         first = start * self.stride - self.before
         return _clip(first, size), _clip((stop - 1) * self.stride - self.before + self.reach, size)
 
     def _together(self, start: Index, stop: Index) -> tuple[Index, Index]:
-        """The span that holds those of all positions from `start` to before `stop`."""
+        """The hull of the `places` from position `start` to before `stop`."""
         if isinstance(start, np.ndarray):
             pairs = np.column_stack((start, stop)).ravel()
             lowest, highest = (limit.reduceat(ends, pairs)[::2] for limit, ends in self._ends)
@@ -48,53 +49,53 @@ class AxisRule:
 
     @cached_property
     def _ends(self) -> tuple[tuple[np.ufunc, np.ndarray], ...]:
-        """The first and the last ends of all places, one more so that the last of them is before an end, too."""
+        """Starts and ends of all places. The last is repeated, because `reduceat` needs an entry at `stop`."""
         first, end = np.array((*self.places, self.places[-1]), np.int64).T
         return (np.minimum, first), (np.maximum, end)
 
     def all_of(self, size: int) -> Pair:
-        """The span of all of an axis of `size` positions, without an output axis."""
+        """The input span of a rule without an output axis. `size`: positions of the input axis."""
         return self.only or (0, size)
 
 
 InputRule = tuple[AxisRule, ...]
-"""A rule for each axis of one input."""
+"""The rules of one input, one per axis."""
 
 
 def everything(net: Net, op: Op) -> list[InputRule]:
-    """Rules of an op that needs all of its inputs for anything."""
+    """Rules of an op that needs all of its inputs for any output."""
     return [(AxisRule(),) * len(net.tensor(name).shape) for name in net.activations(op)]
 
 
 def elementwise(net: Net, op: Op) -> list[InputRule]:
-    """Rules of an op that makes each element of the same element of its inputs, broadcast."""
+    """Rules of an elementwise op, whose inputs broadcast to the output."""
     shape = net.tensor(op.output).shape
     return [broadcast_rule(net.tensor(name).shape, shape) for name in net.activations(op)]
 
 
 def same_axes(count: int) -> InputRule:
-    """Rules of the first axes of an input, each of which is that of the output."""
+    """Rules of the first `count` input axes if they equal the output's."""
     return tuple(AxisRule(axis) for axis in range(count))
 
 
 def of_window(kernel: Sequence[int], strides: Pair, before: Sequence[int], dilation: Pair = (1, 1)) -> InputRule:
-    """Rules of rows and columns under a window."""
+    """Rules of rows and columns of an image under a sliding window."""
     return tuple(AxisRule(i + 1, strides[i], before[i], (kernel[i] - 1) * dilation[i] + 1) for i in range(2))
 
 
 def nowhere(net: Net, op: Op) -> tuple[int, ...]:
-    """The axes along which an op may be cut that may not."""
+    """No axes: the op cannot be cut."""
     return ()
 
 
 def last_axis(net: Net, op: Op) -> tuple[int, ...]:
-    """The axes along which an op may be cut that may along its last one."""
+    """The last axis of an op's output."""
     return (len(net.tensor(op.output).shape) - 1,)
 
 
 def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
-    """The axes along which a box of a tensor in memory may end before the tensor does: kernels know the bytes between
-    its rows and between its pixels."""
+    """The axes along which a box in memory can be smaller than its tensor. Kernels support strides between rows and
+    between pixels only."""
     if len(shape) == 4:
         return (1, 2, 3) if shape[0] == 1 else (0, 2, 3)
     long = (axis for axis, size in enumerate(shape) if size > 1)
@@ -104,7 +105,10 @@ def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
 def cuttable_but(
     field: Callable[[Net, Op], list[InputRule]], whole: Callable[[Net, Op], Collection[int]] = nowhere
 ) -> Callable[[Net, Op], tuple[int, ...]]:
-    """The axes along which an op with such fields may be cut: all but those that a kernel needs `whole`."""
+    """Function that returns the axes along which an op can be cut.
+
+    `field`: the op's receptive-field rules. `whole`: axes that the kernel needs uncut.
+    """
 
     def axes(net: Net, op: Op) -> tuple[int, ...]:
         fixed = {*whole(net, op)}
@@ -117,7 +121,7 @@ def cuttable_but(
 
 
 def broadcast_rule(shape: Sequence[int], output: Sequence[int]) -> InputRule:
-    """The rule of an input of a shape that broadcasts to the output's."""
+    """The rule of an input whose shape broadcasts to the output's."""
     missing = len(output) - len(shape)
     return tuple(AxisRule(axis) if size == output[axis] else AxisRule() for axis, size in enumerate(shape, missing))
 

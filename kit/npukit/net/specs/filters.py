@@ -1,4 +1,4 @@
-"""Specs of filters: convolutions, dense layers and products of matrices."""
+"""Specs of filters: convolutions, dense layers and matrix products."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _dense(net: Net, op: Op) -> Shape:
 
 
 def _sums(net: Net, op: Op) -> Shape:
-    """The shape of partial sums: that of a convolution or a dense layer of the channels that the weights have."""
+    """The shape of partial sums: the output of a convolution or dense layer on the weights' channels."""
     attributes, shape, weights = op.attributes, net.tensor(op.inputs[0]).shape, net.tensor(op.inputs[1]).shape
     assert isinstance(attributes, Sums)
     read = weights[-1] * attributes.groups
@@ -107,7 +107,8 @@ def _matmul(net: Net, op: Op) -> Shape:
 
 
 def _seen(shape: Shape, axes: tuple[int, ...], last: tuple[int, ...]) -> Shape:
-    """The shape of a transpose whose last axis was one of these."""
+    """The transposed shape. Raises an error unless the input's last axis moves to a position in `last`, counted from
+    the end."""
     if axes and (sorted(axes) != list(range(len(shape))) or axes.index(len(axes) - 1) - len(axes) not in last):
         raise NpukitError(f"a product does not transpose shape {list(shape)} by axes {list(axes)}")
     return transposed(shape, axes)
@@ -158,7 +159,7 @@ def _field_of_transpose_conv2d(net: Net, op: Op) -> list[InputRule]:
 
 
 def _under_taps(net: Net, op: Op, axis: int) -> AxisRule:
-    """The rule of rows, or of columns, of a transposed convolution; every tile needs something."""
+    """The rule of rows or columns of a transposed convolution. Each span has at least one position."""
     assert isinstance(op.attributes, TransposeConv2d)
     stride, before, taps = (
         op.attributes.strides[axis],

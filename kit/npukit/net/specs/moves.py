@@ -1,4 +1,4 @@
-"""Specs of what moves elements, and of code that is none of the other kinds."""
+"""Specs of data movement, and of ops as C code."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _joined_axis(net: Net, op: Op) -> tuple[int, ...]:
 
 
 def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
-    """Rules of a pad. A tile of padding alone needs the position next to it, as every tile needs something."""
+    """Rules of a pad. A tile of padding alone reads the nearest input position, because no tile may read nothing."""
     assert isinstance(op.attributes, Pad)
     sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.attributes.before, strict=True)
     return [
@@ -84,7 +84,7 @@ def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
 
 @lru_cache
 def _places(before: int, size: int, padded: int) -> tuple[tuple[int, int], ...]:
-    """Positions that the positions of a padded axis need. Long axes are asked for again and again."""
+    """The input span of each position of a padded axis. Cached, because long axes recur."""
     return tuple(_nearest(place - before, size) for place in range(padded))
 
 
@@ -94,7 +94,7 @@ def _nearest(place: int, size: int) -> tuple[int, int]:
 
 
 def _field_of_slice(net: Net, op: Op) -> list[InputRule]:
-    """Rules of a slice, of which kernels get all positions of the axes along which an input is not boxed."""
+    """Rules of a slice. Kernels read whole axes wherever boxes of the input cannot be smaller than the tensor."""
     assert isinstance(op.attributes, Slice)
     boxed = boxed_axes(net.tensor(op.inputs[0]).shape)
     pairs = zip(op.attributes.begin, op.attributes.strides, strict=True)
@@ -113,12 +113,12 @@ def _field_of_transpose(net: Net, op: Op) -> list[InputRule]:
 
 
 def _stated(net: Net, op: Op) -> Shape:
-    """The shape that the op states: it is not to be read off the code."""
+    """The stated output shape. The code does not reveal a shape."""
     return net.tensor(op.output).shape
 
 
 def _field_of_code(net: Net, op: Op) -> list[InputRule]:
-    """Rules of C: rows of those inputs that it reads row by row, all of the others."""
+    """Rules of C code: matching rows of inputs that the code reads row by row, the whole of other inputs."""
     rows = rows_of(net, op)
     return [
         tuple(_rule_of(rows.along(f"p{place}", axis) if rows else None) for axis in range(len(net.tensor(name).shape)))

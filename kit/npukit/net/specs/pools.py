@@ -1,4 +1,4 @@
-"""Specs of what reads windows or axes: pools, means, softmax, resizing, the largest elements."""
+"""Specs of ops over windows or axes: pools, means, softmax, norms, resizing, argmax and top k."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from npukit.net.specs.shapes import Shape, check_axes, images, same, windows
 from npukit.net.specs.spec import Example, OpSpec, Scales, names
 
 LARGEST_SEARCH = 1 << 16
-"""Elements among which the largest can be found: place and value together fit 32 bits."""
+"""Maximum number of elements to search for the largest: index and value together fit 32 bits."""
 
 _POOLED = "int8[1,1,1,4] scale 0.5 zero 0"
 
@@ -132,7 +132,7 @@ def _field_of_mean(net: Net, op: Op) -> list[InputRule]:
 
 
 def _field_of_rows(net: Net, op: Op) -> list[InputRule]:
-    """Rules of an op that needs all of a row, along the last axis."""
+    """Rules of an op that needs whole rows along the last axis."""
     return [(*same_axes(len(net.tensor(op.inputs[0]).shape) - 1), AxisRule())]
 
 
@@ -154,7 +154,7 @@ def _field_of_resize(net: Net, op: Op) -> list[InputRule]:
 
 
 def _neighbours(entry: int | tuple[int, int, int]) -> tuple[int, int]:
-    """The first, and what is behind the last, of the positions that a resized one is made of."""
+    """The input span, start and stop, of one resized position."""
     used = (entry,) if isinstance(entry, int) else entry[:2]
     return min(used), max(used) + 1
 

@@ -1,4 +1,4 @@
-"""Shapes: what several kinds of op ask of their inputs' shapes, and make of them."""
+"""Shapes: checks of input shapes and inference of output shapes, shared by several op kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 
 def windows(size: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair) -> Pair:
-    """The number of window positions that fit, down and across."""
+    """The number of window positions, down and across."""
     if min(*strides, *dilation, *window) < 1 or min(padding) < 0:
         raise NpukitError(f"window {window}, strides {strides}, dilation {dilation}, padding {padding} make no sense")
     totals = (size[0] + padding[0] + padding[2], size[1] + padding[1] + padding[3])
@@ -26,7 +26,7 @@ def windows(size: Shape, window: Pair, strides: Pair, padding: Padding, dilation
 
 
 def images(net: Net, op: Op) -> Shape:
-    """The shape of the first input, which must be NHWC."""
+    """The shape of the first input, checked to be NHWC."""
     shape = net.tensor(op.inputs[0]).shape
     if len(shape) != 4:
         raise NpukitError(f"its input has shape {list(shape)}, not NHWC")
@@ -39,12 +39,12 @@ def same(net: Net, op: Op) -> Shape:
 
 
 def broadcast(net: Net, op: Op) -> Shape:
-    """The shape that all inputs broadcast to."""
+    """The broadcast shape of all inputs."""
     return together([net.tensor(name).shape for name in op.inputs])
 
 
 def together(shapes: Sequence[Shape]) -> Shape:
-    """The shape that all of them broadcast to."""
+    """The common broadcast shape of `shapes`."""
     rank = max(map(len, shapes))
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     sizes = [{size for size in axis if size != 1} or {1} for axis in zip(*aligned, strict=True)]
@@ -54,6 +54,6 @@ def together(shapes: Sequence[Shape]) -> Shape:
 
 
 def check_axes(axes: tuple[int, ...], shape: Shape) -> None:
-    """An error if axes are named twice, or are none of the shape."""
+    """Raise an error if an axis is repeated or is not in the shape."""
     if len(set(axes)) != len(axes) or not all(0 <= axis < len(shape) for axis in axes):
         raise NpukitError(f"axes {axes} do not suit an input of shape {list(shape)}")

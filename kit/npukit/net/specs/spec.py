@@ -1,4 +1,4 @@
-"""The spec of a kind of op: what the whole of npukit knows of it besides its arithmetic, in one place."""
+"""The spec of an op kind: all facts about the kind besides its arithmetic, in one place."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from npukit.net.specs.shapes import Shape
 IMAGE = "int8[1,2,2,4] scale 0.5 zero 0"
 
 MANY = 1 << 16
-"""The most inputs that any op takes."""
+"""Maximum number of inputs of any op."""
 
 
 class Scales(Enum):
-    """The demands of a kind on the scales and zero points of its first input and its output."""
+    """Constraint of an op kind on scales and zero points of its first input and its output."""
 
     ONE = "one scale and one zero point each"
     EQUAL = "all inputs and the output quantised alike"
@@ -28,16 +28,16 @@ class Scales(Enum):
 
 @dataclass(frozen=True)
 class Example:
-    """A smallest net of a kind, as text: the call that makes `y` of the input `x` and constants."""
+    """A minimal net of an op kind, as text. `call` computes `y` from the input `x` and constants."""
 
     call: str
     result: str = IMAGE
     source: str = IMAGE
     constants: str = ""
     before: str = ""
-    """Ops that come first."""
+    """Lines of ops before the call."""
     more: str = ""
-    """Further inputs."""
+    """Lines of further inputs."""
 
     def text(self, kind: str) -> str:
         lines = (f"net {kind}", f"input x: {self.source}", self.more, self.before, f"op y: {self.result} = {self.call}")
@@ -46,7 +46,7 @@ class Example:
 
 @dataclass(frozen=True)
 class FormatNames:
-    """The formats' names of the ops that npukit reads as one kind."""
+    """The names in each model format of the ops imported as one kind."""
 
     tflite: tuple[str, ...] = ()
     onnx: tuple[str, ...] = ()
@@ -57,23 +57,23 @@ def names(tflite: str, onnx: str) -> FormatNames:
 
 
 def no_products(net: Net, op: Op) -> int:
-    """The multiply-accumulates of an op without any."""
+    """Zero: the multiply-accumulates of an op without any."""
     return 0
 
 
 @dataclass(frozen=True)
 class OpSpec:
-    """The facts of a kind of op.
+    """The facts of an op kind.
 
-    `shape` gives the output's shape, or an error that says what does not suit. `operands` are the least and the most
-    inputs. Only kinds with `weights` have constants behind their first input that must be constant; the first input
-    itself may be one of those that have `constant_first`. `field` and `cuttable` are what all splitting follows from.
-    `products` counts multiply-accumulates.
+    `shape`: the output's shape, or an error that explains the mismatch. `operands`: minimum and maximum number of
+    inputs. `weights`: all inputs after the first must be constant. `constant_first`: the first input may be constant.
+    `field` and `cuttable`: receptive field and axes to cut along, the basis of all tiling. `products`: number of
+    multiply-accumulates.
 
-    `core_cycles` are those of a kernel in C on the core: of each element of the output, of each product in it, and of
-    each time that its innermost loop begins. They are fitted to random shapes by both compilers:
-    `benchmarks/core/core_predictions.py` measures them, with the error that is left. Compilers unroll and vectorise
-    loops that only move values, each in its own way: those are right on average alone.
+    `core_cycles`: cycles of the C kernel on the core, per output element, per product of an element, and per start of
+    its innermost loop. The figures are fitted to random shapes compiled by both compilers:
+    `benchmarks/core/core_predictions.py` measures them and the residual error. Each compiler unrolls and vectorises
+    loops that only move values in its own way, so figures of data movement are right on average only.
     """
 
     attributes: type[Attributes]

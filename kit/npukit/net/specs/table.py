@@ -1,4 +1,4 @@
-"""Every kind of op by its name, and what a net asks of an op's kind."""
+"""All op kinds by name, and the output shape of an op."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ SPECS: Mapping[str, OpSpec] = {spec.kind: spec for spec in (*FILTERS, *ELEMENTWI
 
 
 def output_shape(net: Net, op: Op) -> Shape:
-    """The shape the op's output must have; an error without the op's name if its inputs do not suit it."""
+    """The required shape of the op's output. Raises an error, without the op's name, if the inputs do not fit."""
     return SPECS[op.kind].shape(net, op)
