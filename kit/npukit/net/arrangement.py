@@ -1,4 +1,4 @@
-"""The places of a tensor's elements in memory, if they do not lie densely, row by row, each as it is."""
+"""The placement of a tensor's elements in memory with strides, padding or an offset value."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ONCE = Repeat(1, 0)
 
 @dataclass(frozen=True)
 class Arrangement:
-    """`bytes` of memory with the first element at `origin` and neighbours along each axis `strides` bytes apart.
+    """A tensor in `bytes` of memory, its first element at `origin`, neighbours along each axis `strides` bytes apart.
 
-    What lies there, of type `dtype`, is the element less `subtracted`.
+    The stored value, of type `dtype`, is the element minus `subtracted`.
     """
 
     bytes: int
@@ -33,14 +33,15 @@ class Arrangement:
     subtracted: int = 0
 
     def store(self, values: np.ndarray) -> np.ndarray:
-        """The memory of a tensor of these values; bytes between elements are 0."""
+        """The memory that holds `values`. Bytes between elements are 0."""
         memory = np.zeros(self.bytes, np.uint8)
         view = np.ndarray(self.shape, self.dtype, memory.data, self.origin, self.strides)
         view[...] = (values.reshape(self.shape).astype(np.int64) - self.subtracted).astype(self.dtype)
         return memory
 
     def rows(self) -> tuple[int, tuple[Repeat, ...]]:
-        """The bytes of the elements in the order of memory: contiguous ones, and how they repeat, innermost first."""
+        """The layout of element bytes by ascending address: bytes per contiguous row, and its repetitions, innermost
+        first."""
         row_bytes = np.dtype(self.dtype).itemsize
         loops: list[Repeat] = []
         for stride, size in sorted(zip(self.strides, self.shape, strict=True)):
@@ -55,7 +56,7 @@ class Arrangement:
         return row_bytes, tuple(loops)
 
     def payload(self, values: np.ndarray) -> bytes:
-        """The bytes of the elements in the order of memory, without what lies between them."""
+        """The element bytes in ascending address order, without gaps."""
         memory = self.store(values)
         row_bytes, loops = self.rows()
         inner, outer = (*loops, ONCE, ONCE)[:2]

@@ -1,4 +1,4 @@
-"""A Net's invariants. A Net made from outside is checked; everything after may rely on it."""
+"""Invariants of a Net. Every Net from outside is checked once; later code relies on the result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from npukit.net.text import print_tensor
 
 LONGEST_NAME = 256
 LEAST_SCALE = 2.0**-100
-"""The least scale of an activation, and 1 over the largest: their products and ratios are normal numbers in float32."""
+"""Exclusive lower bound on the scale of an activation; 1 / LEAST_SCALE is the upper bound. Products and ratios of
+scales are then normal float32 numbers."""
 
 
 def check_net(net: Net) -> Net:
-    """The net itself, or an error that names the op or tensor and the fact."""
+    """Return the net, or raise an error that names the op or tensor and the violation."""
     for name, tensor in net.tensors.items():
         with _named(f"{net.name}: tensor {name!r}"):
             _check_tensor(net, name, tensor)
@@ -58,7 +59,7 @@ def _check_ops(net: Net, ops: Sequence[Op], before: set[str]) -> None:
 
 
 def _check_fused(net: Net, op: Op, known: set[str]) -> None:
-    """The parts are ops without parts, and the op's own operands are theirs."""
+    """Check that parts are plain ops, and that the fused op has their outside inputs and final outputs."""
     if not op.parts or any(isinstance(part.attributes, Fused) for part in op.parts):
         raise NpukitError("it has no parts, or parts within parts")
     expected = fuse(op.parts)
@@ -69,7 +70,7 @@ def _check_fused(net: Net, op: Op, known: set[str]) -> None:
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Errors within say what they are about."""
+    """Prefix errors raised inside with `what`."""
     try:
         yield
     except NpukitError as error:
@@ -169,7 +170,7 @@ def _check_types(net: Net, op: Op) -> None:
 
 
 def _check_sums(net: Net, op: Op) -> None:
-    """Sums are plain int32; what is summed up and what comes of it is int8 with one scale."""
+    """Check that sums are int32 without a scale. The layer's input and final output must be int8 with one scale."""
     if op.kind == "sums":
         outer, plain = op.inputs[0], (*op.outputs, *op.inputs[2:])
         if op.inputs[1] not in net.constants or net.tensor(op.inputs[1]).dtype != "int8":
@@ -183,7 +184,7 @@ def _check_sums(net: Net, op: Op) -> None:
 
 
 def _whole(tensor: Tensor) -> bool:
-    """Quantised with one scale for all of it."""
+    """True if the tensor has one scale for all elements."""
     return tensor.quantization is not None and tensor.quantization.axis is None
 
 
@@ -216,7 +217,7 @@ def _check_ends(net: Net, known: set[str]) -> None:
 
 
 def _check_state(net: Net, state: State) -> None:
-    """The tensor that a frame leaves must be like the one that the next reads."""
+    """Check that a state's tensors, read and written, have equal type, shape and quantisation."""
     before, after = net.tensor(state.input), net.tensor(state.output)
     if replace(after, name=before.name) != before:
         raise NpukitError(f"it becomes {print_tensor(after)}, and is {print_tensor(before)}")

@@ -1,4 +1,4 @@
-"""The cost of an op on any engine: multiply-accumulates."""
+"""The cost of an op on any engine, in multiply-accumulates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from npukit.net.specs.table import SPECS
 
 
 def macs(net: Net, op: Op) -> int:
-    """Multiply-accumulates as the model states them, padding included."""
+    """Multiply-accumulates of the op as modelled, padding included."""
     return sum(SPECS[part.kind].products(net, part) for part in op.parts)
 
 

@@ -1,4 +1,4 @@
-"""A smallest example of each kind of op: what `npukit ops` asks the engines about."""
+"""A minimal example net of each op kind, from which `npukit ops` lists the engines' support."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from npukit.net.specs.table import SPECS
 
 
 def examples() -> Iterator[Net]:
-    """A net for each kind; the op in question is its last."""
+    """An example net of each op kind. The op of the kind is the last."""
     return (example(kind) for kind in sorted(SPECS))
 
 
 def example(kind: str) -> Net:
-    """The net of one kind."""
+    """The example net of an op kind."""
     return check_net(parse_net(SPECS[kind].example.text(kind), {}))

@@ -1,6 +1,6 @@
-"""The gemmlowp fixed-point functions that TFLite's integer softmax, logistic and tanh are made of.
+"""gemmlowp's fixed-point functions, used by TFLite's integer softmax, logistic and tanh.
 
-Values are int32 in int64 arrays; Qm.n has m integer and n = 31 - m fraction bits.
+Values are int32 in int64 arrays. Qm.n has m integer and n = 31 - m fraction bits.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import numpy as np
 from npukit.net.requantize import doubling_high_multiply, rounding_shift_right
 
 ONE = (1 << 31) - 1
-"""The largest Q0.31, which stands for 1."""
+"""The largest Q0.31 number, used as 1."""
 HALF_ROOT_OF_TWO = 1518500250
-"""Half the root of two in Q0.31."""
+"""Half the square root of two in Q0.31."""
 
 
 def saturating_shift(value: np.ndarray, exponent: int) -> np.ndarray:
-    """value * 2**exponent: saturated to the left, rounded to the right."""
+    """value * 2**exponent: saturated for positive, rounded for negative exponents."""
     if exponent < 0:
         return rounding_shift_right(value, -exponent)
     return np.clip(value << exponent, -(1 << 31), ONE)
 
 
 def half_sum(a: np.ndarray, b: int) -> np.ndarray:
-    """(a + b) / 2, halves away from zero."""
+    """(a + b) / 2, with halves away from zero."""
     total = a + b
     return np.sign(total) * ((np.abs(total) + 1) // 2)
 
@@ -82,7 +82,8 @@ def logistic(value: np.ndarray, integer_bits: int) -> np.ndarray:
 
 
 def tanh(value: np.ndarray, integer_bits: int) -> np.ndarray:
-    """tanh(value) in Q0.31 for value in Q[integer_bits]; twice the value is the same integer with one bit more."""
+    """tanh(value) in Q0.31 for value in Q[integer_bits]. Doubles the value by reading the same integer with one more
+    integer bit."""
     magnitude = _one_minus_over_one_plus(exp_of_negative(-np.abs(value), integer_bits + 1))
     return np.sign(value) * magnitude
 

@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm in integers: the constants of one, given what it does to real numbers."""
+"""Layer norm and RMS norm in integers: their constants, derived from real factors and offsets."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from npukit.net.ops import Norm
 from npukit.net.tensor import Quantization
 
 LONGEST = 4096
-"""Elements of a row whose sums fit the core's registers."""
+"""Maximum elements of a row. The core's registers hold the sums of shorter rows."""
 LARGEST_EPSILON = 1 << 60
 FRACTION_BITS = 10
-"""Binary places of a root of the mean square."""
+"""Fraction bits of the root mean square."""
 OFFSET_BITS, MULTIPLIER_BITS = 30, 31
 LARGEST_SHIFT = 22
 
 
 @dataclass(frozen=True, eq=False)
 class NormConstants:
-    """The attributes of a norm, and its multipliers and offsets."""
+    """The attributes, multipliers and offsets of a norm."""
 
     attributes: Norm
     multipliers: np.ndarray
@@ -30,14 +30,14 @@ class NormConstants:
 
 
 def headroom(length: int) -> int:
-    """Bits of the largest root of a row's length: no normalised number is larger than 2 to that."""
+    """Integer bits of a normalised number. Its magnitude is at most the square root of the row's length."""
     return ceil(log2(length) / 2)
 
 
 def norm_constants(
     gains: np.ndarray, biases: np.ndarray, epsilon: float, source: Quantization, target: Quantization, *, centred: bool
 ) -> NormConstants:
-    """The constants for `gains` * normalised + `biases`, `epsilon` in real numbers as well."""
+    """The constants for `gains` * normalised + `biases`. `epsilon` is a real number, too."""
     length = gains.size
     spread = max(round(epsilon * (2**FRACTION_BITS * length / source.scale) ** 2), 1)
     factors = gains.astype(np.float64) / target.scale * 2.0 ** (3 + headroom(length))

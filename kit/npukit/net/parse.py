@@ -1,4 +1,4 @@
-"""The text of a Net, read back."""
+"""Parser of a Net's text form."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*|
 BLANK = re.compile(r"\s*")
 STRING, DIGEST, NUMBER, NAME, MARK = range(5)
 LITERALS = ("true", "false", "Infinity", "NaN")
-"""Words that are no names where a literal stands."""
+"""Words read as literals, not names, in place of a literal."""
 
 
 def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
-    """The Net whose text this is; `values` holds what the text names by digest (`stored_values`)."""
+    """The Net parsed from its text. `values`: the arrays that the text refers to by digest (`stored_values`)."""
     parser = _Parser(values)
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -39,7 +39,7 @@ def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
 
 @dataclass
 class _Tokens:
-    """The tokens of one line, taken from the left."""
+    """The tokens of a line, read from left to right."""
 
     line: str
     place: int = 0
@@ -58,7 +58,7 @@ class _Tokens:
         return blank is not None and blank.end() == len(self.line)
 
     def accept(self, text: str) -> bool:
-        """Take the token if it is this word or mark."""
+        """Take the next token if it is the word or mark `text`."""
         place = self.place
         if not self.done and self.take() in ((NAME, text), (MARK, text)):
             return True
@@ -174,7 +174,7 @@ class _Parser:
         return Quantization(scales, zeros, int(tokens.literal()))
 
     def _known(self, tokens: _Tokens, key: str) -> Any:
-        """A literal list, or the stored values that a digest stands for."""
+        """A literal, or the stored values of a digest."""
         place = tokens.place
         kind, text = tokens.take()
         if kind != DIGEST:
@@ -222,7 +222,7 @@ class _Parser:
 
 
 def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:
-    """The rest of an op behind its operands: attributes, then name, engine, reason and choice."""
+    """An op from the text after its operands: attributes, then name, engine, reason, choice, places and pattern."""
     attributes: dict[str, Any] = {}
     words = {"named": outputs[0], "on": CORE, "because": "", "choosing": "", "keeping": "", "matching": ""}
     while not tokens.done:
@@ -238,7 +238,7 @@ def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outp
 
 @cache
 def _typed(kind: type[Attributes]) -> Callable[[Any], Attributes]:
-    """The maker of a kind's attributes from a text's values; a `ValueError` if they are of other types."""
+    """Function that makes a kind's attributes from parsed values. It raises `ValueError` for wrong types."""
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind)).validate_python
 
 

@@ -1,4 +1,4 @@
-"""Places that resized rows and columns come from, as TensorFlow Lite computes them."""
+"""Source positions of resized rows and columns, as in TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDINGS: Mapping[str, Callable[[float], int]] = {
 
 
 def nearest(size: int, result: int, mode: str, rounding: str) -> tuple[int, ...]:
-    """The input place of each output place; TFLite computes it in float32."""
+    """The input position of each output position, computed in float32 like TFLite."""
     if rounding not in ROUNDINGS:
         raise NpukitError(f"it rounds places by {rounding}, which npukit does not know")
     scale, offset = _scale(size, result, mode), np.float32(0.5 if mode == "half_pixel" else 0)
@@ -37,7 +37,8 @@ def _scale(size: int, result: int, mode: str) -> np.float32:
 
 
 def linear(size: int, result: int, mode: str) -> tuple[tuple[int, int, int], ...]:
-    """The two input places that each output place lies between, in TFLite's steps of 1/1024."""
+    """The two neighbouring input positions of each output position, and the distance from the first in TFLite's steps
+    of 1/1024."""
     _scale(size, result, mode)
     if mode == "align_corners" and result > 1:
         step = (ONE * (size - 1) + (result - 1) // 2) // (result - 1)
@@ -59,4 +60,4 @@ RATIOS: Mapping[str, Callable[[int, int], tuple[int, int, int]]] = {
     "asymmetric": lambda size, result: (size, 0, result),
     "align_corners": lambda size, result: (size - 1, 0, max(result - 1, 1)),
 }
-"""The place i of a result in the input: (i * the first + the second) / the third."""
+"""Parameters (a, b, c) of a coordinate mode: output position i lies at input position (i * a + b) / c."""

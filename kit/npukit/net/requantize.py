@@ -1,7 +1,7 @@
-"""Fixed-point rescaling exactly as TensorFlow Lite Micro derives and applies it.
+"""Fixed-point rescaling, bit for bit as in TensorFlow Lite Micro.
 
-A real factor becomes a 31-bit multiplier and a power of two; applying it rounds twice, once in the doubling
-high multiply and once in the right shift. That double rounding is the contract of every kernel and of the NPU.
+A real factor becomes a 31-bit multiplier and a power of two. Applying the factor rounds twice: in the doubling high
+multiply and in the right shift. Every kernel and the NPU must round twice in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from npukit.net.tensor import Quantization
 ADD_LEFT_SHIFT = 20
 SOFTMAX_INTEGER_BITS = 5
 SATURATES = 512.0
-"""A factor that takes every integer but 0 beyond all of int8, whatever the zero point; larger ones do the same."""
+"""Factor from which every integer but 0 leaves the int8 range, whatever the zero point. Larger factors have the same
+effect."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Multiplier:
 
 @dataclass(frozen=True)
 class Requantization:
-    """One int32 multiplier and one shift (positive to the left) for each output channel."""
+    """An int32 multiplier and a shift (positive: left) per output channel."""
 
     multipliers: np.ndarray
     shifts: np.ndarray
@@ -44,7 +45,8 @@ class Requantization:
 
 @dataclass(frozen=True)
 class AddRescaling:
-    """Both operands are shifted left by ADD_LEFT_SHIFT and rescaled, then their sum is rescaled to the output."""
+    """The factors of an addition. Both operands are shifted left by ADD_LEFT_SHIFT and rescaled; their sum is rescaled
+    to the output."""
 
     first: Multiplier
     second: Multiplier
@@ -53,9 +55,10 @@ class AddRescaling:
 
 @dataclass(frozen=True)
 class SoftmaxScaling:
-    """(x - max) << left_shift, doubling-high-multiplied by `multiplier`, is x - max in Q5.26.
+    """The scaling of softmax differences: (x - max) << left_shift, doubling-high-multiplied by `multiplier`, is x - max
+    in Q5.26.
 
-    Below `diff_min` exp is taken as 0.
+    Below `diff_min`, exp is 0.
     """
 
     multiplier: int
@@ -64,7 +67,7 @@ class SoftmaxScaling:
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
-    """TFLite's QuantizeMultiplier: real == multiplier * 2**(shift - 31) to 31 bits."""
+    """TFLite's QuantizeMultiplier: `real` == multiplier * 2**(shift - 31), to 31 bits."""
     mantissa, shift = frexp(real)
     multiplier = floor(ldexp(mantissa, 31) + 0.5)
     if multiplier == 1 << 31:
@@ -77,12 +80,12 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 
 
 def multiplier_for(real: float, most: float = SATURATES) -> Multiplier:
-    """The factor of whole numbers that become int8, beyond `most` taken for that: it would shift out of 32 bits."""
+    """The multiplier of a factor to int8 results. Limited to `most`, because larger factors shift bits out of 32."""
     return Multiplier(*quantize_multiplier(min(most, real)))
 
 
 class Rescaling(NamedTuple):
-    """Values, and the factors that they are multiplied with."""
+    """Values and their rescaling factors."""
 
     value: np.ndarray
     multiplier: np.ndarray
@@ -94,7 +97,7 @@ _watched: ContextVar[list[Rescaling] | None] = ContextVar("rescalings", default=
 
 @contextmanager
 def rescalings() -> Iterator[list[Rescaling]]:
-    """Every rescaling by `multiply_by_quantized_multiplier` meanwhile."""
+    """Record every rescaling by `multiply_by_quantized_multiplier` inside the context."""
     calls = list[Rescaling]()
     before = _watched.set(calls)
     try:
@@ -104,13 +107,13 @@ def rescalings() -> Iterator[list[Rescaling]]:
 
 
 def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
-    """gemmlowp's SaturatingRoundingDoublingHighMul on int32 values held in int64."""
+    """gemmlowp's SaturatingRoundingDoublingHighMul, on int32 values in int64 arrays."""
     high = (np.asarray(a, np.int64) * b + (1 << 30)) >> 31
     return np.minimum(high, (1 << 31) - 1)
 
 
 def rounding_shift_right(value: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
-    """gemmlowp's RoundingDivideByPOT: halves go away from zero."""
+    """gemmlowp's RoundingDivideByPOT: halves round away from zero."""
     exponent = np.asarray(exponent, np.int64)
     half = (np.int64(1) << exponent) >> 1
     return (value + half - np.where(exponent > 0, value < 0, 0)) >> exponent
@@ -124,7 +127,7 @@ def wrap_int32(value: np.ndarray) -> np.ndarray:
 def multiply_by_quantized_multiplier(
     value: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray | int
 ) -> np.ndarray:
-    """TFLite's MultiplyByQuantizedMultiplier with double rounding; the left shift wraps in 32 bits. int64 out."""
+    """TFLite's MultiplyByQuantizedMultiplier with double rounding. The left shift wraps in 32 bits. Returns int64."""
     shift = np.asarray(shift, np.int64)
     if (calls := _watched.get()) is not None:
         calls.append(Rescaling(np.asarray(value, np.int64), np.asarray(multiplier, np.int64), shift))
@@ -138,7 +141,7 @@ def rescale(value: np.ndarray, factor: Multiplier) -> np.ndarray:
 
 
 def quantization(net: Net, name: str) -> Quantization:
-    """The quantisation of a tensor that must have one."""
+    """The quantisation of a tensor. Raises `KeyError` if none."""
     found = net.tensor(name).quantization
     if found is None:
         raise KeyError(f"tensor {name} has no quantisation")
@@ -146,14 +149,14 @@ def quantization(net: Net, name: str) -> Quantization:
 
 
 def requantization(net: Net, op: Op) -> Requantization:
-    """Multipliers and shifts of a convolution of any kind or a dense op, one for each output channel."""
+    """Multipliers and shifts of a convolution or dense op, per output channel."""
     channels = net.tensor(op.output).shape[-1]
     return _requantization(tuple(effective_scales(net, op)), channels)
 
 
 @lru_cache(maxsize=256)
 def _requantization(reals: tuple[float, ...], channels: int) -> Requantization:
-    """Cached, as planners ask for each tile."""
+    """Cached, because planners need the result once per tile."""
     pairs = [quantize_multiplier(min(SATURATES, real)) for real in reals] * (channels if len(reals) == 1 else 1)
     multipliers, shifts = np.array(pairs, np.int32).T.copy()
     for values in (multipliers, shifts):
@@ -162,16 +165,16 @@ def _requantization(reals: tuple[float, ...], channels: int) -> Requantization:
 
 
 def effective_scales(net: Net, op: Op) -> list[float]:
-    """The scales from sums to the output's integers: one for all, or one for each channel."""
+    """The factors from accumulators to output integers: one for all channels, or one per channel."""
     input_scale, weights, output_scale = _scales(net, op)
     if op.kind == "dense" and len(weights) == 1:
-        # TFLite Micro multiplies these two as float32 before it goes to double, in this one case.
+        # In this case alone, TFLite Micro multiplies both scales in float32 before the division in double.
         return [float(np.float32(input_scale) * np.float32(weights[0])) / output_scale]
     return exact_scales(net, op)
 
 
 def exact_scales(net: Net, op: Op) -> list[float]:
-    """The same in double precision throughout."""
+    """The factors from accumulators to output integers, in double precision throughout."""
     input_scale, weights, output_scale = _scales(net, op)
     return [input_scale * scale / output_scale for scale in weights]
 
@@ -185,12 +188,12 @@ def _scales(net: Net, op: Op) -> tuple[float, tuple[float, ...], float]:
 
 
 def output_channel_axis(op: Op) -> int:
-    """The axis of an op's weights that runs over its output channels."""
+    """The axis of output channels in an op's weights."""
     return 3 if isinstance(op.attributes, DepthwiseConv2d) else 0
 
 
 def add_rescaling(net: Net, op: Op) -> AddRescaling:
-    """The three factors of add (and of sub)."""
+    """The three factors of an addition."""
     first, second = (quantization(net, name).scale for name in op.inputs)
     twice_largest = 2 * max(first, second)
     output = twice_largest / ((1 << ADD_LEFT_SHIFT) * quantization(net, op.output).scale)
@@ -200,7 +203,7 @@ def add_rescaling(net: Net, op: Op) -> AddRescaling:
 
 
 def subtract_rescaling(net: Net, op: Op) -> AddRescaling:
-    """The rescaling of a subtraction: as for add, but TFLite Micro derives these factors in float32."""
+    """The three factors of a subtraction. TFLite Micro computes these in float32, unlike an addition's."""
     first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
     with np.errstate(all="ignore"):
         twice_largest = np.float32(2) * max(first, second)
@@ -210,26 +213,26 @@ def subtract_rescaling(net: Net, op: Op) -> AddRescaling:
 
 
 def product_rescaling(net: Net, op: Op) -> Multiplier:
-    """The factor of multiply, and of prelu's negative side."""
+    """The factor of a multiplication, or of prelu's negative side."""
     first, second = (quantization(net, name).scale for name in op.inputs)
     return multiplier_for(first * second / quantization(net, op.output).scale)
 
 
 def matmul_rescaling(net: Net, op: Op) -> Multiplier:
-    """The factor of matmul: like dense, its two scales are multiplied as float32."""
+    """The factor of matmul. As in dense, both scales are multiplied in float32."""
     first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
     return multiplier_for(float(first * second) / quantization(net, op.output).scale)
 
 
 def mean_rescaling(net: Net, op: Op, count: int) -> Multiplier:
-    """The factor of the sum of `count` elements: the ratio of scales, divided by the count in integers."""
+    """The factor of a sum of `count` elements: the ratio of scales, divided by the count in integer arithmetic."""
     ratio = Multiplier(*quantize_multiplier(_ratio(net, op)))
     shift = min(count.bit_length() - 1, 32, 31 + ratio.shift)
     return Multiplier((ratio.multiplier << shift) // count, ratio.shift - shift)
 
 
 def scale_ratio(net: Net, op: Op) -> Multiplier:
-    """The factor of a requantize: its input's scale over its output's."""
+    """The factor of a requantize: input scale over output scale."""
     return multiplier_for(_ratio(net, op))
 
 

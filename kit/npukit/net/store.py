@@ -1,4 +1,4 @@
-"""A Net in a folder: `net.txt`, and beside it `net.npz` with the values that the text names by digest."""
+"""A Net in a folder: `net.txt`, and `net.npz` with the arrays that the text refers to by digest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUES = "net.npz"
 
 
 def save_net(net: Net, folder: Path) -> None:
-    """The same net gives the same bytes."""
+    """Write a net to a folder. Equal nets give equal bytes."""
     (folder / TEXT).write_text(print_net(net), encoding="utf-8", newline="\n")
     values = stored_values(net)
     keys = {_key(index): values[name] for index, name in enumerate(values)}
@@ -26,7 +26,7 @@ def save_net(net: Net, folder: Path) -> None:
 
 
 def load_net(folder: Path) -> Net:
-    """The net that `save_net` wrote, checked."""
+    """Load and check a net written by `save_net`."""
     try:
         text = (folder / TEXT).read_text(encoding="utf-8")
         arrays = read_arrays(folder / VALUES)
@@ -37,5 +37,5 @@ def load_net(folder: Path) -> Net:
 
 
 def _key(index: int) -> str:
-    """Names of tensors may hold anything; those of files in an archive should not."""
+    """The archive name of a value. Tensor names may contain characters unsafe in file names."""
     return f"value_{index}"

@@ -1,7 +1,7 @@
-"""Tables for `lookup`: what each of the 256 int8 values becomes under a function of one number.
+"""Tables of `lookup`: a function of one number, evaluated for all 256 int8 values.
 
-Where TensorFlow Lite Micro has an integer algorithm for the function, the table holds its results bit for bit;
-any other function is computed in float and rounded.
+If TensorFlow Lite Micro has an integer algorithm for the function, the table holds its results bit for bit. Other
+functions are computed in float and rounded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RANGE_BITS = 4
 
 
 def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantization, target: Quantization) -> np.ndarray:
-    """`function` of the real numbers, rounded to the nearest integer."""
+    """`function` of the real numbers, rounded to the nearest output integer."""
     with np.errstate(all="ignore"):
         real = (EVERY - source.zero_point).astype(np.float32) * np.float32(source.scale)
         steps = np.asarray(function(real), np.float32) / np.float32(target.scale)
@@ -41,7 +41,7 @@ def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantizati
 def quantised(
     value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_point: int, *, away: bool = False
 ) -> np.ndarray:
-    """The integers that `quantize` makes of numbers: float32 throughout, halves to even or away from zero."""
+    """The integers of a `quantize`. Computed in float32; halves round to even, or `away` from zero."""
     with np.errstate(all="ignore"):
         steps = (value.astype(np.float32) - offset.astype(np.float32)) / step.astype(np.float32)
     low, high = np.float32(-128 - zero_point), np.float32(127 - zero_point)
@@ -55,18 +55,18 @@ def _halves_away(steps: np.ndarray) -> np.ndarray:
 
 
 LEAST_ROOT = 16 * SATURATES
-"""The same as SATURATES, for multiples of 1 / sqrt(255) and more."""
+"""SATURATES for factors on results of 1 / sqrt(255) and more."""
 
 
 def sigmoid_table(source: Quantization, target: Quantization) -> np.ndarray:
-    """TFLite's, whose output is always quantised as SIGMOID_OUTPUT; else float."""
+    """TFLite's integer sigmoid, if the output is quantised as SIGMOID_OUTPUT; else in float."""
     if target != SIGMOID_OUTPUT:
         return float_table(lambda real: 1 / (1 + np.exp(-real)), source, target)
     return _saturating_table(logistic, 8, -128, source)
 
 
 def tanh_table(source: Quantization, target: Quantization) -> np.ndarray:
-    """TFLite's, whose output is always quantised as TANH_OUTPUT; else float."""
+    """TFLite's integer tanh, if the output is quantised as TANH_OUTPUT; else in float."""
     if target != TANH_OUTPUT:
         return float_table(np.tanh, source, target)
     return _saturating_table(tanh, 7, 0, source)
@@ -75,7 +75,7 @@ def tanh_table(source: Quantization, target: Quantization) -> np.ndarray:
 def _saturating_table(
     function: Callable[[np.ndarray, int], np.ndarray], output_bits: int, zero_point: int, source: Quantization
 ) -> np.ndarray:
-    """A function that is flat outside the range of its fixed-point argument."""
+    """The table of a function that saturates outside the range of its fixed-point argument."""
     multiplier, shift = quantize_multiplier(source.scale * (1 << (31 - RANGE_BITS)))
     radius = int(((1 << RANGE_BITS) - 1) * (1 << (31 - RANGE_BITS)) / 2.0**shift)
     centred = EVERY - source.zero_point
@@ -87,14 +87,14 @@ def _saturating_table(
 
 
 def relu_table(source: Quantization, target: Quantization, clamp: tuple[int, int]) -> np.ndarray:
-    """A clip on its own: rescaled, then clamped. TFLite divides the scales as float32."""
+    """The table of a clip: rescale, then clamp. TFLite divides the scales in float32."""
     factor = multiplier_for(float(np.float32(source.scale) / np.float32(target.scale)))
     moved = rescale(EVERY - source.zero_point, factor) + target.zero_point
     return np.clip(moved, *clamp).astype(np.int8)
 
 
 def abs_table(source: Quantization, target: Quantization) -> np.ndarray:
-    """TFLite's: the magnitude rescaled, by scales divided as float32; as it is between equal scales."""
+    """TFLite's integer abs: the rescaled magnitude, unscaled between equal scales. Scales are divided in float32."""
     factor = multiplier_for(float(np.float32(source.scale) / np.float32(target.scale)))
     magnitude = np.abs(EVERY - source.zero_point)
     moved = magnitude if source.scale == target.scale else rescale(magnitude, factor)
@@ -102,7 +102,7 @@ def abs_table(source: Quantization, target: Quantization) -> np.ndarray:
 
 
 def rsqrt_table(source: Quantization, target: Quantization) -> np.ndarray:
-    """TFLite's, whose argument is never negative; else float."""
+    """TFLite's integer rsqrt, if the argument is never negative; else in float."""
     if source.zero_point != -128:
         return float_table(lambda real: 1 / np.sqrt(real), source, target)
     fine, value = 20, EVERY[1:] - source.zero_point
@@ -114,7 +114,7 @@ def rsqrt_table(source: Quantization, target: Quantization) -> np.ndarray:
 
 
 def leaky_relu_table(source: Quantization, target: Quantization, slope: float) -> np.ndarray:
-    """TFLite's: one factor for each side, derived in float32."""
+    """TFLite's integer leaky ReLU: one factor per side, computed in float32."""
     scale, output = np.float32(source.scale), np.float32(target.scale)
     with np.errstate(over="ignore"):
         negative = float(scale * np.float32(slope) / output)
@@ -125,7 +125,7 @@ def leaky_relu_table(source: Quantization, target: Quantization, slope: float) -
 
 
 def hard_swish_table(source: Quantization, target: Quantization) -> np.ndarray:
-    """TFLite's, in 16-bit fixed point."""
+    """TFLite's hard swish in 16-bit fixed point."""
     fine = np.float32(1 / 128) * np.float32(source.scale)
     output, output_shift = quantize_multiplier(float(fine / np.float32(target.scale)))
     gate, gate_shift = quantize_multiplier(float(fine / np.float32(3 / 32768)))
@@ -141,7 +141,7 @@ def hard_swish_table(source: Quantization, target: Quantization) -> np.ndarray:
 
 
 def _gate(value: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
-    """The argument with 3.0 as 32768, saturated to 16 bits."""
+    """The argument scaled so that 3.0 is 32768, saturated to 16 bits."""
     if shift > 0:
         value = _saturated_16(value << (shift - 1))
     value = _high_multiply_16(value, multiplier)

@@ -1,4 +1,4 @@
-"""A Net as text: one line for each input, op, output and constant; and back.
+"""The text form of a Net, with a line per input, op, output, state and constant; `net/parse.py` reads it back.
 
     net digits
     input image: int8[1,8,8,1] scale 0.0625 zero -128
@@ -13,9 +13,9 @@
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
     constant conv2d_0_bias: int32[4] = [0, 0, 0, 0]
 
-The parts of a fused op stand before it. A state begins as one number in all its elements, or as a list. Attributes
-that have their default are left out. Numbers parse back to the same bits. Long constants and long vectors of scales
-stand as a digest; their values travel beside the text (`stored_values`).
+Parts precede their fused op. A state's initial value is one number for all elements, or a list. Attributes with default
+values are omitted. Numbers parse back to the same bits. Long constants and long vectors of scales appear as digests;
+their values are stored beside the text (`stored_values`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def print_net(net: Net) -> str:
 
 
 def stored_values(net: Net) -> dict[str, np.ndarray]:
-    """The values that the text names by digest only: long constants, and long scale vectors as `NAME scales`."""
+    """The values that the text refers to by digest: long constants, and long scale vectors as `NAME scales`."""
     values = {name: value for name, value in net.constants.items() if value.size > INLINE_VALUES}
     values |= {state.input: state.initial for state in net.states if _is_stored(state)}
     for name, tensor in net.tensors.items():
@@ -85,7 +85,8 @@ def _is_stored(state: State) -> bool:
 
 
 def plain_name(name: str, kind: str, taken: Container[str]) -> str:
-    """A name that is harmless in C, in file names and in text, and not taken. `kind`: its first word if it has none."""
+    """An unused name that is safe in C, in file names and in the text form. `kind`: prefix if the name does not begin
+    with a letter."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:LONGEST_NAME]
     plain = plain if plain[:1].isalpha() else f"{kind}_{plain.strip('_')}"
     numbered = (f"{plain}_{number}" for number in count(1))
@@ -93,12 +94,12 @@ def plain_name(name: str, kind: str, taken: Container[str]) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as it stands, or as a JSON string if it could be mistaken for anything else."""
+    """The name, as a JSON string if it is no plain word."""
     return name if PLAIN_NAME.match(name) else json.dumps(name)
 
 
 def print_tensor(tensor: Tensor) -> str:
-    """Name, type, shape, what its integers stand for, and the layer of the user's model that it is for."""
+    """A tensor's name, type, shape, quantisation, and layer of the user's model."""
     shape = ",".join(map(str, tensor.shape))
     quantization = f" {_quantization(tensor.quantization)}" if tensor.quantization else ""
     title = f" for {json.dumps(tensor.title)}" if tensor.title else ""
@@ -128,7 +129,7 @@ def _literal(value: Any) -> str:
 
 
 def print_op(net: Net, op: Op) -> str:
-    """One op as a line of the text has it."""
+    """An op as in its line of the text form."""
     outputs = ", ".join(print_tensor(net.tensor(name)) for name in op.outputs)
     inputs = ", ".join(map(quoted, op.inputs))
     return f"{outputs} = {op.kind}({inputs})" + "".join(f" {part}" for part in _rest(op))
@@ -152,7 +153,7 @@ def _rest(op: Op) -> Iterator[str]:
 
 
 def changed_attributes(attributes: Attributes) -> dict[str, Any]:
-    """The attributes that differ from their default."""
+    """The attributes with values other than the default."""
     values = attribute_values(attributes)
     defaults = {f.name: f.default for f in fields(attributes)}
     return {key: value for key, value in values.items() if value != defaults[key]}

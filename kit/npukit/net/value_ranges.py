@@ -1,6 +1,6 @@
-"""Range analysis: the values that each channel of a tensor can have, from the actual weights of what makes it.
+"""Range analysis: bounds on the values of each channel of a tensor, derived from the actual weights.
 
-A channel is a place on the last axis. Tensors of which nothing is known beyond their type have no range.
+Channels are indices of the last axis. Tensors without bounds tighter than their type have no range.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOWEST, HIGHEST = -128, 127
 
 @dataclass(frozen=True)
 class Range:
-    """The interval of each channel of a tensor: what the layers before can produce at most."""
+    """Lower and upper bound of each channel of a tensor."""
 
     low: np.ndarray
     high: np.ndarray
@@ -29,7 +29,7 @@ class Range:
         return cls(np.full(channels, LOWEST, np.int64), np.full(channels, HIGHEST, np.int64))
 
     def repeated(self, channels: int) -> Range:
-        """The range of channels as that of a flattened tensor."""
+        """The range of a flattened tensor: channels repeated up to `channels`."""
         times = channels // len(self.low)
         return Range(np.tile(self.low, times), np.tile(self.high, times))
 
@@ -43,9 +43,9 @@ class Range:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """A layer of weights with a weight for each pair of channels, or one for each channel where it is `depthwise`.
+    """A layer with weights: one weight per pair of channels and tap, or per channel and tap if `depthwise`.
 
-    The last axis of the weights are channels of the input. Those of the output are the first one, or the last.
+    The last axis of the weights is the input channel. The first axis is the output channel, or the last if `depthwise`.
     """
 
     op: Op
@@ -58,13 +58,14 @@ class LayerWeights:
 
     @property
     def reduced(self) -> tuple[int, ...]:
-        """The axes of the weights that a sum goes over."""
+        """The weight axes that each sum runs over."""
         axes = range(self.weights.ndim)
         return tuple(axes[:-1] if self.depthwise else axes[1:])
 
 
 def filter_of(net: Net, op: Op) -> LayerWeights | None:
-    """The op as a filter of int8; None if it is none, or has groups, several rows of inputs, or dilated planes."""
+    """The op as an int8 filter. None for other ops, groups, a dense layer on several rows, or a dilated depthwise
+    convolution."""
     attributes, weights = op.attributes, net.constant(op, 1)
     if not isinstance(attributes, Conv2d | DepthwiseConv2d | Dense) or weights is None or not _is_single(net, op):
         return None
@@ -84,26 +85,26 @@ def filter_of(net: Net, op: Op) -> LayerWeights | None:
 
 
 def passes_on(net: Net, op: Op) -> bool:
-    """True of pools whose output has the range of their input, channel by channel."""
+    """True for a pool whose output has the range of its input, channel by channel."""
     attributes = op.attributes
     return isinstance(attributes, AveragePool | MaxPool) and not any(attributes.padding) and _is_single(net, op)
 
 
 def is_renamed(net: Net, op: Op) -> bool:
-    """True of a reshape that drops or adds axes of one element and keeps the channels."""
+    """True for a reshape that adds or removes axes of size 1 but keeps the channel axis."""
     given, made = (net.tensor(name).shape for name in (op.inputs[0], op.outputs[0]))
     same = [size for size in given if size != 1] == [size for size in made if size != 1] and given[-1:] == made[-1:]
     return isinstance(op.attributes, Reshape) and same and _is_single(net, op)
 
 
 def _is_single(net: Net, op: Op) -> bool:
-    """True if it works on int8 alone, without a batch."""
+    """True if all activations are int8 and the batch size is 1."""
     tensors = [net.tensor(name) for name in (*net.activations(op), *op.outputs)]
     return all(each.dtype == "int8" and prod(each.shape[:-3]) == 1 for each in tensors)
 
 
 def value_ranges(net: Net) -> dict[str, Range]:
-    """The ranges of tensors whose maker is known."""
+    """The range of each tensor with a known maker."""
     found: dict[str, Range] = {}
     for op in net.ops:
         given = found.get(op.inputs[0]) if op.inputs else None
@@ -119,7 +120,7 @@ def value_ranges(net: Net) -> dict[str, Range]:
 
 
 def accumulators(made: LayerWeights, given: Range | None) -> Range:
-    """The sums of each output channel, bias included, of an input of that range."""
+    """Bounds on the accumulator of each output channel, bias included. `given`: range of the input."""
     low, high = _centred(made, given)
     wide = made.weights.astype(np.int64)
     least, most = np.minimum(wide * low, wide * high), np.maximum(wide * low, wide * high)
@@ -127,7 +128,7 @@ def accumulators(made: LayerWeights, given: Range | None) -> Range:
 
 
 def _centred(made: LayerWeights, given: Range | None) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of input less zero point, with zero where padding brings it in."""
+    """Bounds on input minus zero point. Extended to 0 if there is padding."""
     channels = made.weights.shape[-1]
     known = given.repeated(channels) if given else Range.full(channels)
     low, high = known.low - made.zero, known.high - made.zero
@@ -135,14 +136,14 @@ def _centred(made: LayerWeights, given: Range | None) -> tuple[np.ndarray, np.nd
 
 
 def _output_range(net: Net, made: LayerWeights, given: Range | None) -> Range:
-    """The interval of each output channel: requantisation never decreases, so the ends map to the ends."""
+    """Bounds on each output channel. Requantisation is monotonic, so the bounds map to bounds."""
     sums = accumulators(made, given)
     low, high = (requantized(net, made.op, each) for each in (sums.low, sums.high))
     return Range(low, high).clamped(made.clamp)
 
 
 def requantized(net: Net, op: Op, sums: np.ndarray) -> np.ndarray:
-    """The outputs of sums as all layers with weights make them, before they are clamped. Bounds do not wrap."""
+    """The requantised accumulators before the clamp. Unlike in kernels, large bounds do not wrap."""
     factors = requantization(net, op)
     shifts = np.asarray(factors.shifts, np.int64)
     product = doubling_high_multiply(sums << np.maximum(shifts, 0), factors.multipliers.astype(np.int64))

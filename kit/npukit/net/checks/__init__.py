@@ -1,1 +1,1 @@
-"""Checks of single ops, which `check.py` makes of a whole net."""
+"""Checks of single ops, called by `check.py` for each op of a net."""

@@ -1,4 +1,4 @@
-"""The extents that an op would read or hold at once, compared with the limits."""
+"""Checks of an op's window sizes and scratch memory against the limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums, 
 
 
 def check_extent(net: Net, op: Op) -> None:
-    """An error that names the limit if an op's windows or scratch memory are beyond it."""
+    """Raise an error with the limit if the op's windows or scratch memory exceed it."""
     attributes = op.attributes
     if isinstance(attributes, TvmCode):
         SCRATCH.check(attributes.work_bytes, "it")
@@ -28,7 +28,7 @@ def check_extent(net: Net, op: Op) -> None:
 
 
 def _extents(net: Net, op: Op, window: tuple[int, ...]) -> tuple[int, ...]:
-    """Sides with their padding, windows with their gaps, steps."""
+    """Padded image sides, dilated window sides and strides."""
     attributes, (_, height, width, _) = op.attributes, net.tensor(op.inputs[0]).shape
     top, left, bottom, right = (max(side, 0) for side in attributes.padding)  # type: ignore[attr-defined]
     gaps = getattr(attributes, "dilation", (1, 1))

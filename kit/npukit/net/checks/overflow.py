@@ -1,6 +1,6 @@
-"""A check that an op's integers stay within the 32 bits in which every kernel computes them.
+"""Check for overflow of the 32-bit integers that every kernel computes with.
 
-The reference, the core, the accelerators and TFLite all wrap beyond; a net in which that can happen is refused.
+On overflow the reference, the core, the accelerators and TFLite all wrap. A net with a possible overflow is refused.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from npukit.net.requantize import (
 
 LIMIT = 1 << 31
 TOLERANCE = 1e-3
-"""The error that a factor derived in single precision may have, where that can be seen."""
+"""Relative error allowed for a factor computed in single precision, where the error could change a result."""
 
 
 def check_range(net: Net, op: Op) -> None:
-    """An error if a number can leave the range in which the op is exact."""
+    """Raise an error if a number can leave the range in which the op is exact."""
     if op.kind in _CHECKS:
         _CHECKS[op.kind](net, op)
 
 
 def _reach(net: Net, name: str) -> int:
-    """The largest magnitude of a tensor's integers less their zero point."""
+    """The largest magnitude of a tensor's integers minus their zero point."""
     limits, zero = np.iinfo(np.dtype(net.tensor(name).dtype)), quantization(net, name).zero_point
     return max(limits.max - zero, zero - limits.min)
 
@@ -52,7 +52,7 @@ def _weighted(net: Net, op: Op) -> None:
 
 
 def _largest_sums(net: Net, op: Op) -> np.ndarray:
-    """The largest sum of each output channel."""
+    """The largest magnitude of each output channel's sum."""
     weights, bias, reach = net.constants[op.inputs[1]], net.constant(op, 2), _reach(net, op.inputs[0])
     axis = output_channel_axis(op)
     others = tuple(each for each in range(weights.ndim) if each != axis)
@@ -106,7 +106,7 @@ def _refuse_wrapping(largest: int) -> None:
 
 
 def _refuse_imprecise(used: float, exact: float, largest: int) -> None:
-    """The factor that TFLite derives in single precision must be the one of the scales, where it makes a difference."""
+    """Refuse if TFLite's single-precision factor differs from the exact ratio of scales by enough to change results."""
     if exact * largest >= TOLERANCE and exact < SATURATES and abs(used - exact) > TOLERANCE * exact:
         raise NpukitError("its scales are too small or too large for single precision", tries=_WAYS)
 

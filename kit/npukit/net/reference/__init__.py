@@ -1,4 +1,4 @@
-"""The integer reference: what every kernel, NPU model and mesh must equal bit for bit."""
+"""The integer reference. Every kernel, NPU model and mesh must match its results bit for bit."""
 
 from npukit.net.reference.interpreter import evaluate, run_reference
 

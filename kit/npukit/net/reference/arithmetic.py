@@ -1,4 +1,4 @@
-"""Element by element, the operands quantised each on its own."""
+"""Reference of elementwise ops. Each operand has its own quantisation."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def requantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _aligned(net: Net, op: Op, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Operands with as many axes as the output and its cases, so that they broadcast as the model means."""
+    """Operands with axes of size 1 inserted after the case axis, so that they broadcast to the output's rank."""
     rank = len(net.tensor(op.output).shape)
     return [_with_rank(net, name, value, rank) for name, value in zip(op.inputs, operands, strict=True)]
 
@@ -95,13 +95,13 @@ def _with_rank(net: Net, name: str, value: np.ndarray, rank: int) -> np.ndarray:
 
 
 def _centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.ndarray:
-    """An operand less its zero point."""
+    """An operand minus its zero point."""
     value = _aligned(net, op, operands)[index]
     return value.astype(np.int64) - quantization(net, op.inputs[index]).zero_point
 
 
 def _finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
-    """The output's zero point and clamp."""
+    """The scaled result with the output's zero point and clamp applied."""
     attributes = op.attributes
     clamp = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else (-128, 127)
     return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)

@@ -1,4 +1,4 @@
-"""Ops that mix neighbours or whole axes: mean and bilinear resize."""
+"""Reference of ops that average neighbours or whole axes: mean and bilinear resize."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.net.ops import Mean, ResizeBilinear
 from npukit.net.requantize import mean_rescaling, quantization, rescale
 
 ONE = 1 << 10
-"""A whole step between two rows or columns."""
+"""Distance between two neighbouring rows or columns, in units of 1/1024."""
 
 
 def mean(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -36,7 +36,7 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
 
 
 def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: int) -> np.ndarray:
-    """Values between two neighbours along an axis, in units of 1/1024."""
+    """Interpolated values along an axis, times 1024."""
     low, high, step = (np.array(part) for part in zip(*places, strict=True))
     steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
     return data.take(low, axis) * (ONE - steps) + data.take(high, axis) * steps

@@ -1,4 +1,4 @@
-"""Convolutions and dense layers: exact integer sums, then per-channel requantisation."""
+"""Reference of convolutions, dense layers and matrix products: exact integer sums, then per-channel requantisation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from npukit.net.requantize import (
 )
 
 EXACT = 512
-"""Products of two int8, one less its zero point, of which a float32 holds every sum: 255 * 128 * 512 < 2^24."""
+"""Number of int8 products that float32 sums exactly, with the zero point subtracted from one factor: 255 * 128 * 512 <
+2^24."""
 CHUNK_BYTES = 32 << 20
-"""Columns are built for as many cases, or rows of one, at a time as fit in this."""
+"""Bytes of columns built at a time, for several cases or some rows of a case."""
 
 
 def conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -38,7 +39,7 @@ def conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _rows(net: Net, op: Op, source: np.ndarray, operands: Sequence[np.ndarray], top: int, count: int) -> np.ndarray:
-    """The `count` rows of the result from `top` on, or those that are left."""
+    """Up to `count` rows of the result, from row `top` on."""
     attributes, weights, shape = op.attributes, operands[1], net.tensor(op.output).shape
     assert isinstance(attributes, Conv2d)
     size = min(count, shape[1] - top), shape[2]
@@ -84,7 +85,8 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
-    """Rows less their zero point times weights: in float32, in parts that it adds up exactly, where these are int8."""
+    """The product of `data` minus its zero point and the weights. Products of int8 are summed in float32, in exact
+    blocks."""
     kind, most = (np.float32, EXACT) if weights.dtype == np.int8 else (np.float64, weights.shape[-1])
     sums = np.zeros((*data.shape[:-1], len(weights)), np.int64)
     for begin in range(0, weights.shape[-1], most):
@@ -94,7 +96,7 @@ def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
 
 
 def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """The partial sums of the weights' channels of a convolution or a dense layer, added to those before."""
+    """Partial sums of a convolution or dense layer over the weights' channels, added to earlier sums if any."""
     made = _sums(net, op, operands)
     return made + operands[2] if len(operands) > 2 else made
 
@@ -123,7 +125,8 @@ def total(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """Each input is spread over the outputs under its window; what `padding` covers is cut off."""
+    """The transposed convolution. Each input is scattered over the outputs under its window, then `padding` is cropped.
+    """
     attributes, shape = op.attributes, net.tensor(op.output).shape
     assert isinstance(attributes, TransposeConv2d)
     images, weights = merge_cases(operands[0]), operands[1].astype(np.float64)
@@ -151,18 +154,19 @@ def matmul(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _aligned(values: np.ndarray, own: int, rank: int) -> np.ndarray:
-    """Values of many cases with axes of one place behind that of cases, up to the rank of the other operand."""
+    """The operand with axes of size 1 inserted after the case axis, up to `rank`. `own`: the operand's rank without
+    cases; constants have no case axis."""
     return values if values.ndim == own else values.reshape(len(values), *(1,) * (rank - own), *values.shape[1:])
 
 
 def _moved(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The transpose of the last axes, behind those of cases."""
+    """The transpose of the last axes. Leading case axes stay."""
     cases = values.ndim - len(axes)
     return values.transpose(*range(cases), *(cases + axis for axis in axes)) if axes else values
 
 
 def finish(net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]) -> np.ndarray:
-    """Bias, requantisation, output zero point, clamp."""
+    """The output: bias, requantisation, zero point and clamp applied to accumulators."""
     if bias:
         sums = sums + bias[0].astype(np.int64)
     factors = requantization(net, op)

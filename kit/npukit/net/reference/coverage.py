@@ -1,8 +1,8 @@
-"""Coverage: the places of a net in which a wrong kernel would show, and which of them inputs reach.
+"""Coverage: how many of the possible kernel mistakes in a net a set of inputs would reveal.
 
-An event is a value that a likely mistake would change: a clamp that is one off, a rounding that is left out or done
-twice, a shift whose half is missing, padding of another value, an entry of a table. It is reached if the output of the
-layer, after its clamp, would differ. Events that the actual weights rule out are not counted.
+An event is a value that a likely mistake would change: an off-by-one clamp, a missing or doubled rounding, a shift
+without its rounding half, a wrong padding value, a wrong table entry. An event is reached if the mistake would change
+the layer's output after its clamp. Events ruled out by the actual weights are not counted.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from npukit.net.requantize import Rescaling, quantization, rescalings, wrap_int3
 from npukit.net.value_ranges import Range, accumulators, filter_of, requantized, value_ranges
 
 LANES = 16
-"""Channels that kernels and accelerators may treat differently by their place among as many."""
+"""Block of channels within which kernels and accelerators may treat each channel differently."""
 
 CLOSEST = (4, 8, 11, 12, 13, 14, 15)
-"""Powers of 1/2: distances to where the rounding changes, in steps of the output, that each count as an event."""
+"""Exponents n of the distances 2^-n from a rounding boundary, in output steps, that count as events."""
 
 Key = tuple[str, str]
-"""The name of a layer, or of a part of a fused one, and the kind of its events."""
+"""Name of a layer, or of a part of a fused op, and kind of event."""
 
 Seen = dict[Key, np.ndarray]
-"""Events by kind, [case, place]: True in the cases that reach them."""
+"""Reached events by kind: a mask [case, place]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """The events of a net that can be, and those that a set of inputs has reached."""
+    """The possible events of a net, and the events reached by a set of inputs."""
 
     possible: Mapping[Key, np.ndarray]
     reached: Mapping[Key, np.ndarray]
@@ -47,17 +47,17 @@ class Coverage:
 
     @property
     def count(self) -> int:
-        """The events that are reached."""
+        """The number of reached events."""
         return self.events - sum(self.missing().values())
 
     def missing(self) -> dict[Key, int]:
-        """The number of events that are not reached, where there are some."""
+        """The number of unreached events per kind, without zeros."""
         left = {key: int((places & ~self.reached[key]).sum()) for key, places in self.possible.items()}
         return {key: count for key, count in left.items() if count}
 
 
 class Watch:
-    """A net's events: which can be, and which a frame reaches."""
+    """Detector of a net's events: possible ones, and those that a frame reaches."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -66,9 +66,9 @@ class Watch:
     def frame(
         self, inputs: Sequence[np.ndarray], before: Held | None = None, *, padding: bool = True
     ) -> tuple[dict[str, np.ndarray], Seen]:
-        """The reference's values, and the events of each case; inputs have a leading axis of cases.
+        """The reference's values and the reached events of each case. Inputs have a leading case axis.
 
-        Those of padding take two more evaluations of each convolution that has some.
+        `padding`: include padding events, at the cost of two more evaluations of each padded convolution.
         """
         seen: Seen = {}
 
@@ -84,7 +84,7 @@ class Watch:
         return evaluate(self._net, inputs, before, run), seen
 
     def possible(self, seen: Seen) -> dict[Key, np.ndarray]:
-        """The places of each kind of event but those that the weights rule out."""
+        """The possible events of each kind in `seen`, without those ruled out by the weights."""
         ops = {part.name: part for op in self._net.ops for part in op.parts}
         return {(layer, kind): self._can_be(ops[layer], kind, places[0]) for (layer, kind), places in seen.items()}
 
@@ -97,7 +97,7 @@ class Watch:
             yield from _OTHERS[op.kind](self._net, op, operands, result)
 
     def _can_be(self, op: Op, kind: str, places: np.ndarray) -> np.ndarray:
-        """True of the places at which an event of the kind can be, by the ranges that the weights allow."""
+        """Mask of the places where the event is possible within the value ranges."""
         allowed = np.ones(places.shape, bool)
         given = self._ranges.get(op.inputs[0])
         if kind == ENTRIES:
@@ -122,11 +122,11 @@ CLOSE, HALF, TIES = "close to the next rounding", "second rounding", "negative t
 PADDING, ENTRIES, POOLED, BORDER = "padding", "table entries", "mean's rounding", "padding that never counts"
 
 BY_CHANNEL = (LOW, HIGH, ROUNDED, TWICE)
-"""Kinds of event that each lane of channels has."""
+"""Kinds of event counted per lane of channels."""
 
 
 def _by_group(events: np.ndarray) -> np.ndarray:
-    """Events [case, ..., channel] by the channel's place in a block of lanes; in a last, smaller block by itself."""
+    """Events [case, ..., channel] merged by the channel's lane. Channels of a last, partial block stay separate."""
     flat = _over(events.reshape(len(events), -1, events.shape[-1]), 1)
     whole = flat.shape[1] // LANES * LANES
     parts = [flat[:, whole:]]
@@ -144,11 +144,11 @@ def _any(events: np.ndarray) -> np.ndarray:
 
 
 def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) -> Iterator[tuple[str, np.ndarray]]:
-    """Events of the last rescaling, which makes the output: TensorFlow Lite's two roundings, and the clamp.
+    """Events of the output's rescaling: TensorFlow Lite's two roundings, and the clamp.
 
-    Both roundings are one floor of `total` / 2^(31 + right), `total` having the halves of both added and the correction
-    of negative ties (accel/cortex_m/code/requantize.py): how far `total` lies from where the floor changes says which
-    mistakes show.
+    Both roundings equal a single floor of `total` / 2^(31 + right). `total` includes the halves of both roundings and
+    the correction of negative ties (accel/cortex_m/code/requantize.py). The distance of `total` from the nearest
+    boundary of the floor shows which mistakes would be visible.
     """
     whole = _of_output(result, calls)
     if whole is None:
@@ -168,7 +168,7 @@ def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) 
     grouped = _by_group if np.size(multiplier) > 1 else _any
     yield LOW, grouped(known & (made < lowest))
     yield HIGH, grouped(known & (made > highest))
-    if sum(each.value.size for each in calls) == result.size:  # else roundings before make this one all but exact
+    if sum(each.value.size for each in calls) == result.size:  # earlier roundings would make this rounding nearly exact
         yield ROUNDED, grouped(down & (below < 1 << 30))
         yield TWICE, grouped(up & (above <= 1 << 30))
     yield HALF, _any(down & (below < half))
@@ -179,7 +179,7 @@ def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) 
 
 
 def _of_output(result: np.ndarray, calls: Sequence[Rescaling]) -> Rescaling | None:
-    """The rescaling of the whole output, which large convolutions do in parts; None if there is none."""
+    """The rescaling of the whole output, joined from the parts of a large convolution. None if there is none."""
     if calls and calls[-1].value.size == result.size:
         value = calls[-1].value
     elif calls and sum(each.value.size for each in calls) == result.size:
@@ -190,7 +190,8 @@ def _of_output(result: np.ndarray, calls: Sequence[Rescaling]) -> Rescaling | No
 
 
 def _padding(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Each side at which the neighbour inside would give another result than the padding; and padding one off."""
+    """Events of padding: each side where the border pixel would give another result than padding, and padding off by
+    one."""
     attributes, image = op.attributes, operands[0]
     assert isinstance(attributes, Conv2d | DepthwiseConv2d)
     top, left, bottom, right = attributes.padding
@@ -225,7 +226,7 @@ def _used(entries: np.ndarray, size: int) -> np.ndarray:
 
 
 def _entries(net: Net, op: Op, given: Range | None) -> np.ndarray:
-    """The entries of a table that something can look up."""
+    """Mask of the table entries within the input's range."""
     low, high = (int(given.low.min()), int(given.high.max())) if given else (-128, 127)
     if op.kind == Softmax.kind:
         assert isinstance(op.attributes, Softmax)
@@ -236,7 +237,8 @@ def _entries(net: Net, op: Op, given: Range | None) -> np.ndarray:
 
 
 def _average(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Means of either sign that are rounded up; and those at the border, where fewer count."""
+    """Events of an average pool: negative and positive means rounded away from zero, and border windows with fewer
+    elements."""
     attributes, shape = op.attributes, net.tensor(op.output).shape
     assert isinstance(attributes, AveragePool)
     images = operands[0].reshape(-1, *operands[0].shape[2:])
@@ -250,7 +252,7 @@ def _average(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarra
 
 
 def _maximum(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Maxima at the border below 0 and the zero point, which padding of either would hide."""
+    """Events of a max pool: border maxima below 0 and below the zero point, hidden if padding of that value counted."""
     assert isinstance(op.attributes, MaxPool)
     if any(op.attributes.padding):
         border = np.concatenate([result[:, :, [0, -1]].ravel(), result[:, :, :, [0, -1]].ravel()]).reshape(

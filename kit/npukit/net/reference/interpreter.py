@@ -1,4 +1,4 @@
-"""Runs a Net in numpy, op by op."""
+"""Interpreter of a Net in numpy, op by op."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.net.net import Net, Op
 from npukit.net.reference import arithmetic, blend, convolution, movement, norm, pooling, softmax, tvm_code
 
 Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
-"""Computes an op's output from its inputs. All activations carry a leading axis of cases; constants do not."""
+"""Computes an op's output from its inputs. All activations have a leading case axis; constants have none."""
 
 KERNELS: Mapping[str, Kernel] = {
     "add": arithmetic.add,
@@ -53,11 +53,11 @@ KERNELS: Mapping[str, Kernel] = {
 
 
 Held = Mapping[str, np.ndarray]
-"""The values of all activations of a frame by name, its states among them."""
+"""All activations of a frame by name, states included."""
 
 
 def run_reference(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The net's outputs for its inputs; with a leading axis of cases if the inputs have one."""
+    """The net's outputs. They have a leading case axis if the inputs have one."""
     values = evaluate(net, inputs)
     return [values[name] for name in net.outputs]
 
@@ -70,9 +70,9 @@ def run_op(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 def evaluate(
     net: Net, inputs: Sequence[np.ndarray], before: Held | None = None, run: Kernel = run_op
 ) -> dict[str, np.ndarray]:
-    """Every activation of the net by name; with a leading axis of cases if the inputs have one.
+    """Every activation of the net by name, with a leading case axis if the inputs have one.
 
-    The states are as the frame `before` left them, else as they begin. `run` computes an op.
+    States start from the values of the frame `before`, else from their initial values. `run` computes an op.
     """
     batched = has_cases(net, inputs)
     values = {name: value if batched else value[None] for name, value in zip(net.inputs, inputs, strict=True)}
@@ -88,7 +88,7 @@ def evaluate(
 
 
 def has_cases(net: Net, inputs: Sequence[np.ndarray]) -> bool:
-    """True if the inputs have the leading axis; an error if they fit the net in neither way."""
+    """True if the inputs have a leading case axis. Raises an error if they do not fit the net."""
     if len(inputs) != len(net.inputs):
         raise NpukitError(f"{net.name} takes {len(net.inputs)} inputs, not {len(inputs)}")
     batched = [_has_cases(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]

@@ -1,4 +1,4 @@
-"""Ops that move values and change none."""
+"""Reference of ops that move or select values without changing any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pad(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def concat(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """A constant part is the same in every case."""
+    """Concatenate the inputs. A constant input is repeated for every case."""
     attributes = op.attributes
     assert isinstance(attributes, Concat)
     cases = max(len(value) for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants)

@@ -1,4 +1,5 @@
-"""Layer norm and RMS norm in integers: an integer root, one Newton step for what is 1 over it, two high products."""
+"""Reference of layer norm and RMS norm in integers: integer root, one Newton step for its reciprocal, two high
+products."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def norm(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 def _results(
     attributes: Norm | NormBySquares, distances: np.ndarray, spread: np.ndarray, constants: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Distances over the root of what a row spreads."""
+    """The distances divided by the root of the row's mean square, scaled, offset and clamped."""
     length, (multipliers, offsets) = distances.shape[-1], constants
     inverse, shift = inverse_root(spread + attributes.epsilon)
     left = np.minimum(shift + FRACTION_BITS - 1 - headroom(length), 31)
@@ -43,7 +44,7 @@ def squares(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def norm_by_squares(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """The norm that is not centred, of which the sum of squares is known."""
+    """The RMS norm with precomputed sums of squares."""
     attributes, (data, squared, *constants) = op.attributes, operands
     assert isinstance(attributes, NormBySquares)
     length = data.shape[-1]
@@ -64,6 +65,6 @@ def inverse_root(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
-    """Bits of positive numbers; those of their halves are exact in float64."""
+    """Bit lengths of positive numbers. Computed in halves, because float64 holds each half exactly."""
     high = values >> 31
     return np.where(high > 0, 31 + np.frexp(high)[1], np.frexp(values & ((1 << 31) - 1))[1]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Average and maximum pools: padding never counts."""
+"""Reference of average and maximum pools. Padding never counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""C of a network, run on this machine without trust: compiled to WebAssembly, which reaches nothing but its memory.
+"""Sandbox for a network's C code on the host: compiled to WebAssembly, with access to its own memory only.
 
-A sandbox has no imports: no files, no clock, no calls out. What its code stores outside of its memory, and what takes
-more steps than a network's op can, ends it.
+A sandbox has no imports: no files, no clock, no calls out. A store outside its memory, or more steps than an op of a
+network can need, ends the run.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ FLAGS = (
     *("-ffp-contract=off", "-fno-math-errno", "-Wl,--export=__heap_base", "-Wl,-z,stack-size=65536"),
 )
 SECONDS = 300
-"""More than any compilation takes, the first one of a fresh zig included."""
+"""Time limit of a compilation in seconds. Longer than any compilation, even the first of a fresh zig."""
 MOST_BYTES = 1 << 31
-"""The most bytes of a sandbox's memory: half of what WebAssembly can address."""
+"""Maximum bytes of a sandbox's memory: half the address space of WebAssembly."""
 MOST_STEPS = 1 << 34
-"""The most steps of a call, which computes one case. An endless loop ends after seconds."""
+"""Maximum steps of a call, which computes one case. Stops an endless loop after seconds."""
 _PAGE, _ALIGNMENT = 1 << 16, 16
 _TRIES = ("build the model again", "npukit doctor")
 
 
 class Sandbox:
-    """C functions compiled together, by their place among `sources`, each a function's text from its parameters on."""
+    """C functions compiled together, called by index in `sources`. Each source is a function's text from its parameter
+    list on."""
 
     def __init__(self, sources: Sequence[str], *, math: bool) -> None:
         self._engine = _engine()
         self._module = wasmtime.Module(self._engine, _compiled(tuple(sources), math))
 
     def call(self, function: int, arrays: Sequence[np.ndarray], result: int, steps: int) -> np.ndarray:
-        """The array `result` after a call with pointers to all, in a memory of its own, within so many steps."""
+        """The array `result` after a call with pointers to all arrays, in fresh memory, within `steps` steps."""
         store = wasmtime.Store(self._engine)
         store.set_limits(memory_size=MOST_BYTES)
         store.set_fuel(min(steps, MOST_STEPS))
@@ -78,7 +79,7 @@ def _called(
 
 
 def _places(arrays: Sequence[np.ndarray], start: int) -> tuple[list[int], int]:
-    """The beginning of each array, and the end of the last one."""
+    """The start address of each array, and the end of the last."""
     places = []
     for array in arrays:
         start = -(-start // _ALIGNMENT) * _ALIGNMENT
@@ -91,13 +92,13 @@ def _places(arrays: Sequence[np.ndarray], start: int) -> tuple[list[int], int]:
 def _engine() -> wasmtime.Engine:
     config = wasmtime.Config()
     config.consume_fuel = True
-    config.parallel_compilation = False  # its threads would be missing in a process that is forked later
+    config.parallel_compilation = False  # threads would not survive a later fork
     return wasmtime.Engine(config)
 
 
 @cache
 def _compiled(sources: tuple[str, ...], math: bool) -> bytes:
-    """The functions as a WebAssembly module, with `firmware/libm` if they need it."""
+    """The functions as a WebAssembly module. `math`: include `firmware/libm`."""
     libm = data_folder("firmware") / "libm"
     head = '#include <stdbool.h>\n#include <stdint.h>\n#include "math.h"\n'
     functions = [f"void function_{index}{source}" for index, source in enumerate(sources)]
@@ -111,7 +112,8 @@ def _compiled(sources: tuple[str, ...], math: bool) -> bytes:
 
 
 def _case(index: int, source: str) -> str:
-    """A function, whose pointers are `given`, as a case of the one that is exported: each export takes time."""
+    """The case of the exported dispatcher that calls a function with its pointers. A single export, because each export
+    takes time."""
     pointers = (f"given[{place}]" for place in range(source.partition(")")[0].count("*")))
     return f"    case {index}:\n        function_{index}({', '.join(pointers)});\n        break;"
 
@@ -127,5 +129,5 @@ def _compile(arguments: Sequence[str], folder: str) -> None:
 
 
 def _reason(fault: Exception) -> str:
-    """The last line of what WebAssembly's runtime says, which names the cause."""
+    """The last line of the WebAssembly runtime's message, which names the cause."""
     return str(fault).strip().splitlines()[-1].strip()

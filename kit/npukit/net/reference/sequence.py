@@ -1,7 +1,7 @@
-"""Frames of a sequence all at once: op by op, and frame by frame only where a state is made of the one before.
+"""Evaluation of a whole sequence op by op. Only ops in a cycle through a state run frame by frame.
 
-What a language model's token takes is products with large weights, which wait for no other token: for many tokens each
-is one product of matrices.
+The products of a language model's token with large weights do not depend on other tokens. For many tokens, each product
+becomes one matrix product.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from npukit.net.net import Net, Op
 from npukit.net.reference.interpreter import KERNELS
 
 Edges = dict[int, list[int]]
-"""The ops, by number, that each op is followed by."""
+"""Indices of neighbouring ops, by index of the op."""
 
 
 def run_sequence(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The net's outputs for frames, on the leading axis of its inputs, that follow from each other from a reset on."""
+    """The net's outputs for a sequence of frames after a reset. Frames are on the leading axis of the inputs."""
     ops = [part for op in net.ops for part in op.parts]
     groups = components(*edges(net, ops))
     sequence = _Sequence(net, len(inputs[0]), dict(zip(net.inputs, inputs, strict=True)))
@@ -29,13 +29,13 @@ def run_sequence(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 @dataclass
 class _Sequence:
-    """`values` has all frames of what is known and still wanted."""
+    """The evaluation of a sequence. `values`: all frames of each tensor that is computed and still needed."""
 
     net: Net
     frames: int
     values: dict[str, np.ndarray]
     states: dict[str, str] = field(init=False)
-    """The tensor that each state becomes."""
+    """The tensor that becomes each state, by name of the state."""
 
     def __post_init__(self) -> None:
         self.states = {state.input: state.output for state in self.net.states}
@@ -53,11 +53,11 @@ class _Sequence:
         return [self.values[name] for name in self.net.outputs]
 
     def _made(self, name: str) -> str:
-        """The tensor that a name is a later frame of, or itself."""
+        """The tensor that becomes the state, or the tensor itself."""
         return self.states.get(name, name)
 
     def _returns(self, ops: Sequence[Op]) -> bool:
-        """True if a frame of the ops needs another one of theirs."""
+        """True if the ops form a cycle through a state."""
         made = {op.output for op in ops}
         return any(name in self.states and self.states[name] in made for op in ops for name in op.inputs)
 
@@ -65,7 +65,7 @@ class _Sequence:
         return {op.output: KERNELS[op.kind](self.net, op, [self._operand(name) for name in op.inputs])}
 
     def _operand(self, name: str) -> np.ndarray:
-        """A constant, or all frames of a tensor: those of a state are of the frames before."""
+        """A constant, or all frames of a tensor. A state is delayed by one frame and begins with its initial value."""
         if name in self.net.constants or name not in self.states:
             return self.net.constants[name] if name in self.net.constants else self.values[name]
         return np.concatenate([self._initial(name), self.values[self.states[name]][:-1]])
@@ -89,7 +89,7 @@ class _Sequence:
 
 
 def edges(net: Net, ops: Sequence[Op]) -> tuple[Edges, Edges]:
-    """The ops that follow each op, in its frame or in the next, and those that it follows."""
+    """The successors and the predecessors of each op, in the same frame or across a state."""
     makers = {op.output: number for number, op in enumerate(ops)}
     makers |= {state.input: makers[state.output] for state in net.states if state.output in makers}
     after, before = ({number: list[int]() for number in range(len(ops))} for _ in range(2))
@@ -101,13 +101,13 @@ def edges(net: Net, ops: Sequence[Op]) -> tuple[Edges, Edges]:
 
 
 def components(after: Edges, before: Edges) -> Iterator[list[int]]:
-    """The ops that need each other, in an order in which the groups can be computed: Kosaraju's two walks."""
+    """The strongly connected components in execution order, by Kosaraju's two depth-first walks."""
     order = [number for group in _walked(after, after, set()) for number in group]
     yield from _walked(list(reversed(order)), before, set())
 
 
 def _walked(begins: Collection[int], along: Edges, seen: set[int]) -> Iterator[list[int]]:
-    """The ops that are reached first from each beginning, each behind all that it leads to."""
+    """The newly reached ops from each start, in postorder."""
     for begin in begins:
         done, path = list[int](), [(begin, iter(along[begin]))] if begin not in seen else []
         seen.add(begin)

@@ -1,9 +1,9 @@
-"""Inputs for a layer alone: of its whole range, at its ends, close to a value; and sharp ones for a layer of weights
-and for a softmax.
+"""Test inputs for a single layer: full range, extremes, near a value, and sharp inputs for layers with weights and
+softmax.
 
-A multiplier that is a little off, a bias or a rounding shows only in an output whose sum lies close to where it is
-rounded up, or just was. Noise seldom comes there. Sharp inputs are put together window by window, each the best of some
-proposals for the channels that have not come as close yet. Some proposals are aimed: their sum is the closest there is.
+A small error in a multiplier, bias or rounding shows only if an accumulator lies close to a rounding boundary. Random
+inputs seldom reach one. Sharp inputs are built window by window. Each window takes the best of several proposals for
+the channels that are still farthest from a boundary. Some proposals are aimed at the accumulator closest to a boundary.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from npukit.net.requantize import quantization, requantization, wrap_int32
 from npukit.net.value_ranges import LayerWeights, Range, accumulators, filter_of
 
 SHARP, MOST_SHARP = 3, 48
-"""Cases of a layer of which one is noise, and the others are sharp; the most sharp ones of a layer of weights."""
+"""Period of non-sharp cases: one in SHARP cases is noise. MOST_SHARP: maximum sharp cases of a layer with weights."""
 
 LEAST, MOST = 16, 32
-"""Proposals for a window: a layer for which there is no time for the least has no sharp inputs."""
+"""Minimum and maximum proposals per window. A layer without time for the minimum gets no sharp inputs."""
 
 AIMED, CLOSEST, STEPS = 16, 4, 4
-"""Proposals that are aimed at one of a channel's closest sums; these sums, above and below; taps that are changed."""
+"""Aimed proposals per window; closest accumulators kept per channel and side; taps changed one by one for each."""
 
 WINDOWS, MOST_PARTS = 128, 2
-"""The most windows of a layer's sharp inputs for each part of the output; the parts for which there are more."""
+"""Maximum windows over all sharp inputs of a layer, per part of the output; maximum number of parts that raise it."""
 
 PRODUCTS, CHANNEL = 32, 20
-"""The cost of a proposal, of `work`: a step for so many products, so many steps for the sum of each channel."""
+"""Cost model of a proposal in steps of `work`: products per step, and steps per channel's sum."""
 
 FIRST = 500.0
-"""The worth of a channel's first output that is not clamped: as of one within 2^-8 of a step of where it changes."""
+"""Extra worth of a channel's first unclamped output: like an output within 2^-8 of a step of a rounding boundary."""
 
 _AMPLITUDES = 6
 _QUIET = np.exp2(-np.arange(4, dtype=np.float32))
-"""Shares of the range that proposals go from the zero point: most sums of the whole range are clamped."""
+"""Shares of the range that proposals span around the zero point. Full-range inputs mostly give clamped outputs."""
 
 
 def inputs_alone(
     net: Net, ranges: dict[str, Range], count: int, work: int, boxes: Sequence[Box] = ()
 ) -> list[np.ndarray]:
-    """`count` cases of the inputs of a net of one int8 layer, in these ranges, the same each time.
+    """`count` test cases for each input of a net with one int8 layer, within `ranges`. Deterministic.
 
-    `boxes` are the parts of the output that have constants of their own: each is to see sharp ones. The last cases are
-    sharp in what the layer's first part reads.
+    `boxes`: parts of the output with constants of their own; each part gets sharp windows. The last cases are sharp, in
+    the layer's first input.
     """
     rng, first = np.random.default_rng(crc32(net.name.encode())), net.ops[0].inputs[0]
     wanted = (count - -(-count // SHARP)) * (first in net.inputs)
@@ -66,14 +66,15 @@ def inputs_alone(
 
 
 def _limits(net: Net, ranges: dict[str, Range], name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest value of each element."""
+    """The lower and upper bound of each element."""
     tensor = net.tensor(name)
     known = ranges[name] if name in ranges else Range.full(1)
     return tuple(np.resize(each, tensor.elements) for each in (known.low, known.high))  # pyright: ignore[reportReturnType]
 
 
 def _drawn(net: Net, ranges: dict[str, Range], name: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Values anywhere, at the ends, and around the zero point or another value, closer and closer."""
+    """Random values in four kinds of case: full range, extremes, around the zero point, around a random value. Later
+    cases are closer."""
     tensor, (low, high) = net.tensor(name), _limits(net, ranges, name)
     cases = np.arange(count)[:, np.newaxis]
     values = rng.integers(low, high + 1, (count, len(low)))
@@ -90,19 +91,20 @@ def _drawn(net: Net, ranges: dict[str, Range], name: str, count: int, rng: np.ra
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """A layer as a product: which input each window reads at each tap, -1 for padding, and the weights by tap."""
+    """A layer as a matrix product: the input index at each tap of each window, -1 for padding, and the weights by tap.
+    """
 
     made: LayerWeights
     windows: np.ndarray
     weights: np.ndarray
     parts: np.ndarray
-    """The part of the output that each window is in."""
+    """The part of the output of each window."""
 
 
 def _sharp(
     net: Net, ranges: dict[str, Range], count: int, work: int, boxes: Sequence[Box], rng: np.random.Generator
 ) -> np.ndarray | None:
-    """`count` sharp inputs; None if the layer has no weights, or too many for `work`."""
+    """`count` sharp inputs. None if the layer has no weights, or too many for `work`."""
     made = filter_of(net, net.ops[0])
     if made is None or count == 0 or made.weights.size * LEAST > work * PRODUCTS:
         return None
@@ -133,7 +135,7 @@ def _layer_of(net: Net, made: LayerWeights, boxes: Sequence[Box]) -> _Layer:
 
 
 def _by_tap(made: LayerWeights) -> np.ndarray:
-    """The weights, [tap, channel]; those of planes are 0 for other channels."""
+    """The weights as [tap, channel]. Depthwise weights are 0 between different channels."""
     if not made.depthwise:
         return made.weights.reshape(len(made.weights), -1).T
     channels = made.weights.shape[-1]
@@ -143,10 +145,10 @@ def _by_tap(made: LayerWeights) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """A search of so many windows in each input, the best of so many proposals each.
+    """Search for sharp inputs: `windows` windows per input, each the best of `proposals` proposals.
 
-    `closest` are sums of each channel that are close to where the output changes, [rank, above or below, channel],
-    `best` is how close each channel has come, in bits, [part of the image, above or below, channel].
+    `closest`: accumulators of each channel closest to a rounding boundary, [rank, above or below, channel]. `best`: how
+    close each channel has come, in bits, [part of the output, above or below, channel].
     """
 
     net: Net
@@ -159,7 +161,7 @@ class _Search:
     rng: np.random.Generator
 
     def input(self) -> np.ndarray:
-        """One input; windows have what elements those before have left free."""
+        """One input. Each window sets only elements that earlier windows left free."""
         layer, (low, high) = self.layer, self.limits
         values, free = self.rng.integers(low, high + 1), np.ones(len(low), bool)
         for window in self.rng.permutation(len(layer.windows))[: self.windows]:
@@ -176,7 +178,8 @@ class _Search:
         return values
 
     def _proposed(self, taps: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Values for taps of a window, more or less quiet; some are at the end that drives one channel up, or down."""
+        """Values for the taps of a window, at several amplitudes. Some taps are at the extreme that drives a random
+        channel up or down."""
         shape, zero, rng = (self.proposals, len(taps)), self.layer.made.zero, self.rng
         loud = rng.random(shape, np.float32) * (high - low).astype(np.float32) + (low - zero).astype(np.float32)
         values = np.rint(loud * np.resize(_QUIET, (self.proposals, 1))) + zero
@@ -188,8 +191,9 @@ class _Search:
     def _aim(
         self, proposed: np.ndarray, taps: np.ndarray, limits: tuple[np.ndarray, np.ndarray], best: np.ndarray
     ) -> None:
-        """Change taps of the first proposals so that a channel's sum is one of its closest: all taps, and then some.
-        Half of them aim at the channels that have been farthest from that."""
+        """Change taps of the first proposals so that a channel's accumulator hits one of its closest values. All taps
+        share the change, then single taps correct the rest. Half of the proposals aim at the channels farthest from a
+        boundary."""
         count, rng = min(AIMED, len(proposed)), self.rng
         far = np.resize(best.argsort(axis=None), count // 2)
         side, channel = np.divmod(np.concatenate([far, rng.integers(0, best.size, count - len(far))]), best.shape[1])
@@ -216,7 +220,7 @@ class _Search:
             up[rows, tap] -= step
 
     def _chosen(self, proposed: np.ndarray, best: np.ndarray) -> int:
-        """The proposal that is worth most beyond the best so far, which it becomes part of."""
+        """The index of the proposal that improves most on `best`. Updates `best`."""
         made = self.layer.made
         sums = ((proposed - made.zero) @ self.layer.weights.astype(np.float64)).astype(np.int64) + made.bias
         bits = _sharpness(self.net, made, sums)
@@ -226,7 +230,8 @@ class _Search:
 
 
 def _closest(net: Net, made: LayerWeights, sums: Range) -> np.ndarray:
-    """The sums at which an output changes with the least change of the multiplier, [rank, above or below, channel]."""
+    """The accumulators where the smallest change of the multiplier changes the output, [rank, above or below, channel].
+    """
     factors, (least, most) = requantization(net, made.op), made.clamp
     outputs = np.arange(least + 1, most + 1)[:, np.newaxis] - quantization(net, made.op.output).zero_point
     scale = np.ldexp(factors.multipliers.astype(np.float64), factors.shifts - 31)
@@ -239,12 +244,13 @@ def _closest(net: Net, made: LayerWeights, sums: Range) -> np.ndarray:
 
 
 def _worth(bits: np.ndarray) -> np.ndarray:
-    """The worth of channels coming so close: most of all of an output that is not clamped."""
+    """The worth of each channel's closeness. Any unclamped output adds FIRST."""
     return bits**3 + (bits > 0) * FIRST
 
 
 def _sharpness(net: Net, made: LayerWeights, sums: np.ndarray) -> np.ndarray:
-    """The closeness of sums to where the output changes: [sum, above or below, channel], in bits of a step.
+    """The closeness of accumulators to a rounding boundary: [sum, above or below, channel], in bits below an output
+    step.
 
     As in `coverage.py`, both roundings are one floor.
     """

@@ -1,7 +1,8 @@
-"""Sharp rows for a softmax: the sum of each is the last one, or the first one, at which an output is rounded as it is.
+"""Sharp rows for a softmax: the sum of a row's exponentials is the last or first one before an output rounds
+differently.
 
-The output changes with one term more or less in the sum, and with a small change of the exponential or the reciprocal.
-An edge is an entry of the table and such a sum; rows are made for the closest edges of each entry.
+The output then changes with any term added or omitted, and with a small error of the exponential or reciprocal. An edge
+is a table entry and a sum at such a boundary. Rows are made for the closest edges of each entry.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from npukit.net.reference.softmax import exp_table, shares, terms
 from npukit.net.requantize import quantization
 
 MOST_ROWS, MOST_ELEMENTS = 1024, 1 << 18
-"""The most different rows, and their elements together."""
+"""Maximum different rows, and maximum elements of all rows."""
 
 CLOSEST, EACH = 16, 10
-"""The edges that are closest of all, and the rows of each, which have the output in different places."""
+"""Number of closest edges overall, and rows for each of them, with the output at different positions."""
 
 TRIES, SPARE = 48, 2
-"""Draws of a row, of which one must leave what two elements can add; rows that are tried for each that is wanted."""
+"""Attempts per row, which succeed if two elements can supply the rest of the sum; rows attempted per wanted row."""
 
 MOST_DRAWN, GREEDY, MOST_LOUD = 10, 2, 6
-"""The most elements of a row that are drawn; the last of them, which take the largest terms that fit; the most of a
-row's sum, in largest terms."""
+"""Maximum drawn elements of a row; how many of the last ones take the largest term that fits; maximum sum of a row in
+units of the largest term."""
 
 SMALL, MOST_SMALL = 3, 8
-"""Elements of a row that take small terms in turn, unless it is short; the most by which these exceed the least."""
+"""Elements of a row with small terms, unless the row is short; maximum excess of a small term over the smallest."""
 
 ENTRIES = 256
 
@@ -35,7 +36,7 @@ ENTRIES = 256
 def sharp_rows(
     net: Net, limits: tuple[np.ndarray, np.ndarray], count: int, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """`count` inputs of sharp rows for a net of one softmax; None if its rows are too short, or not many are found."""
+    """`count` inputs of sharp rows for a net with a single softmax. None if rows are too short or no row is found."""
     op, tensor = net.ops[0], net.tensor(net.inputs[0])
     assert isinstance(op.attributes, Softmax)
     length, rows = tensor.shape[-1], count * tensor.elements // tensor.shape[-1]
@@ -52,7 +53,8 @@ def sharp_rows(
 
 
 def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Differences to the largest value, `count` rows or fewer, [row, element]; edges come in all places in turn."""
+    """Differences to each row's maximum, at most `count` rows, [row, element]. The edge's element moves through all
+    positions."""
     own = terms(table)
     entries, sums = (each[: SPARE * count] for each in _edges(table, own, length))
     more, every = own - own[-1], np.arange(len(sums))[:, np.newaxis]
@@ -70,7 +72,8 @@ def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Gene
 
 
 def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Entries and sums of edges: the closest ones `EACH` times, then the closest of each entry, then the next ones."""
+    """Table entries and sums of edges: the closest `EACH` times, then the closest of each entry, then the second
+    closest."""
     entries, outputs, side = np.meshgrid(np.arange(ENTRIES), np.arange(ENTRIES - 1), np.arange(2), indexing="ij")
     sums = np.floor(table[entries] / 16 / (outputs + 0.5)).astype(np.int64) + side
     least = own[0] + own[entries] + (length - 2) * own[-1]
@@ -90,8 +93,11 @@ def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray,
 def _drawn(
     more: np.ndarray, left: np.ndarray, length: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Differences of small terms, [row, element], of others, [row, try, element], and the rest of each row's sum, of
-    which terms take as much as they are `more` than the least one."""
+    """Draw elements and return differences of small terms, [row, element], of other terms, [row, try, element], and the
+    rest of each sum.
+
+    `more`: the excess of each entry's term over the smallest term. `left`: the excess to distribute in each row.
+    """
     rising, count = more[::-1], min(max(length - SMALL, min(length, 3)), MOST_DRAWN)
     first, behind = (np.searchsorted(rising, rising, side) for side in ("left", "right"))
     small = np.arange(len(left) * (length - count)) % np.searchsorted(rising, MOST_SMALL, "right")

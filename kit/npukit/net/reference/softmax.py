@@ -31,19 +31,19 @@ def softmax(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def terms(exps: np.ndarray) -> np.ndarray:
-    """The terms of the sum that exponentials give."""
+    """The terms of the sum: exponentials rounded to the accumulator's precision."""
     return rounding_shift_right(exps, ACCUMULATOR_INTEGER_BITS)
 
 
 def shares(exps: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Exponentials over the sums of their rows, and the bits of a share below those of the output."""
+    """Exponentials divided by their row's sum, and the right shift from a quotient to an output."""
     leading_zeros = 32 - _bit_length(sums)
     scale = reciprocal_of_one_plus((sums << leading_zeros) - (1 << 31))
     return doubling_high_multiply(exps, scale), ACCUMULATOR_INTEGER_BITS - leading_zeros + 31 - 8
 
 
 def exp_table(scale: float, beta: float) -> np.ndarray:
-    """exp(-scale * beta * d) in Q0.31 for d = 0..255, and 0 where TFLite gives up."""
+    """exp(-scale * beta * d) in Q0.31 for d = 0..255, and 0 below TFLite's cut-off."""
     scaling = softmax_scaling(scale, beta)
     differences = -np.arange(256, dtype=np.int64)
     scaled = doubling_high_multiply(differences << scaling.left_shift, scaling.multiplier)

@@ -1,8 +1,7 @@
-"""Ops that are C: the same C, run in a sandbox.
+"""Reference of ops as C code: the same C code, run in a sandbox.
 
-Equal to the device to the last bit: IEEE single precision, one operation at a time in the order of the C (no products
-contracted with sums, nothing reordered), the same `firmware/libm` on both. A result that is no number is the one NaN
-that Arm makes.
+Results equal the device's to the last bit: IEEE single precision, one operation at a time in the order of the C code
+(no fused multiply-add, no reordering), with the same `firmware/libm`. Any NaN becomes Arm's default NaN.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from npukit.net.reference.sandbox import Sandbox
 NAN = np.uint32(0x7FC00000)
 
 STEPS, STEPS_A_CYCLE = 1 << 28, 16
-"""Steps that a call may take in any case, and for each cycle that its loops are thought to take: of 277 ops that the
-tests of float operators make, none took more than 4."""
+"""Sandbox steps allowed per call, and additional steps per predicted cycle of its loops. Of 277 ops in the tests of
+float operators, none took more than 4 steps a cycle."""
 
 
 def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -51,7 +50,7 @@ def _with_one_nan(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Same:
-    """A net as a key: equal to itself alone. A stream asks for the same one in every frame."""
+    """A net as a cache key, compared by identity. A stream looks up the same net in every frame."""
 
     net: Net
 
@@ -70,7 +69,7 @@ def _sources(same: _Same) -> tuple[str, ...]:
 
 
 def _source(net: Net, op: Op) -> str:
-    """The function without its name."""
+    """The C function from its parameter list on, without its name."""
     attributes = op.attributes
     assert isinstance(attributes, TvmCode)
     parameters = (declaration(each.dtype, each.name, written=each.written) for each in pointers(net, op))

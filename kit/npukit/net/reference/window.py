@@ -10,12 +10,12 @@ from npukit.net.ops import Padding, Pair
 
 
 def merge_cases(value: np.ndarray) -> np.ndarray:
-    """[case, N, H, W, C] to [image, H, W, C]."""
+    """[case, N, H, W, C] reshaped to [image, H, W, C]."""
     return value.reshape(-1, *value.shape[2:])
 
 
 def split_cases(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Back to [case, *shape]."""
+    """Images reshaped back to [case, *shape]."""
     return value.reshape(-1, *shape)
 
 
@@ -29,7 +29,8 @@ def padded(images: np.ndarray, padding: Padding, value: int) -> np.ndarray:
 def taps(
     source: np.ndarray, window: tuple[int, ...], strides: Pair, dilation: Pair, size: tuple[int, ...]
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """The window positions (y, x), each with the inputs [image, *size, channel] that it meets, in row-major order."""
+    """Each tap (y, x) of a window in row-major order, with its inputs [image, *size, channel] at all window positions.
+    """
     for y in range(window[0]):
         for x in range(window[1]):
             top, left = y * dilation[0], x * dilation[1]
