@@ -1,4 +1,4 @@
-"""The import of a Relax module in QDQ form as a Net. The one place in net/ that knows TVM."""
+"""Importer of Relax modules in QDQ form. The only package in net/ that depends on TVM."""
 
 from npukit.net.importer.walk import is_dynamic, is_float, net_and_views, net_from_relax
 

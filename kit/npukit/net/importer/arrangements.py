@@ -1,4 +1,4 @@
-"""Arrangements of a kernel's loops, each as a text that people can read and tuning records keep."""
+"""Arrangements of a kernel's loops, each with a readable text form for tuning records."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ _SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a 
 
 @dataclass(frozen=True)
 class Nest:
-    """The turns of each loop around one sum, and of each loop over its terms, that are inside all others."""
+    """Innermost iterations of a sum: the turns split off from each loop around the sum, and from each loop over its
+    terms."""
 
     inside: tuple[int, ...]
     terms: tuple[int, ...]
 
 
 class LoopArrangement(Protocol):
-    """The arrangement of a kernel's loops. The order in which each sum is taken never changes, nor does a bit of it."""
+    """The arrangement of a kernel's loops. No arrangement changes the order of a sum's terms, so results stay identical
+    bit for bit."""
 
     @property
     def apart(self) -> bool:
-        """True if a sum's operands are made before it where that takes more than an addition or so."""
+        """True if a sum's operands are precomputed into arrays, unless they are cheap."""
         ...
 
     def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:
-        """The nest of sum `number`, whose loops have these extents."""
+        """The nest of sum `number`. `around`, `over`: extents of the loops around the sum and over its terms."""
         ...
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """The same for all sums: `factor` neighbours are summed side by side, `unroll` terms are written out.
+    """Equal blocking of all sums: `factor` neighbouring sums side by side, `unroll` terms unrolled.
 
-    Neighbours along the innermost loop around the sum, or along the `axis`-th outside it; `rows` of them along the
-    `across`-th, which share what each loads. What does not divide a loop leaves it as it is.
+    Neighbours lie along the loop around the sum with index `axis`, counted from the innermost. `rows` neighbours along
+    loop `across` share loaded values. A loop whose extent is not divisible stays as it is.
     """
 
     axis: int = 0
@@ -79,7 +81,7 @@ AS_WRITTEN = Blocking()
 
 @dataclass(frozen=True)
 class Tiling:
-    """Each sum by itself, as TVM's MetaSchedule found it: `tiles 1x5x1x8/1x4 1x16/1 on arrays made before`."""
+    """Separate tiling of each sum, found by TVM's MetaSchedule: `tiles 1x5x1x8/1x4 1x16/1 on arrays made before`."""
 
     sums: tuple[Nest, ...]
     apart: bool = False
@@ -104,7 +106,7 @@ class Tiling:
 
 
 def arrangement_of(choice: str) -> Blocking | Tiling:
-    """The arrangement that a tuning record chooses."""
+    """The arrangement named by a tuning record."""
     return Tiling.parse(choice) if choice.startswith(f"{TILES} ") else Blocking.parse(choice)
 
 
@@ -113,7 +115,8 @@ def _fits(factors: Sequence[int], loops: Sequence[int]) -> bool:
 
 
 def _in_order(nest: Nest, over: Sequence[int]) -> bool:
-    """True if the terms keep their order: a loop over them is split only if those inside it are inside altogether."""
+    """True if the terms keep their order: when a loop over terms is split, all loops inside it must be innermost
+    entirely."""
     split = next((place for place, turns in enumerate(nest.terms) if turns > 1), len(over))
     return all(turns == size for turns, size in list(zip(nest.terms, over, strict=True))[split + 1 :])
 

@@ -1,4 +1,4 @@
-"""Puts a Net together: names, tensors, constants, and how a tensor's axes lie in memory."""
+"""Assembly of a Net: names, tensors, constants, and axis orders in memory."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from npukit.net.passes.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
 Order = tuple[int, ...]
-"""order[i] is the axis of the model that lies at place i in memory."""
+"""An axis order: order[i] is the model's axis at position i in memory."""
 
 
 @dataclass(frozen=True)
 class AxesView:
-    """A tensor of the net, seen by the model with its axes in another order (NCHW in the model, NHWC here)."""
+    """A tensor of the net with the memory order of the model's axes (NCHW in the model, NHWC in the net)."""
 
     name: str
     order: Order
 
 
 def straight(rank: int) -> Order:
-    """The order of a tensor that lies in memory as the model sees it."""
+    """The order of a tensor with equal axes in model and memory."""
     return tuple(range(rank))
 
 
 def layout_order(layout: str) -> Order:
-    """The order of NHWC in the model's layout, or of NWC in that of lines."""
+    """The order of NHWC in the model's layout, or of NWC for one-dimensional images."""
     return tuple(layout.index(axis) for axis in "NHWC" if axis in layout)
 
 
 @dataclass
 class NetInMaking:
-    """The net so far."""
+    """The net under construction."""
 
     name: str
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     title: str = ""
-    """The layer of the model that ops are made for, by its name there."""
+    """The model's layer name for ops added next."""
     pattern: str = ""
-    """The match of a plug-in's pattern that ops belong to."""
+    """The match of a plug-in's pattern for ops added next."""
     _counts: Counter[str] = field(default_factory=Counter)
     _alike: dict[Hashable, str] = field(default_factory=dict)
     """The name of each constant, by its contents."""
@@ -56,7 +56,7 @@ class NetInMaking:
     _arranged: dict[tuple[str, Order], str] = field(default_factory=dict)
 
     def new_name(self, kind: str) -> str:
-        """conv2d_0, conv2d_1, ...: stable, and readable in C."""
+        """A new name, such as conv2d_0 or conv2d_1. Names are stable and valid in C."""
         while True:
             name = f"{kind}_{self._counts[kind]}"
             self._counts[kind] += 1
@@ -68,7 +68,8 @@ class NetInMaking:
         return name
 
     def constant(self, name: str, value: np.ndarray, quantization: Quantization | None) -> str:
-        """The name of a constant: of one that is the same, such as the weights of a layer's every step, if any."""
+        """Add a constant and return its name. Equal constants, such as the weights of a layer's every step, share one.
+        """
         plain = np.ascontiguousarray(value).reshape(value.shape)
         content = str(value.dtype), value.shape, hashlib.sha256(plain.data).digest(), quantization
         if content in self._alike:
@@ -80,11 +81,11 @@ class NetInMaking:
         return self.tensors[name].quantization
 
     def requantify(self, name: str, quantization: Quantization) -> None:
-        """State what the integers of a tensor stand for, once that is known."""
+        """Set the quantisation of a tensor once it is found."""
         self.tensors[name] = replace(self.tensors[name], quantization=quantization)
 
     def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
-        """Add an op named as its output."""
+        """Add an op with the name of its output."""
         self.tensors[output.name] = replace(output, title=self.title)
         if isinstance(attributes, Reshape):
             self._reshaped[output.name] = inputs[0]
@@ -92,20 +93,20 @@ class NetInMaking:
         return output.name
 
     def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:
-        """An op that moves the bytes of one tensor into another of the same type."""
+        """Add an op that moves bytes to a new tensor of the same type and quantisation."""
         if isinstance(attributes, Reshape):
             source = self._before_reshapes(source)
         tensor, name = self.tensors[source], self.new_name(attributes.kind)
         return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
 
     def _before_reshapes(self, name: str) -> str:
-        """A reshape of a reshape is one reshape; the first falls away if nothing else reads it."""
+        """The source behind a chain of reshapes. Reshapes without other readers are dropped."""
         while name in self._reshaped:
             name = self._reshaped[name]
         return name
 
     def arranged(self, view: AxesView, order: Order) -> str:
-        """The tensor with its axes in memory in `order`: moved only if bytes must move."""
+        """The tensor with its axes in `order` in memory. Transposed only if bytes must move."""
         if view.order == order:
             return view.name
         shape = self.tensors[view.name].shape
@@ -117,7 +118,7 @@ class NetInMaking:
         return self._arranged[view.name, axes]
 
     def image(self, view: AxesView, layout: str) -> str:
-        """The tensor as NHWC; lines are images of one row."""
+        """The tensor as NHWC. One-dimensional images get a single row."""
         name = self.arranged(view, layout_order(layout))
         shape = self.tensors[name].shape
         return name if len(shape) == 4 else self.derive(Reshape(), name, (shape[0], 1, *shape[1:]))
@@ -130,7 +131,7 @@ class NetInMaking:
         return Net(self.name, inputs, outputs, ops, tensors, constants)
 
     def _read_ops(self, outputs: tuple[str, ...]) -> tuple[Op, ...]:
-        """The ops whose result is read."""
+        """The ops with a used result."""
         read, ops = set(outputs), []
         for op in reversed(self.ops):
             if read & set(op.outputs):

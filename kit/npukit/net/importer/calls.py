@@ -1,7 +1,6 @@
-"""A kernel as data: the operators that are called, on what, in which order. TVM is given them anew, one by one.
+"""Data form of a kernel: a list of operator calls and their operands. TVM rebuilds the kernel call by call.
 
-A file of kernels may be anybody's: nothing in a format of TVM's own is read from it, and TVM finds out the types and
-shapes of all results by itself.
+A kernel file is untrusted. It contains nothing in TVM's own formats, and TVM infers all result types and shapes itself.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ make_call: Any = Call
 
 _RELAX, _FORMS = "relax.", "relax.attrs."
 _LOOPS = "FLegalize"
-"""The attribute of an operator of which TVM can make loops."""
+"""Attribute of operators that TVM can lower to loops."""
 _SCANS = frozenset(("argsort", "cumprod", "cumsum", "sort", "topk"))
-"""Operators that TVM makes loops of in a pass of their own."""
+"""Operators that TVM lowers to loops in a separate pass."""
 
 
 def kernel_of(module: IRModule) -> LoopKernel | None:
-    """The Relax function `island` as data; None if it is more than calls of operators."""
+    """The Relax function `island` as data. None if it contains anything but operator calls."""
     function: Any = module[ISLAND]
     values = {parameter: place for place, parameter in enumerate(function.params)}
     steps: list[Step] = []
@@ -76,7 +75,7 @@ def _scalar(value: np.ndarray) -> Operand:
 
 
 def _fields(form: Any) -> Iterator[str]:
-    """The names of what attributes of a form have."""
+    """The field names of an attribute type, inherited ones included."""
     while form is not None:
         yield from (field.name for field in form.fields or ())
         form = form.parent_type_info
@@ -89,13 +88,13 @@ def _attribute(value: Any) -> Attribute:
 def _single(value: Any) -> Single:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, str):  # or a type, which TVM takes from a text
+    if isinstance(value, str):  # also a type, which TVM accepts as text
         return str(value)
     raise TypeError("no attribute that is data")
 
 
 def module_of(kernel: LoopKernel) -> IRModule:
-    """The Relax function `island` that makes these calls."""
+    """The Relax function `island` rebuilt from a kernel's data."""
     builder = relax_ir.BlockBuilder()
     values = [
         relax_ir.Var(f"p{place}", relax_ir.TensorType(shape, dtype))

@@ -1,4 +1,4 @@
-"""Ops on two operands element by element, and softmax."""
+"""Import of elementwise ops on several operands, and of softmax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 IMAGE = 4
-"""Axes of what stays as convolutions want it; anything else comes to lie as dense layers want it."""
+"""Number of axes of an image. Images stay in a convolution's order; other tensors prefer a dense layer's."""
 Operand = AxesView | IntegerConstant
 
 
@@ -44,7 +44,8 @@ def maximum(walk: Walk, site: Site) -> AxesView:
 
 
 def select(walk: Walk, site: Site) -> AxesView:
-    """Both operands are brought to the output's quantisation first; the condition is a tensor of its own."""
+    """Import a select. Both operands are first requantised to the output's quantisation; the condition is a separate
+    tensor."""
     condition, *rest = site.core.args
     operands = [_operand(walk, argument) for argument in rest]
     first, second = (each and requantized(walk, each, site.quantization) for each in operands)
@@ -56,7 +57,7 @@ def select(walk: Walk, site: Site) -> AxesView:
 
 
 def _binary(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
-    """An integer op if both operands are quantised; a function of one number if only one varies."""
+    """Import a binary op: an integer op if both operands are quantised, a lookup table if only one is variable."""
     operands = [_operand(walk, argument) for argument in site.core.args]
     first, second = operands
     if first is None or second is None or not any(isinstance(operand, AxesView) for operand in operands):
@@ -65,7 +66,7 @@ def _binary(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
 
 
 def _alike(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
-    """Both operands are brought to the output's quantisation first."""
+    """Import a binary op whose operands are first requantised to the output's quantisation."""
     operands = [_operand(walk, argument) for argument in site.core.args]
     first, second = (operand and requantized(walk, operand, site.quantization) for operand in operands)
     if first is None or second is None:
@@ -75,7 +76,7 @@ def _alike(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
 
 
 def requantized(walk: Walk, operand: Operand, wanted: Quantization) -> Operand:
-    """The operand in another quantisation; a constant at once."""
+    """The operand with another quantisation. A constant is converted at once."""
     if isinstance(operand, AxesView):
         same = walk.assembly.quantization(operand.name) == wanted
         return operand if same else walk.converted(operand, wanted, "int8")
@@ -88,7 +89,7 @@ def _operand(walk: Walk, argument: Any) -> Operand | None:
 
 
 def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, ...]) -> AxesView:
-    """The op on operands that lie in memory alike."""
+    """Add the op with all operands in a common memory order."""
     rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
     orders = [o.order for o in operands if isinstance(o, AxesView) and len(o.order) == rank]
     order = straight(rank) if straight(rank) in orders and rank != IMAGE else next(iter(orders), straight(rank))
@@ -110,7 +111,7 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
 
 
 def prelu(walk: Walk, site: Site) -> AxesView:
-    """Relax's slopes lie along one axis."""
+    """Import a PReLU. Relax's slopes lie along one axis."""
     view, slopes = walk.activation(site.core.args[0]), walk.constant(site.core.args[1])
     if slopes is None:
         raise NpukitError("its slopes are not constant, or not quantised")
@@ -121,7 +122,7 @@ def prelu(walk: Walk, site: Site) -> AxesView:
 
 
 def softmax(walk: Walk, site: Site) -> AxesView:
-    """TFLite's, whose output is always quantised alike; another quantisation is a step of its own."""
+    """Import a softmax. TFLite's softmax has a fixed output quantisation; another one becomes a separate op."""
     source, beta = site.core.args[0], 1.0
     call = resolve(source, walk.definitions)
     factor = constant_value(call.args[1], walk.definitions) if callee(call) == "multiply" else None

@@ -1,4 +1,4 @@
-"""Reading Relax expressions."""
+"""Queries on Relax expressions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization
 
 Definitions = Mapping[Any, Any]
-"""The expression that each variable of the dataflow block is bound to."""
+"""The expression bound to each variable of the dataflow block."""
 
 
 REARRANGED = ("expand_dims", "permute_dims", "reshape")
-"""Moves that leave a constant one."""
+"""Moves of a constant that are evaluated at import."""
 
 
 TITLES = "npukit.titles"
@@ -29,14 +29,14 @@ _LAYER = re.compile(r"layer(\d+)_\d*")
 
 
 class TitledBuilder(relax.BlockBuilder):
-    """A builder of a model's function, whose variables are named by the layer of the file that they are for."""
+    """Builder of a model's function that names variables after the file's layers."""
 
     def __init__(self) -> None:
         super().__init__()
         self._titles: list[str] = []
 
     def begin_layer(self, title: str) -> None:
-        """Name what is emitted from here on; of a layer that TFLite has fused, by the first of its names."""
+        """Begin a layer. Later variables get its name; of several names joined by TFLite's fusion, the first."""
         self._titles.append(title.split(";")[0])
 
     def emit(self, expr: Any, name_hint: str = "") -> Any:
@@ -49,7 +49,7 @@ class TitledBuilder(relax.BlockBuilder):
         return f"layer{len(self._titles) - 1}_" if self._titles else ""
 
     def titled(self, module: IRModule) -> IRModule:
-        """The module, which then tells the names."""
+        """The module with the layer names attached."""
         return with_titles(module, self._titles)
 
 
@@ -63,15 +63,15 @@ def titles_of(module: Any) -> list[str]:
 
 
 def title_of(variable: Any, titles: Sequence[str]) -> str:
-    """The name of the layer that a variable is for, if it is known."""
+    """The name of a variable's layer, or empty."""
     found = _LAYER.fullmatch(variable.name)
     return titles[int(found[1])] if found and int(found[1]) < len(titles) else ""
 
 
 def callee(expression: Any) -> str:
-    """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator.
+    """The operator's name: `nn.conv2d` for a call of relax.nn.conv2d, empty for other expressions.
 
-    Only split has several results here, so a part of a tuple is `split_part`.
+    A part of a tuple is `split_part`, because only split has several results here.
     """
     if isinstance(expression, relax.TupleGetItem):
         return "split_part"
@@ -88,7 +88,7 @@ def dtype_of(expression: Any) -> str:
 
 
 def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | None:
-    """The value of a literal constant, seen through the transpositions and reshapes that follow it."""
+    """The value of a literal constant, with later transpositions and reshapes applied. None if not constant."""
     found, moves = _before_moves(expression, definitions)
     if not isinstance(found, Constant):
         return None
@@ -99,7 +99,7 @@ def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | No
 
 
 def _before_moves(expression: Any, definitions: Definitions) -> tuple[Any, list[Any]]:
-    """The value that is transposed and reshaped until it is the expression, and the calls, the first one first."""
+    """The source behind transpositions and reshapes, and these calls in execution order."""
     found, moves = resolve(expression, definitions), []
     while callee(found) in REARRANGED:
         moves.append(found)
@@ -108,7 +108,7 @@ def _before_moves(expression: Any, definitions: Definitions) -> tuple[Any, list[
 
 
 def resolve(expression: Any, definitions: Definitions) -> Any:
-    """Through variables, and parts of tuples that are there, to what they are bound to."""
+    """The expression behind variables and parts of known tuples."""
     while True:
         if isinstance(expression, relax.Var) and expression in definitions:
             expression = definitions[expression]
@@ -120,7 +120,7 @@ def resolve(expression: Any, definitions: Definitions) -> Any:
 
 
 def operands(value: Any) -> Iterator[Any]:
-    """The operands that a binding's value reads, the parts of a tuple one by one."""
+    """The operands of a binding's value. Tuples are expanded."""
     if isinstance(value, relax.Tuple):
         for part in value.fields:
             yield from operands(part)
@@ -134,7 +134,7 @@ def operands(value: Any) -> Iterator[Any]:
 
 
 def reads_of(module: Any) -> Counter[Any]:
-    """The number of reads of each variable of `main`, the function's own result included."""
+    """The number of reads of each variable of `main`, including reads by the function's result."""
     main: Any = module["main"]
     values = [binding.value for block in main.body.blocks for binding in block.bindings]
     return Counter(
@@ -144,7 +144,7 @@ def reads_of(module: Any) -> Counter[Any]:
 
 @dataclass(frozen=True)
 class IntegerConstant:
-    """A constant as integers, and what they stand for."""
+    """A constant as integers with their quantisation."""
 
     value: np.ndarray
     quantization: Quantization
@@ -174,7 +174,7 @@ def quantization_of(call: Any, definitions: Definitions) -> Quantization:
 
 
 def integer_constant(expression: Any, definitions: Definitions) -> IntegerConstant | None:
-    """A dequantised constant, seen through the transpositions and reshapes that follow it."""
+    """A dequantised constant, with later transpositions and reshapes applied. None if not constant."""
     found, moves = _before_moves(expression, definitions)
     constant = _dequantized(found, definitions) if callee(found) == "dequantize" else None
     for move in moves:
@@ -195,7 +195,7 @@ def _dequantized(call: Any, definitions: Definitions) -> IntegerConstant | None:
 
 
 def _quantized(real: np.ndarray, quantization: Quantization, dtype: str) -> np.ndarray:
-    """A weight that the model keeps as float, quantised as ONNX's QuantizeLinear does."""
+    """A float weight quantised like ONNX's QuantizeLinear."""
     shape = [1] * real.ndim
     if quantization.axis is not None:
         shape[quantization.axis] = -1
@@ -213,7 +213,7 @@ def _permuted(inner: IntegerConstant, call: Any) -> IntegerConstant:
 
 
 def _axes(call: Any) -> list[int]:
-    """The order of a transposition; reversed if it does not say."""
+    """The axes of a transposition. By default, all axes reversed."""
     rank = len(shape_of(call))
     return [int(axis) % rank for axis in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
 
@@ -233,7 +233,7 @@ TRANSPOSED = ("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose
 
 
 def macs_of(call: Any) -> int:
-    """Padding included; 0 for what is no product of matrices or windows."""
+    """Multiply-accumulates of a call, padding included; 0 for ops other than matrix products and convolutions."""
     name = callee(call)
     if name == "matmul":
         return prod(shape_of(call)) * shape_of(call.args[0])[-1]
@@ -245,6 +245,6 @@ def macs_of(call: Any) -> int:
 
 
 def _per_channel(call: Any, letter: str) -> int:
-    """The weights of one channel."""
+    """The number of weights per channel. `letter`: the channel's axis in the layout."""
     layout = str(call.attrs.kernel_layout)
     return prod(size for axis, size in zip(layout, shape_of(call.args[1]), strict=True) if axis != letter)

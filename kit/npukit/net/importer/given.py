@@ -1,4 +1,4 @@
-"""Ops that a module has as C: calls that carry the body of a function of p0, p1, ..., `output` and perhaps `work`."""
+"""Ops given as C code: calls that carry a function body with parameters p0, p1, ..., `output` and optionally `work`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call_of(
     by_rows: bool = False,
     windows: Pair = (0, 0),
 ) -> Any:
-    """The call of an op as C. `words` stand for numbers in it, as do p0_size, ... and output_size."""
+    """The call of an op given as C code. `words`: numbers to substitute, besides p0_size, ... and output_size."""
     sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
     known = {**sizes, "output_size": _elements(result), **(words or {})}
     told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes}
@@ -46,12 +46,12 @@ def _elements(kind: Any) -> int:
 
 
 def is_given(value: Any) -> bool:
-    """True if this is an op as C."""
+    """True for an op given as C code."""
     return callee(value) == OPERATOR and value.attrs is not None
 
 
 def has_given(module: Any) -> bool:
-    """True if any op of the module is there as C."""
+    """True if the module has an op given as C code."""
     return any(is_given(binding.value) for block in module["main"].body.blocks for binding in block.bindings)
 
 

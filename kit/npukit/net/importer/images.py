@@ -1,4 +1,4 @@
-"""Pools and resizing of images: windows, and the input rows and columns of each output row and column."""
+"""Import of pools, and of image resizing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def max_pool(walk: Walk, site: Site) -> AxesView:
 
 
 def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> AxesView:
-    """Quantised as its input; another quantisation of the result is a step of its own."""
+    """Import a pool with its input's quantisation. Another output quantisation becomes a separate op."""
     attributes = site.core.attrs
     if any(int(step) != 1 for step in attributes.dilation):
         raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
@@ -43,7 +43,7 @@ def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> Ax
 
 
 def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strides: Pair, given: Padding) -> Padding:
-    """Padding at the end as far as the last windows reach, which is further than stated where sizes round up."""
+    """The padding, extended at the end to cover the last windows. Sizes that round up exceed the stated padding."""
     made = ([1] if len(order) == 3 else []) + [site.shape[axis] for axis in order[1:-1]]
     ends = [(made[axis] - 1) * strides[axis] + window[axis] - size[axis] - given[axis] for axis in (0, 1)]
     return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])

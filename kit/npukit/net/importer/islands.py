@@ -1,9 +1,10 @@
-"""Float islands: what has no integer op becomes C made by TVM, between integer tensors or on float ones.
+"""Float islands: expressions without an integer op, compiled to C by TVM. Islands read and write integer or float
+tensors.
 
-An island is one operator that takes time, with the simple functions of its result behind it and the dequantizes of its
-inputs before it, or a run of simple functions. What others read too, or of another size, is a tensor of its own.
+An island is one costly operator, with dequantizes of its inputs before it and simple functions of its result after it,
+or a run of simple functions. A value with other readers, or of another size, is a tensor of its own.
 
-Islands wait for the tensors that they read on a list, so that a graph may be as deep as it likes.
+Islands wait on a list for the tensors they read, not by recursion, so a graph may have any depth.
 """
 
 from __future__ import annotations
@@ -57,39 +58,40 @@ SIMPLE = frozenset(
         *("logical_and", "logical_or", "logical_not", "logical_xor", "floor_divide", "mod", "floor_mod", "flip"),
     )
 )
-"""Operators whose result has one number for each number of an operand, computed in a few steps."""
+"""Cheap operators whose result has one number for each number of an operand."""
 
 ANYWHERE = SIMPLE - {*RESHAPES, "permute_dims", "flip"}
-"""Operators that make a number of those in its own place, wherever that lies in memory."""
+"""Operators independent of the axis order in memory."""
 UNORDERED = {"max", "min"}
-"""Operators whose result does not depend on the order in which they take their numbers."""
+"""Reductions independent of the order of their terms."""
 
 TAKE_NUMBERS = frozenset(
     ("add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "less_equal", "greater", "greater_equal")
 )
-"""Operators of which TVM makes code with a number in it."""
+"""Operators into which TVM can compile a scalar constant."""
 
 GIVEN = "it is given as C"
-"""Why an op that is none of TVM's operators is none in integers."""
+"""Reason recorded in an op given as C code."""
 MOST_OPERATORS = 50
-"""The most operators of one island; beyond them there is a tensor in between. TVM and the reading recurse so deep."""
+"""Maximum number of operators in an island, because TVM and the importer recurse over its expressions. Longer runs get
+a tensor in between."""
 
 
 @dataclass
 class Islands:
-    """`module` is what is walked; `reads` counts who reads each of its variables."""
+    """The float islands of a module. `reads`: number of reads of each variable."""
 
     walk: Walk
     module: Any
     reads: Counter[Any]
     _tensors: dict[Any, AxesView] = field(default_factory=dict)
     _sums: dict[Any, tuple[AxesView, Quantization] | None] = field(default_factory=dict)
-    """The integer sums of each layer that was asked for them."""
+    """Cached integer sums by layer."""
     _begun: dict[Any, _Island] = field(default_factory=dict)
-    """Islands that wait for their operands, by the variable that they compute."""
+    """Islands that wait for their operands, by their result variable."""
 
     def quantized(self, call: Any, quantization: Quantization, why: str, dtype: str = "int8") -> AxesView:
-        """The tensor of integers that a quantize makes of a float expression."""
+        """The integer tensor of a quantized float expression, computed by an island."""
         value = self.variable(call.args[0])
         island = _Island(self, why)
         real = island.inside(value)
@@ -100,7 +102,7 @@ class Islands:
         return island.finished(result, quantization)
 
     def tensor(self, expression: Any, why: str) -> AxesView:
-        """The tensor of the net that holds the value of an expression, in float or whatever type it has."""
+        """The tensor of the net for an expression, in the expression's own type."""
         wanted = [self.variable(expression)]
         while wanted:
             missing = [] if wanted[-1] in self._tensors else self._missing(wanted[-1], why)
@@ -111,11 +113,11 @@ class Islands:
         return self._tensors[self.variable(expression)]
 
     def known(self, variable: Any) -> AxesView:
-        """The tensor of a variable that has one already."""
+        """The existing tensor of a variable."""
         return self._tensors[variable]
 
     def _missing(self, variable: Any, why: str) -> list[Any]:
-        """The variables that must have tensors before this one can; of none it gets its own."""
+        """Variables whose tensors are missing before this variable's tensor can be made. If none, makes the tensor."""
         value, held = resolve(variable, self.walk.definitions), self._held(variable)
         if held is not None:
             missing, make = [], lambda: held
@@ -134,12 +136,12 @@ class Islands:
         return missing
 
     def _read_by(self, call: Any) -> list[Any]:
-        """The variables that an op which is given as C reads."""
+        """The variables read by an op given as C code."""
         values = (self.variable(each) for each in operands_of(call))
         return [each for each in values if not isinstance(resolve(each, self.walk.definitions), Constant)]
 
     def _given(self, call: Any) -> AxesView:
-        """The op that is given as C."""
+        """Add an op given as C code."""
         assembly, told = self.walk.assembly, call.attrs
         name = assembly.new_name(_plain(told["what"]))
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
@@ -150,7 +152,7 @@ class Islands:
         return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
-        """The tensor that an op which is given as C reads; a constant gets the name."""
+        """The tensor of an operand of an op given as C code. `name`: name for a constant."""
         value: Any = resolve(expression, self.walk.definitions)
         if isinstance(value, Constant):
             return self.walk.assembly.constant(name, cast(Any, value).value.numpy(), None)
@@ -158,7 +160,7 @@ class Islands:
         return self.walk.assembly.arranged(view, straight(len(view.order)))
 
     def _held(self, variable: Any) -> AxesView | None:
-        """The view that the walk knows already, as the model means it."""
+        """The existing view of a variable, checked to have the model's type."""
         view = self.walk.view(variable)
         if view is None:
             return None
@@ -167,7 +169,7 @@ class Islands:
         return view
 
     def _begin(self, variable: Any, value: Any, why: str) -> _Island:
-        """The island of a variable, which knows now what it reads."""
+        """Begin the island of a variable and find its reads."""
         if isinstance(value, Constant):
             raise NpukitError("it is a constant, which no network need compute")
         island = self._begun[variable] = _Island(self, why)
@@ -177,19 +179,19 @@ class Islands:
         return island
 
     def _reshaped(self, call: Any, source: AxesView) -> AxesView:
-        """The same bytes under another shape."""
+        """The same bytes with another shape."""
         assembly = self.walk.assembly
         flat = assembly.arranged(source, straight(len(source.order)))
         return AxesView(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
 
     def variable(self, expression: Any) -> Any:
-        """The variable that an expression is bound to first."""
+        """The first variable bound to an expression, behind its aliases."""
         while isinstance(self.walk.definitions.get(expression), relax.Var):
             expression = self.walk.definitions[expression]
         return expression
 
     def sums(self, value: Any) -> tuple[AxesView, Quantization] | None:
-        """The sums of a layer of integers, computed in integers, and what they stand for; None of anything else."""
+        """A layer's integer sums and their quantisation. None if the layer cannot be computed in integers."""
         if callee(value) in SUMMED and value not in self._sums:
             try:
                 self._sums[value] = in_sums(self.walk, value)
@@ -198,7 +200,7 @@ class Islands:
         return self._sums.get(value)
 
     def belongs(self, reader: Any, read: Any, *, free: bool) -> bool:
-        """True if the expression that is read can be computed inside its reader. `free`: nothing costly is in yet."""
+        """True if `read` can be computed inside its reader. `free`: the island has no costly operator yet."""
         read = self.variable(read)
         value = resolve(read, self.walk.definitions)
         if self.reads[read] != 1 or self.walk.view(read) is not None or not isinstance(value, Call) or is_given(value):
@@ -215,23 +217,23 @@ def _elements(expression: Any) -> int:
 
 @dataclass
 class _Island:
-    """One function: nested expressions of Relax over parameters."""
+    """A function under construction: nested Relax expressions over parameters."""
 
     islands: Islands
     why: str
     names: list[str] = field(default_factory=list)
     macs: int = 0
     _kinds: set[str] = field(default_factory=set)
-    """The operators that it computes."""
+    """Names of the island's operators."""
     result: Any = None
     _activations: dict[Any, Any] = field(default_factory=dict)
-    """Parameters, by the view or by the variable that they hold."""
+    """Activation parameters by view or variable."""
     _constants: list[tuple[Any, np.ndarray, Quantization | None]] = field(default_factory=list)
     _functions: list[Any] = field(default_factory=list)
     _free: bool = True
 
     def inside(self, expression: Any) -> Any:
-        """The expression as the island computes it."""
+        """The expression in terms of the island's parameters."""
         walk, expression = self.islands.walk, self.islands.variable(expression)
         value = resolve(expression, walk.definitions)
         if isinstance(value, Constant):
@@ -266,7 +268,7 @@ class _Island:
         return call.args[0].name_hint if callee(call) == "call_tir" else callee(call)
 
     def _loops(self, call: Any) -> Any:
-        """The call of what TVM's importer made loops of."""
+        """A call of loops (TIR) from TVM's importer."""
         function = self.islands.module[call.args[0]].without_attr("global_symbol")
         variable = GlobalVar(f"loops_{len(self._functions)}")
         self._functions.append((variable, function))
@@ -294,11 +296,11 @@ class _Island:
         return self._read(argument)
 
     def _takes_in(self, reader: Any, argument: Any) -> bool:
-        """True if an operand of an operator of the island is computed in it."""
+        """True if an operand is computed inside the island."""
         return len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
 
     def _part(self, value: Any) -> Any:
-        """One of several results."""
+        """One result of a call with several results."""
         whole = resolve(value.tuple_value, self.islands.walk.definitions)
         if callee(whole) == "nn.dropout":
             return self._argument(whole, whole.args[0])
@@ -312,7 +314,7 @@ class _Island:
         return operators.strided_slice(source, [axis], [begin], [begin + sizes[value.index]])
 
     def _integers(self, expression: Any) -> AxesView | None:
-        """The int8 tensor whose numbers an expression is, perhaps moved."""
+        """The int8 tensor behind an expression, seen through moves. None if there is none."""
         try:
             return self.islands.walk.operand(expression)
         except NpukitError:
@@ -323,7 +325,7 @@ class _Island:
         return callee(value) == "dequantize" or self._integers(expression) is not None
 
     def _dequantized(self, call: Any) -> Any:
-        """Integers become real numbers inside, whatever they are stored as."""
+        """A dequantize inside the island, of any integer type."""
         walk, given = self.islands.walk, quantization_of(call, self.islands.walk.definitions)
         held = constant_value(call.args[0], walk.definitions)
         if held is not None:
@@ -340,7 +342,7 @@ class _Island:
         return operators.dequantize(integers, scale, zero, axis=given.axis)
 
     def _constant(self, constant: Any, reader: Any = None) -> Any:
-        """A single number stays in the code if its reader can take it so, an array is a parameter."""
+        """A constant. A scalar stays in the code if its reader allows; an array becomes a parameter."""
         if not hasattr(constant.value, "numpy"):
             return constant
         value = constant.value.numpy()
@@ -355,28 +357,28 @@ class _Island:
 
     @property
     def reads(self) -> list[Any]:
-        """The variables whose tensors it reads, which need not be there yet."""
+        """The variables read by the island. Their tensors may not exist yet."""
         return [source for source in self._activations if not isinstance(source, AxesView)]
 
     def _read(self, expression: Any) -> Any:
-        """The tensor of a variable as a parameter, whenever it is made."""
+        """The parameter of a variable, whose tensor may not exist yet."""
         return self._activation(self.islands.variable(expression), shape_of(expression), dtype_of(expression))
 
     def _activation(self, source: Any, shape: tuple[int, ...], dtype: str) -> Any:
-        """The parameter that holds a view's or a variable's values, its axes as the model has them."""
+        """The parameter of a view or variable, with axes in the model's order."""
         if source not in self._activations:
             self._activations[source] = relax.Var(f"activation_{len(self._activations)}", tensor_type(shape, dtype))
         return self._activations[source]
 
     def _views(self) -> list[AxesView]:
-        """The tensor of the net behind each parameter that is no constant."""
+        """The net's tensor for each activation parameter."""
         known = self.islands.known
         return [source if isinstance(source, AxesView) else known(source) for source in self._activations]
 
     def _orders(self) -> Iterator[Order]:
-        """The order in memory of the result's axes, then of those of each parameter.
+        """The memory order of the result's axes, then of each parameter's axes.
 
-        What has a number for each of a tensor's is made in the order of that, whatever the model calls its axes.
+        An elementwise result takes the memory order of its largest operand, so nothing has to be transposed.
         """
         views, shapes = self._views(), [shape_of(each) for each in (*self._activations.values(), *self._variables())]
         anywhere, unordered = self._kinds <= ANYWHERE, self._kinds - ANYWHERE <= UNORDERED
@@ -392,7 +394,7 @@ class _Island:
         return [variable for variable, _, _ in self._constants]
 
     def finished(self, result: Any, quantization: Quantization | None) -> AxesView:
-        """The island as an op of the net."""
+        """Add the island as an op of the net."""
         assembly, (order, *orders) = self.islands.walk.assembly, self._orders()
         operands = [assembly.arranged(view, each) for view, each in zip(self._views(), orders, strict=False)]
         of_constants = orders[len(operands) :]
@@ -417,12 +419,12 @@ class _Island:
         return AxesView(made, order if order else straight(len(shape)))
 
     def _main_name(self) -> str:
-        """The operator that takes time, or the last one."""
+        """The costly operator's name, or the last operator's."""
         costly = [name for name in self.names if name not in SIMPLE]
         return (costly or self.names or ["quantize"])[0]
 
     def _module(self, result: Any, operands: Sequence[str], order: Order, orders: Sequence[Order]) -> tuple[Any, Any]:
-        """The function, in which parameters of the same tensor are one."""
+        """The function's module and its result. Parameters of the same tensor are merged."""
         builder, first = relax.BlockBuilder(), dict[Any, Any]()
         known = {variable: builder.add_func(function, variable.name_hint) for variable, function in self._functions}
         names, parameters = [*operands, *self._variables()], [*self._activations.values(), *self._variables()]
@@ -439,12 +441,12 @@ class _Island:
 
 
 def _of_axes(given: Quantization | None, order: Order) -> Quantization | None:
-    """The meaning of a constant whose axes lie in an order in memory."""
+    """The quantisation of a constant after its axes are reordered."""
     return given if given is None or given.axis is None else replace(given, axis=order.index(given.axis))
 
 
 def _held(variable: Any, order: Order) -> Any:
-    """The parameter that holds a variable's numbers in an order in memory."""
+    """The parameter with its axes in memory order."""
     if order == straight(len(order)):
         return variable
     shape = shape_of(variable)
@@ -452,14 +454,14 @@ def _held(variable: Any, order: Order) -> Any:
 
 
 def _seen(held: Any, order: Order) -> Any:
-    """The numbers that are held in an order in memory, with their axes as the model has them."""
+    """The parameter's values with axes transposed back to the model's order."""
     if order == straight(len(order)):
         return held
     return operators.permute_dims(held, [order.index(axis) for axis in range(len(order))])
 
 
 def _replaced(expression: Any, known: Mapping[Any, Any]) -> Any:
-    """The expression with a module's own functions and parameters."""
+    """The expression with variables replaced by the module's own functions and parameters."""
     if isinstance(expression, GlobalVar | relax.Var):
         return known.get(expression, expression)
     if isinstance(expression, relax.Tuple):
@@ -473,5 +475,5 @@ def _replaced(expression: Any, known: Mapping[Any, Any]) -> Any:
 
 
 def _plain(name: str) -> str:
-    """The operator's own name: layer_norm for nn.layer_norm."""
+    """The operator's name without its namespace: layer_norm for nn.layer_norm."""
     return re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") or "float"

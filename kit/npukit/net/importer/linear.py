@@ -1,4 +1,4 @@
-"""Convolutions and dense layers with constant weights, and the bias that follows them."""
+"""Import of convolutions and dense layers with constant weights, their biases, and matrix products."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def add_or_bias(walk: Walk, site: Site) -> AxesView:
-    """An add of a constant to a convolution or dense layer is its bias; any other is an add."""
+    """Import an add: the bias of a convolution or dense layer if possible, else an elementwise add."""
     for product, bias in (site.core.args, reversed(site.core.args)):
         call = resolve(product, walk.definitions)
         if callee(call) in LINEAR and walk.operand(product) is None:
@@ -68,7 +68,7 @@ def transpose_conv2d(walk: Walk, site: Site, bias: Any = None) -> AxesView:
 
 
 def matmul(walk: Walk, site: Site, bias: Any = None) -> AxesView:
-    """A dense layer if the second operand is constant."""
+    """Import a matrix product: a dense layer if the second operand is constant."""
     data, other = site.core.args
     weights = walk.constant(other)
     if weights is None:
@@ -98,14 +98,14 @@ def _product(walk: Walk, site: Site, bias: Any) -> AxesView:
 
 
 def _matrix(walk: Walk, view: AxesView, vector: Callable[[int], tuple[int, int]]) -> str:
-    """An operand of a product; `vector` says how one of a single axis lies as a matrix."""
+    """An operand of a product as a matrix. `vector`: function from a vector's size to its matrix shape."""
     name = walk.assembly.arranged(view, straight(len(view.order)))
     shape = walk.assembly.tensors[name].shape
     return name if len(shape) > 1 else walk.assembly.derive(Reshape(), name, vector(*shape))
 
 
 def _as_images(walk: Walk, names: list[str]) -> list[str]:
-    """Operands with the same leading axes, whose matrices are the rows of one image: PEs may then share them all."""
+    """Operands with equal leading axes joined to one image of matrices, so that PEs can share all matrices."""
     (*leading, _, _), (*others, _, _) = (walk.assembly.tensors[name].shape for name in names)
     if leading != others or leading[:-1] == [1] or prod(leading) == 1:
         return names
@@ -115,11 +115,11 @@ def _as_images(walk: Walk, names: list[str]) -> list[str]:
 
 
 LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}
-"""The ops that take a bias."""
+"""Operators that can absorb a bias."""
 
 
 def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
-    """The int32 sums of a layer whose result stays float, and what they stand for; None if its operands are floats."""
+    """The int32 sums of a layer with a float result, and their quantisation. None if the operands are floats."""
     integers, weights = walk.operand(call.args[0]), walk.constant(call.args[1])
     if integers is None or weights is None or weights.value.ndim != SUMMED[callee(call)]:
         return None
@@ -131,7 +131,8 @@ def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
 
 
 def of_integers(walk: Walk, call: Any) -> AxesView | None:
-    """The sums of a layer that the model has in integers; None if its operands are none of 8 bits and constants."""
+    """The sums of a layer that the model computes in integers. None unless its operands are an int8 tensor and a
+    constant."""
     weights = constant_value(call.args[1], walk.definitions)
     data = _centred(walk, call.args[0])
     if data is None or weights is None or weights.ndim != SUMMED[callee(call)]:
@@ -142,7 +143,8 @@ def of_integers(walk: Walk, call: Any) -> AxesView | None:
 
 
 def _centred(walk: Walk, expression: Any) -> AxesView | None:
-    """The int8 tensor of which an expression is the integers, or those less a constant zero point."""
+    """The int8 tensor behind an expression, or behind an expression minus a constant zero point. None if there is none.
+    """
     found, zero = resolve(expression, walk.definitions), 0
     if callee(found) == "subtract":
         moved, begin = resolve(found.args[0], walk.definitions), constant_value(found.args[1], walk.definitions)
@@ -159,7 +161,7 @@ def _centred(walk: Walk, expression: Any) -> AxesView | None:
 
 
 INTEGERS = "its integers are those of no scale"
-"""Why integers of 8 bits that sums are made of are none that a quantize gives."""
+"""Reason recorded for 8-bit integers with sums but without a quantize."""
 
 
 def _summed(walk: Walk, call: Any, integers: AxesView, weights: IntegerConstant) -> AxesView:
@@ -180,7 +182,7 @@ def _summed(walk: Walk, call: Any, integers: AxesView, weights: IntegerConstant)
 
 
 SUMMED = {"matmul": 2, "nn.conv1d": 3, "nn.conv2d": 4}
-"""The layers whose sums float may read, and the axes of their weights."""
+"""Layers whose integer sums float ops may read, and the number of axes of their weights."""
 
 
 def _sums(walk: Walk, kind: Sums, data: str, weights: IntegerConstant, shape: tuple[int, ...]) -> str:
@@ -208,13 +210,13 @@ def _convolution(attributes: Any, site: Site, kind: type[Conv2d] | type[Depthwis
 
 
 def pair(values: Any) -> Pair:
-    """Numbers down and across; of lines those across."""
+    """A pair (down, across). One-dimensional layers get 1 for down."""
     *first, second = (int(value) for value in values)
     return first[0] if first else 1, second
 
 
 def padding(values: Any) -> Padding:
-    """The padding on each side; lines have none above and below."""
+    """The padding of each side. One-dimensional layers have none above and below."""
     around = [int(value) for value in values]
     top, left, bottom, right = around if len(around) == 4 else (0, around[0], 0, around[1])
     return top, left, bottom, right
@@ -228,7 +230,7 @@ def _weights(walk: Walk, expression: Any) -> IntegerConstant:
 
 
 def _filters(weights: IntegerConstant, layout: str) -> IntegerConstant:
-    """Weights as OHWI; those of lines are one row high."""
+    """Weights as OHWI. One-dimensional weights get one row."""
     if "H" in layout:
         return _ordered(weights, layout, "OHWI")
     across = _ordered(weights, layout, "OWI")
@@ -245,7 +247,7 @@ def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConsta
 
 
 def _bias(walk: Walk, data: str, weights: IntegerConstant, expression: Any) -> np.ndarray:
-    """int32 in units of input scale times weight scale."""
+    """The bias as int32 in units of input scale times weight scale."""
     quantization = walk.assembly.quantization(data)
     assert quantization is not None
     units = quantization.scale * np.array(weights.quantization.scales)

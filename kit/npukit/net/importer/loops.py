@@ -1,6 +1,6 @@
-"""The kernels that TVM makes of what has no integer op: their tuning records, and what tuning needs to know of them.
+"""Kernels that TVM compiles for ops without an integer form: data form, tuning records and generated code.
 
-While `scheduling` is open, kernels take the arrangement that tuning found for them and leave what they were made from.
+While `scheduling` is open, kernels use their tuned arrangements, and their sources are recorded for tuning.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ FILE = "loops.json"
 
 
 Parameter: TypeAlias = tuple[str, tuple[int, ...]]
-"""A tensor's type and shape."""
+"""Type and shape of a tensor."""
 _Place: TypeAlias = Annotated[int, Field(ge=0)]
 _Types: TypeAlias = Literal["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32"]
 Operand: TypeAlias = (
     _Place | list[_Place] | dict[Literal["shape"], list[int]] | dict[_Types | Literal["number"], bool | int | float]
 )
-"""A value or a tuple of values, by number, parameters first; a shape; a scalar tensor by its type; or a number."""
+"""An operand: the number of a value or a list of numbers, parameters first; a shape; a scalar tensor by type; or a
+plain number."""
 Single: TypeAlias = bool | int | float | str | None
 Attribute: TypeAlias = Single | list[Single]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A call of one of TVM's operators; `form` is the kind of its attributes, if it has any."""
+    """A call of a TVM operator. `form`: type of its attributes, or None."""
 
     operator: str
     operands: tuple[Operand, ...]
@@ -48,9 +49,10 @@ class Step:
 
 @dataclass(frozen=True)
 class LoopKernel:
-    """The function that TVM makes loops of, its name for people, and `layers`, the ops it computes.
+    """A function that TVM lowers to loops. `name`: for people. `layers`: the ops computed by the kernel.
 
-    The last step is the result."""
+    The last step is the result.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -63,7 +65,7 @@ _KERNELS: TypeAdapter[dict[str, LoopKernel]] = TypeAdapter(dict[str, LoopKernel]
 
 @dataclass(frozen=True)
 class LoopsInC:
-    """The body of a function of p0, p1, ..., output and, if there are bytes for it, work."""
+    """The body of a C function with parameters p0, p1, ..., output and, if `work_bytes` is not 0, work."""
 
     body: str
     work_bytes: int
@@ -71,23 +73,23 @@ class LoopsInC:
 
 @dataclass
 class Scheduling:
-    """The board and its tuning records; then the code that kernels became, and those that are data, by key."""
+    """The board and its tuning records; by key, the recorded kernels and their code."""
 
     board: str
     database: Database
     kernels: dict[str, LoopKernel] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
     own: Sequence[Callable[[Any], Any]] = ()
-    """Passes of plug-ins over the loops."""
+    """Loop passes of plug-ins."""
     made: dict[str, LoopsInC] = field(default_factory=dict)
-    """The code made of each Relax function."""
+    """The code of each Relax function, by the function's JSON form."""
 
     def arrangement(self, key: str) -> LoopArrangement:
         choice = self.database.choice(key)
         return arrangement_of(choice) if choice else AS_WRITTEN
 
     def kernels_of(self, net: Net) -> dict[str, LoopKernel]:
-        """The kernels that compute layers of the net."""
+        """The kernels of the net, each with the names of its layers."""
         layers: dict[str, list[str]] = {}
         for op in net.ops:
             if isinstance(op.attributes, TvmCode):
@@ -110,12 +112,12 @@ def scheduling(board: str, database: Database, own: Sequence[Callable[[Any], Any
 
 
 def current() -> Scheduling:
-    """The scheduling that is open, or one of no records for no board."""
+    """The open scheduling, or an empty one without a board."""
     return _open.get() or Scheduling("", NOTHING_FOUND)
 
 
 def save_kernels(kernels: Mapping[str, LoopKernel], folder: Path) -> None:
-    """No file if there are none."""
+    """Write the kernels to a folder. No file if there are none."""
     if kernels:
         told = {key: asdict(kernel) for key, kernel in sorted(kernels.items())}
         (folder / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")

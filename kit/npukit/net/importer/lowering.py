@@ -1,4 +1,5 @@
-"""C without a runtime made of Relax operators: legalised, fused into one function, inlined, printed by TVM."""
+"""Lowering of Relax operators to C without a runtime: legalised, fused into one function, inlined and printed by TVM.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ schedules: Any = s_tir.transform
 passes: Any = tirx.transform
 
 LARGEST_LOCAL = 128
-"""Bytes of an array that stays on the stack; the others are in the workspace."""
+"""Maximum bytes of an array on the stack. Larger arrays lie in the workspace."""
 ALIGNMENT = 8
 
 _AGAIN = ("build again",)
@@ -45,7 +46,7 @@ _NUMBER = re.compile(r"FLOAT_OF\((-?\d+)\)")
 
 
 def code_of(module: IRModule) -> LoopsInC:
-    """The C of the Relax function `island`, whose parameters are tensors; of those that are alike it is made once."""
+    """The C code of the Relax function `island` with tensor parameters. Equal functions are compiled once."""
     made, alike = loops.current().made, tvm.ir.save_json(module)
     if alike not in made:
         with _faults_told():
@@ -56,7 +57,7 @@ def code_of(module: IRModule) -> LoopsInC:
 
 @contextmanager
 def _faults_told() -> Iterator[None]:
-    """Reports faults of TVM in a line."""
+    """Turn TVM's faults into one-line errors."""
     try:
         yield
     except NpukitError:
@@ -67,7 +68,7 @@ def _faults_told() -> Iterator[None]:
 
 
 def _noted(kernel: LoopKernel | None, function: Any) -> LoopsInC:
-    """The code of a kernel as tuning found it best; noted for tuning if it is data."""
+    """The code of a kernel in its tuned arrangement. A kernel with a data form is recorded for tuning."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
     code = _arranged(function, tuning.arrangement(key))
@@ -78,19 +79,19 @@ def _noted(kernel: LoopKernel | None, function: Any) -> LoopsInC:
 
 
 def code_again(kernel: LoopKernel, arrangement: LoopArrangement) -> LoopsInC:
-    """The code of a kernel with its loops arranged otherwise."""
+    """The code of a kernel in another arrangement of its loops."""
     with _faults_told():
         return _arranged(function_of(kernel), arrangement)
 
 
 def _arranged(function: Any, arrangement: LoopArrangement) -> LoopsInC:
-    """The code with its loops arranged. What tuning has measured stays as it is."""
+    """The code in an arrangement of its loops. A tuned arrangement is never replaced."""
     code = _printed(scheduled(function, arrangement))
     return _divisible(function, code) if arrangement == AS_WRITTEN else code
 
 
 def _divisible(function: Any, code: LoopsInC) -> LoopsInC:
-    """The code, or one that makes its result row by row if that can be divided and this can not."""
+    """The code, or an equal row-by-row version if only that can be divided into tiles."""
     names = [*(f"p{index}" for index in range(len(function.params) - 1)), WHOLE_OUTPUT]
     shapes = tuple((name, tuple(_sizes(each.ty.shape))) for name, each in zip(names, function.params, strict=True))
     if rows_of_code(code.body, shapes):
@@ -101,13 +102,13 @@ def _divisible(function: Any, code: LoopsInC) -> LoopsInC:
 
 
 def function_of(kernel: LoopKernel) -> Any:
-    """The loops of a kernel as TVM writes them."""
+    """The loops of a kernel as written by TVM."""
     with _faults_told():
         return _fused(module_of(kernel))
 
 
 def check_kernels(kernels: Mapping[str, LoopKernel], net: Net, board: str) -> None:
-    """An error if a kernel does not take its layers' operands, or its key is not its own: they may be a stranger's."""
+    """Raise an error if a kernel from an untrusted file does not match its layers' operands or its key."""
     operands = {op.name: _operands(net, op) for op in net.ops if isinstance(op.attributes, TvmCode)}
     for key, kernel in kernels.items():
         if {operands.get(name) for name in kernel.layers} != {kernel.parameters}:
@@ -121,18 +122,18 @@ def _operands(net: Net, op: Op) -> tuple[Parameter, ...]:
 
 
 def key_of(function: Any, board: str) -> str:
-    """The key of a kernel, its shapes and types included, and of the board it is for."""
+    """The key of a kernel for a board: a hash of both, shapes and types included."""
     module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
     return hashlib.sha256(f"{board} {module.script()}".encode()).hexdigest()[:32]
 
 
 def legalized(module: IRModule) -> IRModule:
-    """The module with loops for its operators: npukit's own where there are such, else TVM's for the current target."""
+    """The module with operators replaced by loops: npukit's own if defined, else TVM's for the current target."""
     return transforms.LegalizeOps(OWN)(backend.DispatchSortScan()(module))
 
 
 def _fused(module: IRModule) -> Any:
-    """One TIR function for all of it."""
+    """The whole module as one TIR function."""
     island: Any = module[ISLAND]
     builder = relax.BlockBuilder(module)
     arguments: list[Any] = [relax.Var(parameter.name, parameter.ty) for parameter in island.params]
@@ -188,11 +189,11 @@ _LOWERING = (
     passes.CommonSubexprElim(),
     passes.VerifyMemory(),
 )
-"""TVM's own order, without what belongs to its runtime."""
+"""TVM's lowering passes in TVM's order, without those of its runtime."""
 
 
 def _unpacked(function: Any) -> tuple[Any, int]:
-    """The function with plain pointers for buffers, and the bytes of its workspace."""
+    """The function with pointers instead of buffers, and the size of its workspace in bytes."""
     body, work, work_bytes = _with_workspace(function.body)
     names = [*(f"p{index}" for index in range(len(function.params) - 1)), "output"]
     pointers = [
@@ -206,7 +207,7 @@ def _unpacked(function: Any) -> tuple[Any, int]:
 
 
 def _with_workspace(body: Any) -> tuple[Any, Any, int]:
-    """Large local arrays as parts of one workspace."""
+    """The body with large local arrays moved to one workspace, the workspace pointer, and its size in bytes."""
     used, work = 0, tirx.Var("work", PointerType(PrimType("uint8")))
 
     def placed(node: Any) -> Any:
@@ -229,7 +230,7 @@ def _sizes(shape: Sequence[Any]) -> list[int]:
 
 
 def _with_functions(function: Any) -> Any:
-    """The expression with calls of libm for what TVM has no C for."""
+    """The function with libm calls for functions that TVM cannot print as C."""
 
     def named(call: Any) -> Any:
         name = getattr(call.op, "name", "").removeprefix("tirx.") + "f"
@@ -244,7 +245,8 @@ _NARROW = ("int8", "int16", "uint8", "uint16")
 
 
 def _with_narrow_results(function: Any) -> Any:
-    """C computes what is narrower than an int in ints; here each result is cut to its own type at once."""
+    """The function with casts after narrow arithmetic. C computes types narrower than int as int; TVM expects each
+    result to wrap."""
 
     def narrow(node: Any) -> Any:
         dtype = str(node.ty.dtype)
@@ -258,7 +260,7 @@ def _with_narrow_results(function: Any) -> Any:
 
 
 def _with_exact_numbers(function: Any) -> Any:
-    """TVM prints seven digits of a float; these are as many as it takes."""
+    """The function with exact float literals. TVM prints only seven digits."""
 
     def exact(node: Any) -> Any:
         if str(node.ty.dtype if hasattr(node.ty, "dtype") else node.dtype) != "float32":
@@ -271,7 +273,7 @@ def _with_exact_numbers(function: Any) -> Any:
 
 
 def _spelled(bits: re.Match[str]) -> str:
-    """A float in C with as many digits as it takes, and in parentheses if it has a sign."""
+    """A float literal in C with as many digits as necessary, in parentheses if negative."""
     value = np.int32(bits[1]).view(np.float32)
     if np.isnan(value):
         return "(0.0f / 0.0f)"

@@ -1,4 +1,4 @@
-"""Ops that move values and change none: they become a reshape, a transpose, a slice..., or nothing."""
+"""Import of ops that move values without changing any: reshapes, transpositions, slices, pads, or no op at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 Movement = Callable[["Walk", AxesView, Any], AxesView]
-"""A function from the view of the op's input to the view of its output."""
+"""Function from the input's view to the output's view."""
 
 
 def reshape(walk: Walk, source: AxesView, call: Any) -> AxesView:
@@ -35,7 +35,7 @@ def reshape(walk: Walk, source: AxesView, call: Any) -> AxesView:
 
 
 def regrouped(order: Order, before: Shape, after: Shape) -> Order | None:
-    """The order after a reshape that joins or divides axes which are neighbours in memory too; None if bytes move."""
+    """The memory order after a reshape that joins or splits axes adjacent in memory. None if bytes would move."""
     if order == straight(len(order)) or before == after:
         return None
     groups = _groups(before, after)
@@ -48,7 +48,7 @@ def regrouped(order: Order, before: Shape, after: Shape) -> Order | None:
 
 
 def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
-    """Runs of old and of new axes that hold the same numbers, as small as can be."""
+    """Minimal runs of old and new axes with the same elements."""
     groups, first, second = [], 0, 0
     while first < len(before) and second < len(after):
         old, new = [first], [second]
@@ -64,7 +64,7 @@ def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
 
 
 def permute(walk: Walk, source: AxesView, call: Any) -> AxesView:
-    """Permutes the axes of a view; nothing moves until a reader needs them in another order."""
+    """Import a transposition as a reordered view. Bytes move only when a reader needs another order."""
     rank = len(source.order)
     given = call.attrs.axes
     axes = [int(axis) % rank for axis in given] if given is not None else list(range(rank))[::-1]
@@ -105,7 +105,7 @@ def _sliced(walk: Walk, source: AxesView, call: Any, ranges: list[range]) -> Axe
 
 
 def _forwards(part: range) -> range:
-    """The same places in rising order."""
+    """The same indices in ascending order."""
     return part if part.step > 0 else range(part[-1], part[0] + 1, -part.step)
 
 
@@ -114,7 +114,7 @@ def flip(walk: Walk, source: AxesView, call: Any) -> AxesView:
 
 
 def _reversed(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
-    """The axes run backwards: as columns of images, whose places a nearest resize may take in any order."""
+    """The view reversed along `axes`. Each axis becomes the columns of an image, reversed by a nearest resize."""
     for place in (place for place, axis in enumerate(view.order) if axis in axes):
         shape = walk.assembly.tensors[view.name].shape
         if walk.assembly.quantization(view.name) is None:
@@ -127,7 +127,7 @@ def _reversed(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
 
 
 def split_part(walk: Walk, source: AxesView, call: Any) -> AxesView:
-    """One output of a split; the first of a dropout is its input."""
+    """Import an output of a split. The first output of a dropout is its input."""
     split = resolve(call.tuple_value, walk.definitions)
     if callee(split) == "nn.dropout" and call.index == 0:
         return source
@@ -164,7 +164,7 @@ MOVEMENTS: Mapping[str, Movement] = {
 
 
 def moved_from(expression: Any, definitions: Mapping[Any, Any]) -> Any:
-    """The source of a move's values."""
+    """The expression whose values a move rearranges."""
     if callee(expression) == "split_part":
         return resolve(expression.tuple_value, definitions).args[0]
     return expression.args[0]

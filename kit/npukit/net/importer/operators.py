@@ -1,4 +1,4 @@
-"""The integer op that each float op becomes."""
+"""Import function of each Relax operator with an integer op."""
 
 from __future__ import annotations
 

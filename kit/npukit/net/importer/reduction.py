@@ -1,4 +1,4 @@
-"""Ops that reduce whole axes, or join tensors along one."""
+"""Import of ops that reduce whole axes, normalise the last axis, or concatenate tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mean(walk: Walk, site: Site) -> AxesView:
 
 
 def _without(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
-    """Axes of size 1 that the model drops."""
+    """The view without axes of size 1 that the model drops."""
     if len(shape) == len(view.order):
         return view
     kept = [axis for axis in view.order if axis not in axes]
@@ -44,7 +44,7 @@ def _without(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...])
 
 
 def argmax(walk: Walk, call: Any, dtype: str) -> AxesView:
-    """The indices in a type of their own, where the model casts them."""
+    """Import an argmax. `dtype`: type of the indices, from the cast after it if any."""
     view = walk.view(call.args[0]) or walk.activation(call.args[0])
     if call.attrs.axis is None:
         raise NpukitError("it searches all axes at once, which npukit does not compute yet")
@@ -60,7 +60,7 @@ def argmax(walk: Walk, call: Any, dtype: str) -> AxesView:
 
 
 def concat(walk: Walk, site: Site) -> AxesView:
-    """All parts are brought to the output's quantisation."""
+    """Import a concatenation. All parts are requantised to the output's quantisation."""
     parts = [_part(walk, part, site.quantization) for part in resolve(site.core.args[0], walk.definitions).fields]
     rank = len(site.shape)
     order = next((part.order for part in parts if isinstance(part, AxesView)), straight(rank))
@@ -76,7 +76,7 @@ def concat(walk: Walk, site: Site) -> AxesView:
 
 
 def norm(walk: Walk, site: Site) -> AxesView:
-    """A layer norm or an RMS norm of the last axis, in whatever order the others lie."""
+    """Import a layer norm or RMS norm of the last axis. Other axes may have any order in memory."""
     call, rank = site.core, len(site.shape)
     view, (gains, *added) = walk.activation(call.args[0]), [_reals(walk, end) for end in call.args[1:3]]
     biases = added[0] if added else np.zeros_like(gains)

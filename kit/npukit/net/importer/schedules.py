@@ -1,6 +1,6 @@
-"""Schedules of the loops of a kernel that TVM makes: what is computed where it is read, and how sums are blocked.
+"""Schedules of the loops of TVM's kernels: inlining of intermediate results, and blocking of sums.
 
-No sum is ever taken in another order, so that no arrangement changes a bit of what a kernel computes.
+No schedule reorders the terms of a sum, so no arrangement changes a kernel's results by a single bit.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tvm.ir import IRModule
 from npukit.net.importer.arrangements import LoopArrangement, Nest
 
 ISLAND = "island"
-"""The name of the function that is to be lowered."""
+"""Name of the function to lower."""
 
 _REDUCTION = 2
-"""TVM's number of the axes that are summed over."""
+"""TVM's number for reduction axes."""
 
 
 def scheduled(function: Any, arrangement: LoopArrangement) -> IRModule:
-    """The function's loops, arranged."""
+    """The function's loops in the given arrangement."""
     schedule = _inlined(function, arrangement.apart)
     for number, block in enumerate(sums_of(schedule)):
         _place(schedule, block, number, arrangement)
@@ -32,8 +32,8 @@ def scheduled(function: Any, arrangement: LoopArrangement) -> IRModule:
 
 
 def row_by_row(function: Any) -> IRModule | None:
-    """The function's loops with all of a row made before the next one, in the innermost loop of the result in which
-    nothing is made twice; None if there is no such."""
+    """The function with each row complete before the next. All blocks move into the innermost loop of the result that
+    allows this without repeated work. None if no loop does."""
     schedule = _inlined(function)
     blocks = _blocks(schedule)
     for place in reversed(range(len(schedule.get_loops(blocks[-1])) if blocks else 0)):
@@ -48,7 +48,7 @@ def row_by_row(function: Any) -> IRModule | None:
 
 
 def opened(function: Any) -> Any:
-    """A schedule of the function, as yet as TVM wrote it."""
+    """A schedule of the function, still as written by TVM."""
     module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
     return s_tir.Schedule(module, error_render_level="none")
 
@@ -60,21 +60,21 @@ def _inlined(function: Any, apart: bool = False) -> Any:
 
 
 def _work(schedule: Any) -> int:
-    """The elements that all blocks make, and the terms of those that are sums."""
+    """The total iterations of all blocks, terms of sums included."""
     return sum(prod(extents(schedule, schedule.get_loops(block))) for block in _blocks(schedule))
 
 
 def _begin_all(schedule: Any) -> None:
-    """Each sum begins before the loops over its terms."""
+    """Move the initialisation of each sum before the loops over its terms."""
     for block in sums_of(schedule):
         terms = sum(1 for kind in _kinds(schedule, block) if kind == _REDUCTION)
         _begin(schedule, block, schedule.get_loops(block)[-terms])
 
 
 def inline(schedule: Any, apart: bool) -> None:
-    """Leaves as few arrays between the loops as will do: what is cheap, or read once, is computed where it is read.
+    """Inline intermediate arrays. Values that are cheap, or have one reader, are computed in their readers.
 
-    If `apart`, what is not cheap and read by a sum, such as a padded image, is an array of its own all the same.
+    `apart`: keep an array for each value that is not cheap and is read by a sum, such as a padded image.
     """
     for block in _blocks(schedule):
         readers, cheap = schedule.get_consumers(block), is_cheap(schedule.get(block))
@@ -87,13 +87,13 @@ def inline(schedule: Any, apart: bool) -> None:
 
 
 def name_of(schedule: Any) -> str:
-    """The kernel's largest loops, for people."""
+    """The kernel's name for people: its first sum, or its first block."""
     names = [schedule.get(block).name_hint for block in sums_of(schedule) or _blocks(schedule)]
     return names[0] if names else ISLAND
 
 
 def sums_of(schedule: Any) -> list[Any]:
-    """The blocks that sum, or take a maximum, in their order."""
+    """The reduction blocks (sums or maxima) in order."""
     return [block for block in _blocks(schedule) if is_sum(schedule, block)]
 
 
@@ -102,7 +102,7 @@ def is_sum(schedule: Any, block: Any) -> bool:
 
 
 def loops_of(schedule: Any, block: Any) -> tuple[list[Any], list[Any]] | None:
-    """The loops around a sum and those over its terms; None if it is no plain nest of loops."""
+    """The loops around a sum, and the loops over its terms. None if they are no plain nest."""
     loops, kinds = list(schedule.get_loops(block)), _kinds(schedule, block)
     first = kinds.index(_REDUCTION)
     return (loops[:first], loops[first:]) if len(loops) == len(kinds) else None
@@ -121,7 +121,7 @@ def _blocks(schedule: Any) -> list[Any]:
 
 
 def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement) -> None:
-    """Each sum begins before its loop, and goes on to its one reader as soon as it is complete."""
+    """Arrange the loops of a sum. Its initialisation precedes the loops over terms; its only reader follows at once."""
     loops = loops_of(schedule, block)
     if loops is None:
         return
@@ -137,7 +137,8 @@ def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement)
 
 
 def _begin(schedule: Any, block: Any, loop: Any) -> list[Any]:
-    """The block that begins the sums, before that loop, if TVM can part it from the rest."""
+    """Move a sum's initialisation into a block before `loop`. Returns the new block; empty if TVM cannot separate it.
+    """
     try:
         return [schedule.decompose_reduction(block, loop)]
     except s_tir.ScheduleError:
@@ -145,7 +146,8 @@ def _begin(schedule: Any, block: Any, loop: Any) -> list[Any]:
 
 
 def _nested(schedule: Any, around: Sequence[Any], over: Sequence[Any], nest: Nest) -> tuple[list[Any], list[Any]]:
-    """The loops around a sum and those of the sum, some of both inside all others, written out."""
+    """Split and reorder the loops of a sum. The turns of `nest` become innermost and are unrolled. Returns the outer
+    loops around the sum, and the remaining loops."""
     outside, inside = _split(schedule, around, nest.inside)
     terms, written_out = _split(schedule, over, nest.terms)
     innermost = [*written_out, *inside]
@@ -157,7 +159,7 @@ def _nested(schedule: Any, around: Sequence[Any], over: Sequence[Any], nest: Nes
 
 
 def _split(schedule: Any, loops: Sequence[Any], factors: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """The rest of each loop, and the loops of so many turns split from them."""
+    """Split loops by `factors`. Returns the outer loops, and the inner loops of `factor` turns."""
     outer, inner = list(loops), []
     for place, factor in enumerate(factors):
         if factor > 1:
@@ -181,7 +183,7 @@ def _try(primitive: Any, *arguments: Any) -> bool:
 
 
 def is_cheap(block: Any) -> bool:
-    """No calls, no division."""
+    """True for a block without calls and divisions."""
     costly: list[Any] = []
 
     def note(node: Any) -> None:

@@ -1,4 +1,4 @@
-"""A site: one float op between dequantize and quantize, with the bias and clip that belong to it."""
+"""A site: one float op between dequantize and quantize, with its bias and clip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.net.tensor import Quantization
 
 @dataclass(frozen=True)
 class Site:
-    """`core` is the float op; its result, clipped to low..high, is quantised as `quantization` in `dtype`."""
+    """A float op `core`, whose result is clipped to low..high and quantised as `quantization` in `dtype`."""
 
     core: Any
     quantization: Quantization
@@ -31,18 +31,18 @@ class Site:
         return replace(self, low=None, high=None)
 
     def quantized(self, quantization: Quantization) -> Site:
-        """The same float op, its result quantised another way and not clipped."""
+        """The same float op with another output quantisation and no clip."""
         return replace(self.unclipped, quantization=quantization)
 
     def clipped(self, core: Any, low: float | None, high: float | None) -> Site:
-        """The same site seen past one more clip."""
+        """The site with one more clip absorbed."""
         lows = [limit for limit in (self.low, low) if limit is not None]
         highs = [limit for limit in (self.high, high) if limit is not None]
         return replace(self, core=core, low=max(lows, default=None), high=min(highs, default=None))
 
     @property
     def clamp(self) -> tuple[int, int]:
-        """The clip in the output's integers, rounded as TFLite rounds it."""
+        """The clip in output integers, rounded as in TFLite."""
         limits = np.iinfo(np.dtype(self.dtype))
         low, high = int(limits.min), int(limits.max)
         if self.low is not None:
@@ -57,7 +57,7 @@ class Site:
 
 
 def site_of(site: Site, definitions: Definitions) -> Site:
-    """The site with the clips peeled off its core."""
+    """The site with all clips after its float op absorbed."""
     site = replace(site, core=resolve(site.core, definitions))
     while True:
         limits = _limits(site.core, definitions)
@@ -82,7 +82,7 @@ def _limits(expression: Any, definitions: Definitions) -> tuple[float | None, fl
 
 
 def _literal(expression: Any) -> float | None:
-    """A clip's limit; infinity is none."""
+    """A clip's limit; None if infinite."""
     value = float(expression.value.value if hasattr(expression.value, "value") else expression.value)
     if np.isnan(value):
         raise NpukitError("it clips to a limit that is not a number")

@@ -1,4 +1,4 @@
-"""Functions of one number, however the model spells them: evaluated for all 256 values and kept as a table."""
+"""Functions of one number, in any spelling, evaluated for all 256 values into a lookup table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 MOST_PARTS = 100
-"""The most parts between two quantisations: functions, numbers and tensors. What has more is computed in float."""
+"""Maximum number of calls, constants and tensors between two quantisations. Larger expressions are computed in float.
+"""
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 
@@ -61,7 +62,7 @@ FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
     "subtract": np.subtract,
     "tanh": np.tanh,
 }
-"""Relax's elementwise operators on float arrays."""
+"""Relax's elementwise operators as functions of float arrays."""
 
 TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
     "abs": abs_table,
@@ -69,7 +70,7 @@ TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
     "sigmoid": sigmoid_table,
     "tanh": tanh_table,
 }
-"""The tables that TFLite computes in integers."""
+"""Functions with an integer algorithm in TFLite."""
 
 WITH_ATTRIBUTES: Mapping[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "clip": lambda call, x: np.clip(x, number(call.args[1]), number(call.args[2])),
@@ -85,7 +86,7 @@ def number(expression: Any) -> float:
 
 
 def lookup(walk: Walk, site: Site) -> AxesView:
-    """A table for whatever lies between the site's quantize and one dequantised tensor."""
+    """Import an expression of one dequantised tensor as a lookup table."""
     leaves = _leaves(walk, site.core)
     if len({view.name for view in leaves}) != 1:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
@@ -102,7 +103,7 @@ def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> Axes
 
 
 def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
-    """TFLite's own integers where it has the function, floats otherwise."""
+    """The table: TFLite's integer algorithm if it has one, else computed in float."""
     core, target = site.core, site.quantization
     if _is_hard_swish(walk, core):
         return hard_swish_table(source, target)
@@ -116,7 +117,7 @@ def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
 
 
 def _is_hard_swish(walk: Walk, core: Any) -> bool:
-    """x * (clip(x + 3, 0, 6) / 6)"""
+    """True for x * (clip(x + 3, 0, 6) / 6)."""
     expression = core
     for name, argument in (("multiply", 1), ("divide", 0), ("clip", 0), ("add", 0)):
         if callee(expression) != name:
@@ -126,13 +127,13 @@ def _is_hard_swish(walk: Walk, core: Any) -> bool:
 
 
 def _leaves(walk: Walk, core: Any) -> list[AxesView]:
-    """The dequantised tensors that an expression is computed from."""
+    """The dequantised tensors in an expression."""
     views = (walk.operand(part) for part in _parts(walk, core) if _scalar(walk, part) is None)
     return [view for view in views if view is not None]
 
 
 def _parts(walk: Walk, core: Any) -> list[Any]:
-    """The calls that an expression is made of, its tensors and its numbers, each once, after what it reads."""
+    """The calls, tensors and numbers in an expression, each once and after its operands."""
     found: dict[Any, None] = {}
     wanted = [resolve(core, walk.definitions)]
     while wanted:
@@ -147,7 +148,7 @@ def _parts(walk: Walk, core: Any) -> list[Any]:
 
 
 def _reads(walk: Walk, part: Any) -> list[Any]:
-    """The operands that a call is computed from; none, if it is a number or a tensor."""
+    """The operands of a call; none for a number or a tensor."""
     if _scalar(walk, part) is not None or walk.operand(part) is not None:
         return []
     name = callee(part)
@@ -158,7 +159,7 @@ def _reads(walk: Walk, part: Any) -> list[Any]:
 
 
 def _scalar(walk: Walk, expression: Any) -> np.ndarray | None:
-    """A constant that is one number."""
+    """The value of a scalar constant, else None."""
     constant = walk.constant(expression)
     value = constant.real if constant else constant_value(expression, walk.definitions)
     return np.float32(value.item()) if value is not None and value.size == 1 else None  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Walks a Relax function: each quantize, read backwards to its dequantizes, becomes one op of the Net."""
+"""Import of a Relax function. Each quantize, traced back to its dequantizes, becomes one op of the Net."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import plain_name
 
 IN_FLOAT = "the model computes it in float"
-"""Why an op is none in integers whose result is not quantised."""
+"""Reason recorded in a float op whose result is not quantised."""
 IN_INTEGERS = "TVM makes code of its integers"
 AT_RUN_TIME = "the model quantises at run time"
 AS_ASKED = "as asked"
@@ -52,33 +52,33 @@ BYTES = ("int8", "uint8")
 NARROW = (*BYTES, "int16")
 _ANY = Quantization((1.0,), (0,))
 EARLY = MOVEMENTS.keys() - {"image.resize2d"}
-"""Moves whose numbers are the same if they are quantised before."""
+"""Moves that can run after quantisation instead of before."""
 NO_MATCH: Mapping[Any, str] = {}
 
 
 @dataclass
 class Walk:
-    """The state of the import: float variables by definition, integer variables by tensor."""
+    """State of the import: definitions of variables, tensors of integer variables."""
 
     assembly: NetInMaking
     module: Any
     floats: frozenset[Any] = frozenset()
-    """The float inputs that are read as they are."""
+    """Float inputs that stay float in the net."""
     kept: frozenset[Any] = frozenset()
-    """The integer variables that shall be computed in float."""
+    """Integer variables to compute in float."""
     titles: Sequence[str] = ()
-    """The names of the model's layers."""
+    """Names of the model's layers."""
     named: dict[Any, str] = field(default_factory=dict)
-    """The layer of each expression, by its name in the model."""
+    """The model's layer name for each expression."""
     matched: Mapping[Any, str] = field(default_factory=dict)
-    """The match of a plug-in's pattern that an expression belongs to."""
+    """The match of a plug-in's pattern for each matched expression."""
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, AxesView] = field(default_factory=dict)
     _moved: dict[Any, AxesView | None] = field(default_factory=dict)
-    """The tensor of each move's result; None if what is moved is no dequantised one."""
+    """The tensor of each move's result. None if the move's source is no dequantised tensor."""
 
     def operand(self, expression: Any) -> AxesView | None:
-        """The int8 tensor behind a dequantised activation, seen through moves; None if it is none."""
+        """The int8 tensor behind a dequantised activation, seen through moves. None if there is none."""
         found, moves = resolve(expression, self.definitions), []
         while found not in self._moved and callee(found) in MOVEMENTS:
             moves.append(found)
@@ -90,7 +90,8 @@ class Walk:
         return view
 
     def _dequantized(self, call: Any) -> AxesView | None:
-        """None also where each channel has a scale of its own, which no integer op takes of an activation."""
+        """The tensor behind a dequantize. None also for per-channel scales, which no integer op accepts for
+        activations."""
         view = self.view(call.args[0])
         if view is None or dtype_of(call.args[0]) not in BYTES:
             return None
@@ -105,7 +106,7 @@ class Walk:
         return view
 
     def _first_meaning(self, call: Any, view: AxesView, wanted: Quantization) -> AxesView:
-        """An integer input of the model says only at its first use what it stands for."""
+        """The int8 view of an integer tensor whose quantisation is first stated by this dequantize."""
         dtype = self.assembly.tensors[view.name].dtype
         if dtype == "int8":
             self.assembly.requantify(view.name, wanted)
@@ -115,7 +116,7 @@ class Walk:
         return self.views[call.args[0]]
 
     def activation(self, expression: Any) -> AxesView:
-        """The int8 tensor behind a dequantised activation."""
+        """The int8 tensor behind a dequantised activation. Raises an error if there is none."""
         view = self.operand(expression)
         if view is None:
             source = resolve(expression, self.definitions)
@@ -123,14 +124,14 @@ class Walk:
         return view
 
     def title(self, value: Any) -> str:
-        """The name of the model's layer that is computed where a value is bound: past quantize and clips."""
+        """The model's layer name for a value, looked up behind its quantize and clips."""
         if callee(value) != "quantize":
             return self.named.get(value, "")
         core = site_of(Site(value.args[0], _ANY, "int8"), self.definitions).core
         return self.named.get(core) or self.named[value]
 
     def match(self, value: Any) -> str:
-        """The match that a value belongs to, or what it is computed of since it was dequantised."""
+        """The pattern match of a value or of its float sources back to the dequantize. Empty if there is none."""
         while callee(value) not in ("", "dequantize", "split_part") and value not in self.matched:
             value = resolve(value.args[0], self.definitions)
         return self.matched.get(value, "")
@@ -140,23 +141,23 @@ class Walk:
 
     @cached_property
     def islands(self) -> Islands:
-        """The islands: what is computed in float."""
+        """The float islands."""
         return Islands(self, self.module, reads_of(self.module))
 
     @cached_property
     def only_cast(self) -> frozenset[Any]:
-        """The variables that are read by casts to another type of index alone: so they are not needed as they are."""
+        """Variables read only by casts between index types. Their own values are not needed."""
         casts = Counter(value.args[0] for value in _values(self.module) if _casts(value))
         return frozenset(variable for variable, count in casts.items() if self.islands.reads[variable] == count)
 
     def view(self, expression: Any) -> AxesView | None:
-        """The tensor that an integer variable stands for."""
+        """The tensor of an integer variable, or None."""
         while expression not in self.views and isinstance(expression, relax.Var) and expression in self.definitions:
             expression = self.definitions[expression]
         return self.views.get(expression)
 
     def add(self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = "") -> AxesView:
-        """Add the op of a site, its result in memory in `order`."""
+        """Add the op of a site. `order`: memory order of the result's axes."""
         name = name or self.assembly.new_name(attributes.kind)
         shape = tuple(site.shape[axis] for axis in order)
         output = Tensor(name, shape, site.dtype, site.quantization)
@@ -165,7 +166,7 @@ class Walk:
     def add_image(
         self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = ""
     ) -> AxesView:
-        """Add the op of a site that makes images; lines are images of one row."""
+        """Add the op of a site that outputs images. One-dimensional images get a single row."""
         if len(order) == 4:
             return self.add(site, attributes, inputs, order, name)
         images, *line = (site.shape[axis] for axis in order)
@@ -176,7 +177,7 @@ class Walk:
         return AxesView(self.assembly.derive(Reshape(), made, (images, *line)), order)
 
     def converted(self, view: AxesView, quantization: Quantization, dtype: str) -> AxesView:
-        """The same numbers, quantised another way."""
+        """The same real numbers with another quantisation."""
         wide = {self.assembly.tensors[view.name].dtype, dtype} - {"int8", "uint8"}
         if wide:
             raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
@@ -185,7 +186,7 @@ class Walk:
         return AxesView(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
 
     def settled(self, view: AxesView, site: Site) -> AxesView:
-        """The same numbers, clipped and quantised as the site says."""
+        """The same real numbers, clipped and quantised as at the site."""
         source = self.assembly.quantization(view.name)
         assert source is not None
         if site.clamp == (-128, 127):
@@ -194,7 +195,7 @@ class Walk:
 
 
 def as_int8(quantization: Quantization, dtype: str) -> Quantization:
-    """The quantisation of int8 integers: uint8 ones are stored less 128."""
+    """The quantisation of integers stored as int8. uint8 integers are stored minus 128."""
     if dtype != "uint8":
         return quantization
     shifted = tuple(zero_point - 128 for zero_point in quantization.zero_points)
@@ -204,9 +205,9 @@ def as_int8(quantization: Quantization, dtype: str) -> Quantization:
 def net_from_relax(
     module: IRModule, name: str, *, in_float: bool = False, matched: Mapping[Any, str] = NO_MATCH
 ) -> Net:
-    """The network that function `main` of a module describes: integers where it is in QDQ form, floats where it is not.
+    """The network of a module's function `main`: integer ops where the module is in QDQ form, float ops elsewhere.
 
-    A module without any quantisation is refused unless it is to be computed `in_float`.
+    A module without any quantisation is refused, unless `in_float`.
     """
     return net_and_views(module, name, in_float=in_float, matched=matched)[0]
 
@@ -219,10 +220,10 @@ def net_and_views(
     kept: frozenset[Any] = frozenset(),
     matched: Mapping[Any, str] = NO_MATCH,
 ) -> tuple[Net, Mapping[Any, AxesView]]:
-    """The network, and which of its tensors each integer variable of the module stands for.
+    """The network, and the tensor for each integer variable of the module.
 
-    What the integer variables `kept` hold is computed in float, even if there is an integer op for it. Ops say to
-    which match of a plug-in's patterns they belong, as the expressions do that are `matched`.
+    `kept`: integer variables to compute in float, even if an integer op exists. `matched`: pattern match of each
+    expression, copied to its op.
     """
     main = module["main"]
     if not in_float:
@@ -239,7 +240,7 @@ def net_and_views(
 
 
 def is_float(module: IRModule) -> bool:
-    """True if there are floats, and no activation is quantised, beforehand or at run time; constants may be."""
+    """True if the module has floats and no quantised activation, static or dynamic. Constants may be quantised."""
     kinds, values = (_is_quantisation, _sums_integers, _computes_integers), _values(module)
     return any(map(_is_float, (*module["main"].params, *values))) and not any(
         kind(value) for kind in kinds for value in values
@@ -251,7 +252,7 @@ def _is_float(value: Any) -> bool:
 
 
 def is_dynamic(module: IRModule) -> bool:
-    """True if floats are quantised at run time alone."""
+    """True if floats are quantised only at run time."""
     values = _values(module)
     return any(map(_is_float, values)) and any(map(_sums_integers, values)) and not any(map(_is_quantisation, values))
 
@@ -277,7 +278,7 @@ def _refuse_float(module: IRModule, name: str) -> None:
 
 
 def _read_in_float(module: IRModule) -> frozenset[Any]:
-    """The inputs that are not just quantised, once and for all, perhaps moved before."""
+    """Float inputs with any use other than a quantize, perhaps after moves."""
     main: Any = module["main"]
     bindings = [binding for block in main.body.blocks for binding in block.bindings]
     made, reads = {binding.var: binding.value for binding in bindings}, reads_of(module)
@@ -288,7 +289,7 @@ def _read_in_float(module: IRModule) -> frozenset[Any]:
     counts.subtract(resolve(name, names) for name in names)
 
     def source(variable: Any) -> Any:
-        """The variable of which another one is made by moves, of which nothing else is read."""
+        """The source of a chain of moves whose intermediate results have no other readers."""
         found = resolve(variable, names)
         while counts[found] == 1 and callee(made.get(found)) in EARLY:
             found = resolve(moved_from(made[found], made), names)
@@ -300,22 +301,22 @@ def _read_in_float(module: IRModule) -> frozenset[Any]:
 
 
 def _is_quantisation(value: Any) -> bool:
-    """True if an activation is quantised here, or was before; constants alone say nothing."""
+    """True if an activation is quantised or dequantised here. Constants do not count."""
     return callee(value) == "quantize" or (callee(value) == "dequantize" and isinstance(value.args[0], relax.Var))
 
 
 def _computes_integers(value: Any) -> bool:
-    """True if these are loops over quantised integers."""
+    """True for a call of loops or C code with quantised integers."""
     return _is_code(value) and any(dtype_of(each) in NARROW for each in (value, *value.args[1].fields))
 
 
 def _is_code(value: Any) -> bool:
-    """True if this is none of Relax's operators: loops, or C."""
+    """True for a call of loops (TIR) or C code instead of a Relax operator."""
     return callee(value) == "call_tir" or is_given(value)
 
 
 def _sums_integers(value: Any) -> bool:
-    """True if this is a product of integers with scales that only the model's other ops know."""
+    """True for an integer product whose scales appear only in other ops of the model."""
     return callee(value) in (*LINEAR, *CONVOLUTIONS) and dtype_of(value) == "int32"
 
 
@@ -327,7 +328,7 @@ def _input(walk: Walk, parameter: Any) -> str:
 
 
 def _output(walk: Walk, expression: Any) -> str:
-    """An output lies in memory as the model says; a dequantise at the end is the reader's."""
+    """An output of the net, in the model's axis order. A final dequantise is left to the reader."""
     walk.assembly.title = walk.title(resolve(expression, walk.definitions))
     view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
     if dtype_of(expression) == "uint8" and walk.assembly.tensors[view.name].dtype == "int8":
@@ -344,7 +345,7 @@ def _float_output(walk: Walk, expression: Any) -> AxesView:
 
 
 def _as_uint8(walk: Walk, view: AxesView) -> AxesView:
-    """An output that the model gives as uint8."""
+    """The tensor as uint8, the model's output type."""
     quantization = walk.assembly.quantization(view.name)
     assert quantization is not None
     shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
@@ -378,7 +379,7 @@ def _bind(walk: Walk, binding: Any) -> None:
 
 
 def _describe(walk: Walk, binding: Any) -> str:
-    """The model and the op of a binding, past quantize, by the name of its layer or of its result."""
+    """The model, op and layer name of a binding, for errors. Describes the op behind a quantize."""
     expression = binding.value
     if callee(expression) == "quantize":
         expression = resolve(expression.args[0], walk.definitions)
@@ -386,7 +387,7 @@ def _describe(walk: Walk, binding: Any) -> str:
 
 
 def _casts_index(walk: Walk, value: Any) -> bool:
-    """True if an argmax's result gets its type here."""
+    """True for a cast of an argmax's indices."""
     return _casts(value) and callee(resolve(value.args[0], walk.definitions)) == "argmax"
 
 
@@ -395,21 +396,21 @@ def _casts(value: Any) -> bool:
 
 
 def _move(walk: Walk, binding: Any) -> None:
-    """Integers that are moved; those that an island computes are moved in it."""
+    """Import a move of integers. Moves inside an island are left to the island."""
     source = walk.view(moved_from(binding.value, walk.definitions))
     if source is not None:
         walk.views[binding.var] = MOVEMENTS[callee(binding.value)](walk, source, binding.value)
 
 
 def _sum(walk: Walk, binding: Any) -> None:
-    """A layer in integers; what has no such op is left to islands."""
+    """Import a layer on integers, if it has an integer op. Otherwise the layer is left to islands."""
     sums = of_integers(walk, binding.value)
     if sums is not None:
         walk.views[binding.var] = sums
 
 
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
-    """`as_asked`: computed in float."""
+    """Import a quantize and the expression before it. `as_asked`: compute in float."""
     dtype = str(call.attrs.out_dtype)
     if dtype not in NARROW:
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
@@ -427,7 +428,7 @@ def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
 
 
 def _computed(walk: Walk, site: Site) -> AxesView:
-    """The op of a site, and the moves between it and its quantize."""
+    """Import the op of a site, and the moves between the op and its quantize."""
     moves = []
     while _moves_floats(walk, site.core):
         moves.append(site.core)
@@ -439,7 +440,7 @@ def _computed(walk: Walk, site: Site) -> AxesView:
 
 
 def _moves_floats(walk: Walk, core: Any) -> bool:
-    """True if this is a move of what is computed in float."""
+    """True for a move of a value computed in float."""
     return callee(core) in MOVEMENTS and callee(core) not in OPERATORS and walk.operand(core) is None
 
 
@@ -452,7 +453,7 @@ def _computed_at_once(walk: Walk, site: Site) -> AxesView:
 
 
 def _quantized_input(walk: Walk, site: Site) -> AxesView:
-    """A float input quantised at once: the net takes it as int8, and keeps the scale."""
+    """A float input with an immediate quantize. The net takes the input as int8 and records its scale."""
     view = walk.views[site.core]
     if site.core in walk.floats:
         raise NpukitError("the input is read in float too")

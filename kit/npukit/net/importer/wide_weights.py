@@ -1,7 +1,7 @@
-"""Weights that are not symmetric int8, as uint8 ones with a zero point: the same layer with int8 weights alone.
+"""Layers whose weights are not symmetric int8, such as uint8 with a zero point, as equal layers with int8 weights.
 
-Less its zero point a weight is 9 bits long. Few of a layer are more than int8, at one end of their range; each is a sum
-of two that are not, or three, if the layer takes its input channel as often.
+Minus its zero point, a weight has 9 bits. Only few weights of a layer exceed int8, all at one end of the range. Each is
+split into a sum of two or three int8 weights, and its input channel is duplicated to match.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 TOGETHER = 16
-"""The most channels of a depthwise convolution that one convolution computes, with as many weights for each."""
+"""Maximum channels of a depthwise convolution computed by one convolution, which needs as many weights per channel."""
 
 
 def symmetric(weights: IntegerConstant) -> IntegerConstant:
-    """Weights in 8 bits, their zero point taken away: in int8, or in int16 if that does not hold them."""
+    """Weights minus their zero point: in int8, or in int16 if out of int8's range."""
     given, shape = weights.quantization, [1] * weights.value.ndim
     if given.axis is not None:
         shape[given.axis] = -1
@@ -44,7 +44,7 @@ def _not_symmetric() -> NpukitError:
 
 
 def in_int8(walk: Walk, data: str, weights: IntegerConstant) -> tuple[str, IntegerConstant]:
-    """The activation and the weights of the same layer in int8; both have the input channels last."""
+    """The activation and int8 weights of an equal layer. Input channels are the last axis of both."""
     value = weights.value
     if value.dtype == np.int8:
         return data, weights
@@ -64,7 +64,7 @@ def _nearest(value: np.ndarray) -> np.ndarray:
 
 
 def _runs(places: Iterable[int], gap: int) -> Iterator[range]:
-    """Ranges that hold the places, and others only where fewer than `gap` lie between two."""
+    """Ranges that cover all places. Gaps shorter than `gap` are included."""
     first, *others = map(int, places)
     for before, place in pairwise([first, *others]):
         if place - before > max(gap, 1):
@@ -74,7 +74,7 @@ def _runs(places: Iterable[int], gap: int) -> Iterator[range]:
 
 
 def _channels(walk: Walk, data: str, part: range) -> str:
-    """A part of the channels, which are the last axis."""
+    """A slice of the channels, the last axis."""
     shape = walk.assembly.tensors[data].shape
     if len(part) == shape[-1]:
         return data
@@ -91,14 +91,14 @@ def _concat(walk: Walk, parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class LayerOperands:
-    """The operands of a layer, whose weights have the input channels last."""
+    """The operands of a layer. Input channels are the last axis of the weights."""
 
     data: str
     weights: IntegerConstant
     bias: np.ndarray | None
 
     def inputs(self, walk: Walk, name: str) -> tuple[str, ...]:
-        """The inputs of the op of this name."""
+        """The input names of op `name`. Adds its constants."""
         weights = walk.assembly.constant(f"{name}_weights", self.weights.value, self.weights.quantization)
         biases = () if self.bias is None else (walk.assembly.constant(f"{name}_bias", self.bias, None),)
         return self.data, weights, *biases
@@ -106,7 +106,7 @@ class LayerOperands:
 
 @dataclass(frozen=True)
 class Depthwise:
-    """A depthwise convolution in int8, its channels with longer weights replaced by what convolutions make of them."""
+    """A depthwise convolution in int8. Channels with wider weights are computed by convolutions."""
 
     walk: Walk
     site: Site
@@ -115,7 +115,7 @@ class Depthwise:
     order: Order
 
     def view(self) -> AxesView:
-        """The result, once its ops are in the net."""
+        """The result's view. Adds all ops to the net."""
         value = self.layer.weights.value
         wrong = np.flatnonzero(((value < -128) | (value > 127)).any(axis=(0, 1, 2)))
         channels = self.walk.assembly.tensors[self.layer.data].shape[-1]
@@ -130,12 +130,12 @@ class Depthwise:
         return self.walk.add_image(self.site, Concat(3), [parts[start] for start in sorted(parts)], self.order)
 
     def _whole(self) -> str:
-        """The depthwise convolution with weights as near as int8 has them."""
+        """The depthwise convolution with weights clipped to int8."""
         weights = self.layer.weights
         return self._made(self.kind, replace(self.layer, weights=replace(weights, value=_nearest(weights.value))))
 
     def _alone(self, part: range) -> str:
-        """The convolution that is the depthwise one of a few channels: each takes the others times zero."""
+        """A convolution equal to the depthwise one on a few channels, with zero weights between different channels."""
         given, few = self.layer.weights.quantization, slice(part.start, part.stop)
         scales = given.scales if given.axis is None else given.scales[few]
         quantization = Quantization(scales, (0,) * len(scales), None if given.axis is None else 0)
@@ -146,7 +146,7 @@ class Depthwise:
         return self._made(kind, LayerOperands(data, weights, None if self.layer.bias is None else self.layer.bias[few]))
 
     def _made(self, kind: Conv2d | DepthwiseConv2d, layer: LayerOperands) -> str:
-        """The op of as many of the site's channels as it has weights for."""
+        """The op for the channels of its weights."""
         name, value = self.walk.assembly.new_name(kind.kind), layer.weights.value
         images, *place, _ = (self.site.shape[axis] for axis in self.order)
         channels = value.shape[0 if isinstance(kind, Conv2d) else -1]

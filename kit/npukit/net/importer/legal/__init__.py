@@ -1,1 +1,1 @@
-"""Operators of Relax as loops of npukit's own, where TVM's take several times as long."""
+"""npukit's own loops for Relax operators, where TVM's loops take several times as long."""

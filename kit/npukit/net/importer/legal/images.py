@@ -1,4 +1,5 @@
-"""Interpolation and transposed convolutions: places and their shares in integers, and no sum over inserted zeros."""
+"""Loops of interpolation and transposed convolution. Positions and weights are computed in integers; no sum runs over
+inserted zeros."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ loops: Any = te
 
 
 def own(name: str) -> Callable[[Loops], Loops]:
-    """Loops that are tried first; TVM's are made of what those give None of."""
+    """Decorator for own loops. TVM's loops replace a result of None."""
 
     def with_name(make: Loops) -> Loops:
         def made(builder: relax.BlockBuilder, call: Any) -> Any:
@@ -41,7 +42,7 @@ def resize2d(builder: Any, call: Any) -> Any:
 
 @dataclass(frozen=True)
 class Line:
-    """The rows of what is resized, or its columns: result i lies at (i * `step` + `first`) / `whole`."""
+    """The rows or columns of an image to resize. Result i lies at (i * `step` + `first`) / `whole`."""
 
     size: int
     step: int
@@ -55,7 +56,7 @@ class Line:
         return cls(size, step // common, first // common, whole // common)
 
     def near(self, place: Any) -> list[tuple[Any, Any]]:
-        """The two places that a result lies between, each with its share."""
+        """The two neighbouring input positions of a result, each with its weight."""
         at = loops.max(loops.min(place * self.step + self.first, (self.size - 1) * self.whole), 0)
         low = tirx.truncdiv(at, self.whole)
         share = (at - low * self.whole).astype("float32") * tirx.const(float(np.float32(1 / self.whole)), "float32")
@@ -80,7 +81,7 @@ def _resized(data: Any, size: list[int], layout: str, mode: str) -> Any:
 
 
 def _moved(place: Any, axes: list[int], others: Any) -> list[Any]:
-    """A place with other positions along some axes."""
+    """The position with other indices along some axes."""
     given = dict(zip(axes, others, strict=True))
     return [given.get(axis, at) for axis, at in enumerate(place)]
 
@@ -99,7 +100,7 @@ def conv2d_transpose(builder: Any, call: Any) -> Any:
 def _transposed(
     data: Any, weights: Any, made: tuple[list[int], str], layouts: tuple[str, str], sides: list[tuple[int, int]]
 ) -> Any:
-    """Each result reads the taps of its phase alone, in the order of the input's places."""
+    """The transposed convolution. Each result reads only the taps of its phase, in the order of input positions."""
     (shape, dtype), (layout, filters) = made, layouts
     axes = [layout.index(letter) for letter in "HW"]
     kernel = [int(weights.shape[filters.index(letter)]) for letter in "HW"]
