@@ -59,7 +59,7 @@ def _check_ops(net: Net, ops: Sequence[Op], before: set[str]) -> None:
 
 
 def _check_fused(net: Net, op: Op, known: set[str]) -> None:
-    """Check that parts are plain ops, and that the fused op has their outside inputs and final outputs."""
+    """Check that parts are plain ops, and that the fused op's inputs and outputs match its parts."""
     if not op.parts or any(isinstance(part.attributes, Fused) for part in op.parts):
         raise NpukitError("it has no parts, or parts within parts")
     expected = fuse(op.parts)
@@ -170,7 +170,8 @@ def _check_types(net: Net, op: Op) -> None:
 
 
 def _check_sums(net: Net, op: Op) -> None:
-    """Check that sums are int32 without a scale. The layer's input and final output must be int8 with one scale."""
+    """Check that sums are int32 without a scale, and that the layer's input and final output are int8 with a single
+    scale."""
     if op.kind == "sums":
         outer, plain = op.inputs[0], (*op.outputs, *op.inputs[2:])
         if op.inputs[1] not in net.constants or net.tensor(op.inputs[1]).dtype != "int8":
@@ -184,7 +185,7 @@ def _check_sums(net: Net, op: Op) -> None:
 
 
 def _whole(tensor: Tensor) -> bool:
-    """True if the tensor has one scale for all elements."""
+    """True if the tensor has a single scale for all elements."""
     return tensor.quantization is not None and tensor.quantization.axis is None
 
 

@@ -46,7 +46,7 @@ AXES = Limit("axes", 16)
 ELEMENTS = Limit("elements", 1 << 25)
 """Maximum number of elements of a tensor."""
 TENSOR_BYTES = Limit("bytes in all its tensors", 1 << 29)
-"""Maximum total size of all tensors. Tensors that share bytes count separately."""
+"""Maximum total bytes of all tensors. Tensors that share bytes count separately."""
 NAME_BYTES = Limit("bytes in a name", 1 << 16)
 NAMES_BYTES = Limit("bytes in all its names", 1 << 24)
 STEPS = Limit("steps to unroll", 1 << 10)
@@ -54,7 +54,7 @@ EXTENT = Limit("places along an axis, padding included", 1 << 20)
 """Maximum number of positions that a window moves over. Also the maximum dilated window size and stride."""
 WINDOW = Limit("places in a window", 1 << 18)
 COLUMNS = Limit("numbers under the places of its window", 1 << 26)
-"""Elements of all windows together. Elements in several windows count several times."""
+"""Maximum number of elements of all windows together. Elements in several windows count several times."""
 MACS = Limit("multiply-accumulates", 1 << 36)
 SCRATCH = Limit("bytes of scratch memory", 1 << 28)
 

@@ -1,4 +1,4 @@
-"""Net: the integer network that all later stages work on."""
+"""Net: the integer network, the basis of all later stages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from npukit.net.ops import Attributes, Matmul, TvmCode
 from npukit.net.tensor import Tensor
 
 CORE = "cpu"
-"""The engine of every PE: its core."""
+"""The core, an engine of every PE."""
 
 NO_WORK = "no work: its output aliases its input"
-"""Reason of a reshape in place: neither core nor accelerator computes anything."""
+"""Reason recorded for a reshape in place, which needs no engine."""
 
 LINK = "link"
-"""The engine outside the PEs: the firmware converts messages from and to the host (`net/at_link.py`)."""
+"""The engine outside the PEs: the firmware converts messages from and to the host (`net/passes/at_link.py`)."""
 
 LONGEST_TITLE = 3
 """Maximum number of op kinds in a title."""
@@ -26,11 +26,11 @@ LONGEST_TITLE = 3
 
 @dataclass(frozen=True)
 class Op:
-    """One operation. `attributes` define its kind; `engine` runs it; `reason` explains why no accelerator does.
+    """One operation. `attributes` define its kind; `engine` runs the op; `reason` explains why no accelerator does.
 
     `choice`: name of the accelerator's way to compute the op, defined by the plug-in (`accel/choices.py`). `places`:
-    name and offset for each of the accelerator's own memories in which the op keeps data from frame to frame.
-    `pattern`: the match of a plug-in's pattern that the op belongs to, until the pass `patterns` consumes it.
+    name and offset in each of the accelerator's own memories where the op keeps data from frame to frame. `pattern`:
+    match of a plug-in's pattern, until the pass `patterns` processes the op.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Op:
 
     @property
     def title(self) -> str:
-        """The op's name for people: its kind, or the kinds of its parts."""
+        """The op's name for people: the kind of each part."""
         kinds = [part.attributes.what if isinstance(part.attributes, TvmCode) else part.kind for part in self.parts]
         return " + ".join(kinds) if len(kinds) <= LONGEST_TITLE else f"{len(kinds)} ops"
 
@@ -72,9 +72,9 @@ class Op:
 class Fused(Attributes):
     """Ops that an accelerator runs as one op, in execution order. Only the last op's output is visible outside.
 
-    inputs: outside inputs of each part in turn, so a tensor may appear twice. Tensors between parts belong to the net
-    but have no buffer in the plan. `whole`: the op must not be cut into tiles. `pattern`: the name of the matching
-    Relax pattern.
+    inputs: outside inputs of each part in turn. A tensor may appear twice. Tensors between parts belong to the net but
+    have no buffer in the plan. `whole`: the op must not be cut into tiles. `pattern`: name of the matching Relax
+    pattern.
     """
 
     kind: ClassVar[str] = "fused"
@@ -84,7 +84,7 @@ class Fused(Attributes):
 
 
 def fuse(parts: Sequence[Op], *, whole: bool = False, pattern: str = "") -> Op:
-    """One op fused from the parts, with the name of the last part."""
+    """A fused op of the parts, with the name of the last part."""
     inside = {name for part in parts for name in part.outputs}
     inputs = tuple(name for part in parts for name in part.inputs if name not in inside)
     placed = tuple(replace(part.placed(CORE), pattern="") for part in parts)
@@ -93,7 +93,7 @@ def fuse(parts: Sequence[Op], *, whole: bool = False, pattern: str = "") -> Op:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A tensor that the network keeps from frame to frame.
+    """A tensor kept from frame to frame.
 
     Ops read the state as tensor `input`. The value of tensor `output` at the end of a frame is the state in the next
     frame; `initial` is the state in the first frame.
@@ -127,12 +127,12 @@ class Net:
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """The activations that exist when a frame begins: inputs and states."""
+        """The activations available at the start of a frame: inputs and states."""
         return (*self.inputs, *(state.input for state in self.states))
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The tensors that are read after the frame: outputs and next states."""
+        """The tensors read after the frame: outputs and next states."""
         return (*self.outputs, *(state.output for state in self.states))
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ class Net:
         return replace(self, ops=ops)
 
     def alone(self, op: Op) -> Net:
-        """A net of the op's parts alone, with any state that the op both reads and writes."""
+        """A net of the op's parts alone. A state stays a state if the op both reads and writes it."""
         states = tuple(each for each in self.states if each.input in op.inputs and each.output in op.outputs)
         held = {state.input for state in states}
         inputs = tuple(name for name in dict.fromkeys(self.activations(op)) if name not in held)

@@ -12,7 +12,7 @@ from npukit.net.ops import Norm
 from npukit.net.tensor import Quantization
 
 LONGEST = 4096
-"""Maximum elements of a row. The core's registers hold the sums of shorter rows."""
+"""Maximum elements of a row, so that the core's registers hold its sums."""
 LARGEST_EPSILON = 1 << 60
 FRACTION_BITS = 10
 """Fraction bits of the root mean square."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]
-"""top, left, bottom, right"""
+"""Padding: top, left, bottom, right."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Squares(Attributes):
 
 @dataclass(frozen=True)
 class NormBySquares(Attributes):
-    """inputs: activation, squares of all its pieces, then multipliers and offsets. An RMS norm with precomputed
+    """inputs: activation, sums of squares of all pieces, then multipliers and offsets. An RMS norm with precomputed
     squares."""
 
     kind: ClassVar[str] = "norm_by_squares"
@@ -273,11 +273,11 @@ class TransposeConv2d(Attributes):
 
 @dataclass(frozen=True)
 class Matmul(Attributes):
-    """inputs: two activations, [.., m, k] and [.., k, n] once transposed by `first` and `second`; leading axes
+    """inputs: two activations, [.., m, k] and [.., k, n] after transposition by `first` and `second`; leading axes
     broadcast.
 
-    The output is the matrix product, transposed by `result`. Each transposition lists axes as `Transpose` does; empty
-    means none. Only some are allowed: the first input ends with axis k, the second with k or n, the output with n.
+    The output is the matrix product, transposed by `result`. Each transposition lists axes as in `Transpose`; empty
+    means none. The last axis of the untransposed first input is always k, of the second k or n, of the output n.
     """
 
     kind: ClassVar[str] = "matmul"
@@ -289,7 +289,7 @@ class Matmul(Attributes):
 
 @dataclass(frozen=True)
 class ResizeNearest(Attributes):
-    """Output row y is input row rows[y]; `columns` likewise."""
+    """Output row y is input row rows[y]. `columns` likewise."""
 
     kind: ClassVar[str] = "resize_nearest"
     rows: tuple[int, ...] = ()
@@ -298,8 +298,7 @@ class ResizeNearest(Attributes):
 
 @dataclass(frozen=True)
 class ResizeBilinear(Attributes):
-    """Output row y is interpolated from two input rows: (low, high, distance from low in 1/1024); `columns` likewise.
-    """
+    """Output row y lies between two input rows: (low, high, distance from low in 1/1024). `columns` likewise."""
 
     kind: ClassVar[str] = "resize_bilinear"
     rows: tuple[tuple[int, int, int], ...] = ()
@@ -345,7 +344,7 @@ class TopK(Attributes):
 
 @dataclass(frozen=True)
 class TvmCode(Attributes):
-    """An op without an own kind, as C code: the body of a function, in float or integer arithmetic.
+    """An op without a kind of its own, as C code: the body of a function, in float or integer arithmetic.
 
     The code comes from TVM, or is `given`: a template in `templates/ops` or the user's code of a custom op.
 
@@ -353,7 +352,7 @@ class TvmCode(Attributes):
     `output` and, if `work_bytes` is not 0, `work`. `what`: names of the Relax operators. `why`: reason for the lack of
     an integer op. `macs`: number of multiply-accumulates. `windows`: step and size of a window, for given code whose
     first loop writes row v of the output in iteration v. Iteration v reads `size` elements of p0 from v * step on, and
-    nothing from other iterations. `by_rows`: the given code is written like TVM's, so its rows are found in the text.
+    nothing computed by other iterations. `by_rows`: given code in TVM's style, whose rows are found in the text.
     """
 
     kind: ClassVar[str] = "tvm_code"

@@ -27,7 +27,7 @@ LITERALS = ("true", "false", "Infinity", "NaN")
 
 
 def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
-    """The Net parsed from its text. `values`: the arrays that the text refers to by digest (`stored_values`)."""
+    """The Net of a text. `values`: arrays referred to by digest in the text (`stored_values`)."""
     parser = _Parser(values)
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -238,7 +238,7 @@ def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outp
 
 @cache
 def _typed(kind: type[Attributes]) -> Callable[[Any], Attributes]:
-    """Function that makes a kind's attributes from parsed values. It raises `ValueError` for wrong types."""
+    """Function that makes a kind's attributes from parsed values. Wrong types raise `ValueError`."""
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind)).validate_python
 
 

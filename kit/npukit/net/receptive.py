@@ -1,8 +1,7 @@
-"""Receptive fields: the input boxes that an op needs for a box of its output, and the axes along which an op can be
-cut.
+"""Receptive fields: the input boxes needed for a box of an op's output, and the axes along which an op can be cut.
 
-Each op kind has one rule. Halos, gathers and redistributions follow from the rules: data that one tile needs and
-another tile holds.
+Each op kind has a rule. Halos, gathers and redistributions follow from the rules: data needed by one tile and held by
+another.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:
 
 
 def needs_of_many(rule: InputRule, outputs: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """The boxes of one input needed for an array of output boxes. `shape`: the input's shape. Both arrays are [box,
+    """The boxes of one input needed for an array of output boxes. `shape`: shape of the input. Both arrays are [box,
     axis, start and stop]."""
     result = np.empty((len(outputs), len(shape), 2), np.int64)
     for axis, (axis_rule, size) in enumerate(zip(rule, shape, strict=True)):
@@ -46,7 +45,8 @@ def input_rules(net: Net, op: Op) -> list[InputRule]:
 
 
 def _rules_of_parts(net: Net, op: Op) -> list[InputRule]:
-    """Rules of a fused op: the first part's own rules, and elementwise rules for outside inputs of later parts."""
+    """Rules of a fused op: the first part's own rules, and elementwise rules for outside inputs of later parts. Whole
+    inputs if the op cannot be cut."""
     if not _cuttable_parts(net, op):
         return [(AxisRule(),) * len(net.tensor(name).shape) for name in net.activations(op)]
     inside = {name for part in op.parts for name in part.outputs}
@@ -63,7 +63,7 @@ def _cuttable_parts(net: Net, op: Op) -> bool:
 
 
 def _elements(net: Net, op: Op) -> tuple[str, ...]:
-    """Inputs and output of an elementwise op, which must share one shape; empty for other ops."""
+    """Inputs and output of an elementwise op, whose shapes are compared; empty for other ops."""
     if isinstance(op.attributes, Total):
         return (*net.activations(op), *op.outputs)
     return (*op.inputs, *op.outputs) if SPECS[op.kind].elementwise else ()
@@ -77,14 +77,14 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
 
 
 def may_be_one(net: Net, op: Op, tile: Box) -> bool:
-    """True if a box of the output, cut along allowed axes, can be a tile. A tile of a C function that is cut along a
-    second axis has one position of the first."""
+    """True if a box of the output, cut along allowed axes, can be a tile. Only C code adds a condition: a tile cut
+    along a second axis must have size 1 along the first."""
     rows = rows_of(net, op)
     return rows is None or rows.allow(tile)
 
 
 def may_be_cut(net: Net, op: Op, parts: Sequence[int]) -> bool:
-    """True if all tiles are allowed when the output is cut into `parts` along its axes."""
+    """True if the output can be cut into `parts` tiles along each axis."""
     shape = net.tensor(op.output).shape
     largest = tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
     return may_be_one(net, op, Box.whole(largest))

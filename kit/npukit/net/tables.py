@@ -55,7 +55,7 @@ def _halves_away(steps: np.ndarray) -> np.ndarray:
 
 
 LEAST_ROOT = 16 * SATURATES
-"""SATURATES for factors on results of 1 / sqrt(255) and more."""
+"""Limit like SATURATES, for factors of results of 1 / sqrt(255) and more."""
 
 
 def sigmoid_table(source: Quantization, target: Quantization) -> np.ndarray:

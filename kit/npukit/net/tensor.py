@@ -31,8 +31,7 @@ class Quantization:
         return zero_point
 
     def is_begin_of(self, other: Quantization) -> bool:
-        """True if both have equal zero points and this scale is 1: a zero point without a scale, as of summed integers.
-        """
+        """True if zero points are equal and this scale is 1, as for summed integers: a zero point without a scale."""
         return self == replace(other, scales=(1.0,) * len(other.scales))
 
 

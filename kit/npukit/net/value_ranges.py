@@ -64,8 +64,8 @@ class LayerWeights:
 
 
 def filter_of(net: Net, op: Op) -> LayerWeights | None:
-    """The op as an int8 filter. None for other ops, groups, a dense layer on several rows, or a dilated depthwise
-    convolution."""
+    """The op as an int8 filter. None for other ops, groups, a channel multiplier, a dense layer on several rows, or a
+    dilated depthwise convolution."""
     attributes, weights = op.attributes, net.constant(op, 1)
     if not isinstance(attributes, Conv2d | DepthwiseConv2d | Dense) or weights is None or not _is_single(net, op):
         return None

@@ -106,7 +106,7 @@ def _refuse_wrapping(largest: int) -> None:
 
 
 def _refuse_imprecise(used: float, exact: float, largest: int) -> None:
-    """Refuse if TFLite's single-precision factor differs from the exact ratio of scales by enough to change results."""
+    """Refuse if TFLite's single-precision factor differs from the exact ratio of scales enough to change results."""
     if exact * largest >= TOLERANCE and exact < SATURATES and abs(used - exact) > TOLERANCE * exact:
         raise NpukitError("its scales are too small or too large for single precision", tries=_WAYS)
 

@@ -30,7 +30,7 @@ class LoopArrangement(Protocol):
 
     @property
     def apart(self) -> bool:
-        """True if a sum's operands are precomputed into arrays, unless they are cheap."""
+        """True if a sum's operands, unless cheap, are computed into arrays before the sum."""
         ...
 
     def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:

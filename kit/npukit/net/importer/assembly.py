@@ -52,7 +52,7 @@ class NetInMaking:
     _alike: dict[Hashable, str] = field(default_factory=dict)
     """The name of each constant, by its contents."""
     _reshaped: dict[str, str] = field(default_factory=dict)
-    """The source of each reshape, by its result."""
+    """The source of each reshape, by name of the result."""
     _arranged: dict[tuple[str, Order], str] = field(default_factory=dict)
 
     def new_name(self, kind: str) -> str:
@@ -68,8 +68,8 @@ class NetInMaking:
         return name
 
     def constant(self, name: str, value: np.ndarray, quantization: Quantization | None) -> str:
-        """Add a constant and return its name. Equal constants, such as the weights of a layer's every step, share one.
-        """
+        """Add a constant and return its name. Equal constants, such as the weights of each step of a layer, are added
+        once."""
         plain = np.ascontiguousarray(value).reshape(value.shape)
         content = str(value.dtype), value.shape, hashlib.sha256(plain.data).digest(), quantization
         if content in self._alike:
@@ -81,7 +81,7 @@ class NetInMaking:
         return self.tensors[name].quantization
 
     def requantify(self, name: str, quantization: Quantization) -> None:
-        """Set the quantisation of a tensor once it is found."""
+        """Set the quantisation of a tensor found after its creation."""
         self.tensors[name] = replace(self.tensors[name], quantization=quantization)
 
     def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:

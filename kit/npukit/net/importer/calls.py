@@ -1,6 +1,6 @@
 """Data form of a kernel: a list of operator calls and their operands. TVM rebuilds the kernel call by call.
 
-A kernel file is untrusted. It contains nothing in TVM's own formats, and TVM infers all result types and shapes itself.
+A kernel file is untrusted. Nothing in it has a format of TVM's own, and TVM infers all result types and shapes itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ make_call: Any = Call
 
 _RELAX, _FORMS = "relax.", "relax.attrs."
 _LOOPS = "FLegalize"
-"""Attribute of operators that TVM can lower to loops."""
+"""Attribute of operators with a lowering to loops in TVM."""
 _SCANS = frozenset(("argsort", "cumprod", "cumsum", "sort", "topk"))
 """Operators that TVM lowers to loops in a separate pass."""
 
 
 def kernel_of(module: IRModule) -> LoopKernel | None:
-    """The Relax function `island` as data. None if it contains anything but operator calls."""
+    """The Relax function `island` as data. None if the function contains anything but operator calls."""
     function: Any = module[ISLAND]
     values = {parameter: place for place, parameter in enumerate(function.params)}
     steps: list[Step] = []
@@ -75,7 +75,7 @@ def _scalar(value: np.ndarray) -> Operand:
 
 
 def _fields(form: Any) -> Iterator[str]:
-    """The field names of an attribute type, inherited ones included."""
+    """The field names of an attribute type, including inherited fields."""
     while form is not None:
         yield from (field.name for field in form.fields or ())
         form = form.parent_type_info
@@ -88,7 +88,7 @@ def _attribute(value: Any) -> Attribute:
 def _single(value: Any) -> Single:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, str):  # also a type, which TVM accepts as text
+    if isinstance(value, str):  # or a type, accepted by TVM as text
         return str(value)
     raise TypeError("no attribute that is data")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 IMAGE = 4
-"""Number of axes of an image. Images stay in a convolution's order; other tensors prefer a dense layer's."""
+"""Number of axes of an image. Images keep a convolution's axis order; other tensors prefer a dense layer's."""
 Operand = AxesView | IntegerConstant
 
 

@@ -43,7 +43,7 @@ def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> Ax
 
 
 def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strides: Pair, given: Padding) -> Padding:
-    """The padding, extended at the end to cover the last windows. Sizes that round up exceed the stated padding."""
+    """The padding, extended at the end to cover the last windows. Sizes that round up need more padding than stated."""
     made = ([1] if len(order) == 3 else []) + [site.shape[axis] for axis in order[1:-1]]
     ends = [(made[axis] - 1) * strides[axis] + window[axis] - size[axis] - given[axis] for axis in (0, 1)]
     return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])

@@ -61,9 +61,9 @@ SIMPLE = frozenset(
 """Cheap operators whose result has one number for each number of an operand."""
 
 ANYWHERE = SIMPLE - {*RESHAPES, "permute_dims", "flip"}
-"""Operators independent of the axis order in memory."""
+"""Operators that may run on axes in any memory order."""
 UNORDERED = {"max", "min"}
-"""Reductions independent of the order of their terms."""
+"""Reductions whose result does not depend on the order of terms."""
 
 TAKE_NUMBERS = frozenset(
     ("add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "less_equal", "greater", "greater_equal")
@@ -117,7 +117,7 @@ class Islands:
         return self._tensors[variable]
 
     def _missing(self, variable: Any, why: str) -> list[Any]:
-        """Variables whose tensors are missing before this variable's tensor can be made. If none, makes the tensor."""
+        """Variables whose tensors are missing for this variable's tensor. If there are none, makes the tensor."""
         value, held = resolve(variable, self.walk.definitions), self._held(variable)
         if held is not None:
             missing, make = [], lambda: held

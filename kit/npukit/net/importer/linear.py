@@ -105,7 +105,7 @@ def _matrix(walk: Walk, view: AxesView, vector: Callable[[int], tuple[int, int]]
 
 
 def _as_images(walk: Walk, names: list[str]) -> list[str]:
-    """Operands with equal leading axes joined to one image of matrices, so that PEs can share all matrices."""
+    """Operands with equal leading axes, reshaped to one image of matrices. PEs can then share all matrices."""
     (*leading, _, _), (*others, _, _) = (walk.assembly.tensors[name].shape for name in names)
     if leading != others or leading[:-1] == [1] or prod(leading) == 1:
         return names
@@ -131,7 +131,7 @@ def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
 
 
 def of_integers(walk: Walk, call: Any) -> AxesView | None:
-    """The sums of a layer that the model computes in integers. None unless its operands are an int8 tensor and a
+    """The sums of a layer computed in integers by the model. None unless the operands are an int8 tensor and a
     constant."""
     weights = constant_value(call.args[1], walk.definitions)
     data = _centred(walk, call.args[0])
@@ -143,8 +143,7 @@ def of_integers(walk: Walk, call: Any) -> AxesView | None:
 
 
 def _centred(walk: Walk, expression: Any) -> AxesView | None:
-    """The int8 tensor behind an expression, or behind an expression minus a constant zero point. None if there is none.
-    """
+    """The int8 tensor behind an expression, or behind a subtraction of a constant zero point. None if there is none."""
     found, zero = resolve(expression, walk.definitions), 0
     if callee(found) == "subtract":
         moved, begin = resolve(found.args[0], walk.definitions), constant_value(found.args[1], walk.definitions)

@@ -1,5 +1,4 @@
-"""Lowering of Relax operators to C without a runtime: legalised, fused into one function, inlined and printed by TVM.
-"""
+"""Lowering of Relax operators to C without a runtime: legalised, fused to one function, inlined and printed by TVM."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ def _arranged(function: Any, arrangement: LoopArrangement) -> LoopsInC:
 
 
 def _divisible(function: Any, code: LoopsInC) -> LoopsInC:
-    """The code, or an equal row-by-row version if only that can be divided into tiles."""
+    """The code, or an equal row-by-row version if only the latter can be divided into tiles."""
     names = [*(f"p{index}" for index in range(len(function.params) - 1)), WHOLE_OUTPUT]
     shapes = tuple((name, tuple(_sizes(each.ty.shape))) for name, each in zip(names, function.params, strict=True))
     if rows_of_code(code.body, shapes):
@@ -108,7 +107,7 @@ def function_of(kernel: LoopKernel) -> Any:
 
 
 def check_kernels(kernels: Mapping[str, LoopKernel], net: Net, board: str) -> None:
-    """Raise an error if a kernel from an untrusted file does not match its layers' operands or its key."""
+    """Raise an error if a kernel, perhaps from an untrusted file, does not match its layers' operands or its key."""
     operands = {op.name: _operands(net, op) for op in net.ops if isinstance(op.attributes, TvmCode)}
     for key, kernel in kernels.items():
         if {operands.get(name) for name in kernel.layers} != {kernel.parameters}:
@@ -122,7 +121,7 @@ def _operands(net: Net, op: Op) -> tuple[Parameter, ...]:
 
 
 def key_of(function: Any, board: str) -> str:
-    """The key of a kernel for a board: a hash of both, shapes and types included."""
+    """The key of a kernel for a board: a hash of both. The kernel's shapes and types are part of it."""
     module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
     return hashlib.sha256(f"{board} {module.script()}".encode()).hexdigest()[:32]
 
@@ -189,7 +188,7 @@ _LOWERING = (
     passes.CommonSubexprElim(),
     passes.VerifyMemory(),
 )
-"""TVM's lowering passes in TVM's order, without those of its runtime."""
+"""TVM's lowering passes in TVM's order, except passes of its runtime."""
 
 
 def _unpacked(function: Any) -> tuple[Any, int]:

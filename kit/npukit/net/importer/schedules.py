@@ -32,8 +32,8 @@ def scheduled(function: Any, arrangement: LoopArrangement) -> IRModule:
 
 
 def row_by_row(function: Any) -> IRModule | None:
-    """The function with each row complete before the next. All blocks move into the innermost loop of the result that
-    allows this without repeated work. None if no loop does."""
+    """The function with each row complete before the next. All blocks move into a loop of the result: the innermost one
+    without repeated work. None if no loop qualifies."""
     schedule = _inlined(function)
     blocks = _blocks(schedule)
     for place in reversed(range(len(schedule.get_loops(blocks[-1])) if blocks else 0)):
@@ -72,9 +72,9 @@ def _begin_all(schedule: Any) -> None:
 
 
 def inline(schedule: Any, apart: bool) -> None:
-    """Inline intermediate arrays. Values that are cheap, or have one reader, are computed in their readers.
+    """Inline intermediate arrays. Cheap values, and values with a single reader, are computed in their readers.
 
-    `apart`: keep an array for each value that is not cheap and is read by a sum, such as a padded image.
+    `apart`: keep an array for each costly value read by a sum, such as a padded image.
     """
     for block in _blocks(schedule):
         readers, cheap = schedule.get_consumers(block), is_cheap(schedule.get(block))
@@ -87,7 +87,7 @@ def inline(schedule: Any, apart: bool) -> None:
 
 
 def name_of(schedule: Any) -> str:
-    """The kernel's name for people: its first sum, or its first block."""
+    """The kernel's name for people, after its first sum or first block."""
     names = [schedule.get(block).name_hint for block in sums_of(schedule) or _blocks(schedule)]
     return names[0] if names else ISLAND
 
@@ -102,7 +102,7 @@ def is_sum(schedule: Any, block: Any) -> bool:
 
 
 def loops_of(schedule: Any, block: Any) -> tuple[list[Any], list[Any]] | None:
-    """The loops around a sum, and the loops over its terms. None if they are no plain nest."""
+    """The loops around a sum, and the loops over its terms. None for anything but a plain nest."""
     loops, kinds = list(schedule.get_loops(block)), _kinds(schedule, block)
     first = kinds.index(_REDUCTION)
     return (loops[:first], loops[first:]) if len(loops) == len(kinds) else None
@@ -121,7 +121,8 @@ def _blocks(schedule: Any) -> list[Any]:
 
 
 def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement) -> None:
-    """Arrange the loops of a sum. Its initialisation precedes the loops over terms; its only reader follows at once."""
+    """Arrange the loops of a sum. The initialisation moves before the loops over terms; a single reader follows at
+    once."""
     loops = loops_of(schedule, block)
     if loops is None:
         return
@@ -137,8 +138,7 @@ def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement)
 
 
 def _begin(schedule: Any, block: Any, loop: Any) -> list[Any]:
-    """Move a sum's initialisation into a block before `loop`. Returns the new block; empty if TVM cannot separate it.
-    """
+    """Move a sum's initialisation to a block before `loop`. Returns the new block; empty if TVM cannot separate it."""
     try:
         return [schedule.decompose_reduction(block, loop)]
     except s_tir.ScheduleError:
@@ -147,7 +147,7 @@ def _begin(schedule: Any, block: Any, loop: Any) -> list[Any]:
 
 def _nested(schedule: Any, around: Sequence[Any], over: Sequence[Any], nest: Nest) -> tuple[list[Any], list[Any]]:
     """Split and reorder the loops of a sum. The turns of `nest` become innermost and are unrolled. Returns the outer
-    loops around the sum, and the remaining loops."""
+    loops around the sum, and the loops inside them."""
     outside, inside = _split(schedule, around, nest.inside)
     terms, written_out = _split(schedule, over, nest.terms)
     innermost = [*written_out, *inside]

@@ -1,4 +1,4 @@
-"""A site: one float op between dequantize and quantize, with its bias and clip."""
+"""A site: a float op between dequantize and quantize, with its bias and clip."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Site:
 
 
 def site_of(site: Site, definitions: Definitions) -> Site:
-    """The site with all clips after its float op absorbed."""
+    """The site with all clips after the float op absorbed."""
     site = replace(site, core=resolve(site.core, definitions))
     while True:
         limits = _limits(site.core, definitions)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 MOST_PARTS = 100
-"""Maximum number of calls, constants and tensors between two quantisations. Larger expressions are computed in float.
-"""
+"""Maximum number of calls, constants and tensors between two quantisations. Larger expressions run in float."""
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 
@@ -103,7 +102,7 @@ def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> Axes
 
 
 def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
-    """The table: TFLite's integer algorithm if it has one, else computed in float."""
+    """The table, by TFLite's integer algorithm if there is one, else in float."""
     core, target = site.core, site.quantization
     if _is_hard_swish(walk, core):
         return hard_swish_table(source, target)

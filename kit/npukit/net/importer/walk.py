@@ -106,7 +106,7 @@ class Walk:
         return view
 
     def _first_meaning(self, call: Any, view: AxesView, wanted: Quantization) -> AxesView:
-        """The int8 view of an integer tensor whose quantisation is first stated by this dequantize."""
+        """The int8 view of an integer input, whose quantisation is first stated by this dequantize."""
         dtype = self.assembly.tensors[view.name].dtype
         if dtype == "int8":
             self.assembly.requantify(view.name, wanted)
@@ -131,7 +131,8 @@ class Walk:
         return self.named.get(core) or self.named[value]
 
     def match(self, value: Any) -> str:
-        """The pattern match of a value or of its float sources back to the dequantize. Empty if there is none."""
+        """The pattern match of a value, or of the nearest matched value before it along first operands. Empty if there
+        is none."""
         while callee(value) not in ("", "dequantize", "split_part") and value not in self.matched:
             value = resolve(value.args[0], self.definitions)
         return self.matched.get(value, "")
@@ -146,7 +147,7 @@ class Walk:
 
     @cached_property
     def only_cast(self) -> frozenset[Any]:
-        """Variables read only by casts between index types. Their own values are not needed."""
+        """Variables read only by casts to int32 or int64. Their uncast values are not needed."""
         casts = Counter(value.args[0] for value in _values(self.module) if _casts(value))
         return frozenset(variable for variable, count in casts.items() if self.islands.reads[variable] == count)
 

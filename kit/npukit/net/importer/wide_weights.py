@@ -1,7 +1,7 @@
 """Layers whose weights are not symmetric int8, such as uint8 with a zero point, as equal layers with int8 weights.
 
-Minus its zero point, a weight has 9 bits. Only few weights of a layer exceed int8, all at one end of the range. Each is
-split into a sum of two or three int8 weights, and its input channel is duplicated to match.
+Minus the zero point, a weight has 9 bits. Only few weights of a layer exceed int8, all at one end of the range. Each
+becomes a sum of two or three int8 weights, and its input channel is duplicated to match.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 TOGETHER = 16
-"""Maximum channels of a depthwise convolution computed by one convolution, which needs as many weights per channel."""
+"""Maximum channels of a depthwise convolution computed by one convolution, with as many weights per channel."""
 
 
 def symmetric(weights: IntegerConstant) -> IntegerConstant:

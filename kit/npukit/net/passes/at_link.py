@@ -1,6 +1,6 @@
-"""Ops at the net's ends that run at the link: inputs are converted on arrival, outputs on departure.
+"""Ops at the net's ends moved to the link: inputs are converted on arrival, outputs on departure.
 
-The host's form of such tensors never occupies PE memory, and no frame waits for a conversion.
+The host's form of these tensors never occupies PE memory, and no frame waits for a conversion.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def conversions_of(net: Net, name: str) -> list[Op]:
 
 
 def swapped(net: Net, op: Op) -> tuple[int, int] | None:
-    """The sizes, in elements, of the two runs of axes that a transposition swaps. None if it does anything else."""
+    """The sizes, in elements, of the two runs of axes swapped by a transposition. None for any other transposition."""
     shape = net.tensor(op.inputs[0]).shape
     axes = [axis for axis in op.attributes.axes if shape[axis] > 1] if isinstance(op.attributes, Transpose) else []
     cut = sum(1 for axis in axes if axis < axes[0])
@@ -82,7 +82,7 @@ def swapped(net: Net, op: Op) -> tuple[int, int] | None:
 
 
 def _arriving(net: Net, name: str, reads: Counter[str]) -> list[Op]:
-    """The ops after an input that the link can run: at most one that changes values and one that transposes."""
+    """The ops after an input that the link can run: at most one conversion of values and one transposition."""
     found: list[Op] = []
     while reads[name] == 1 and name not in net.outputs:
         op = next(op for op in net.ops if name in op.inputs)

@@ -1,4 +1,4 @@
-"""Removal of dead channels: constant for every input, or never read. Exact for every input.
+"""Removal of dead channels: constant for every input, or never read. Results stay exact for every input.
 
 A constant channel is absorbed into the bias of the layers that read it. With padding, only a constant equal to the zero
 point can be absorbed. Inputs, outputs and states of the net keep all channels.
@@ -60,7 +60,8 @@ def _layer(net: Net, op: Op) -> _Layer | None:
 
 
 def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, Range]) -> _Kept:
-    """The channels that are read. Ops that map each channel to itself then keep the channels of their input."""
+    """The channels to keep: all channels that are read. Ops that map each channel to itself keep the same channels as
+    their input."""
     kept: dict[str, np.ndarray] = {}
     for op in reversed(net.ops):
         if op.name in layers:
@@ -75,7 +76,7 @@ def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, 
 
 
 def _read(net: Net, name: str, layers: Mapping[str, _Layer], kept: _Kept, ranges: Mapping[str, Range]) -> np.ndarray:
-    """The channels of a tensor that its readers need. An output of the net needs all."""
+    """The channels of a tensor needed by its readers. An output of the net needs all."""
     channels = net.tensor(name).shape[-1]
     needed = np.full(channels, name in net.ends)
     for op in net.ops:
@@ -86,7 +87,7 @@ def _read(net: Net, name: str, layers: Mapping[str, _Layer], kept: _Kept, ranges
 
 
 def _needed(layer: _Layer, kept: np.ndarray, channels: int, given: Range | None) -> np.ndarray:
-    """The input channels that a layer needs. `kept`: mask of its kept output channels."""
+    """The input channels needed by a layer. `kept`: mask of kept output channels."""
     found = layer.mixes
     if found is None:
         return kept

@@ -10,7 +10,7 @@ from npukit.net.ops import Norm, NormBySquares, Squares
 from npukit.net.tensor import Tensor
 
 PIECE = 16
-"""Elements per sum of squares: the number that the MAC array computes of a dense layer at once."""
+"""Elements per sum of squares: the outputs of a dense layer that the MAC array computes at once."""
 _REASON = "sums are added by the core"
 
 

@@ -1,7 +1,7 @@
-"""Numbers in TVM's C code turned into constants. C functions that differ only in such numbers become one, shared by
+"""Numbers in TVM's C code turned into constants. Functions with equal code except for numbers become one, shared by
 PEs.
 
-Blocks of a network differ in scales and zero points, which TVM writes as numbers into the C code of an op.
+Blocks of a network differ in scales and zero points, which TVM writes into the C code of an op.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Number:
         return "int32" if isinstance(self.value, int) else "float32"
 
     def read_from(self, element: str) -> str:
-        """The C expression that reads `element` instead of the number."""
+        """The C expression that reads `element` in place of the number."""
         return f" + {element}" if isinstance(self.value, int) else element
 
 
@@ -66,7 +66,7 @@ def _numbers(code: str) -> Iterator[_Number]:
 
 
 def _without(code: str, numbers: Sequence[_Number]) -> str:
-    """The C code with each number replaced by its type's name."""
+    """The C code with each number replaced by the name of its type."""
     return _replaced(code, [(number, number.dtype) for number in numbers])
 
 
@@ -77,7 +77,7 @@ def _replaced(code: str, places: Sequence[tuple[_Number, str]]) -> str:
 
 
 def _with_constants(net: Net, same: Sequence[tuple[Op, list[_Number]]]) -> Iterator[tuple[Op, dict[str, np.ndarray]]]:
-    """Ops whose C code differs only in numbers, each with one constant per type that holds its differing numbers."""
+    """Ops whose C code differs only in numbers, with the differing numbers in one constant per type."""
     columns = list(zip(*(numbers for _, numbers in same), strict=True))
     values = [tuple(number.value for number in column) for column in columns]
     differing = [place for place, column in enumerate(values) if len(set(column)) > 1]

@@ -1,5 +1,4 @@
-"""Transpositions around products of two activations, merged into the products, whose operands may have any axis order.
-"""
+"""Transpositions around products of two activations, merged into the products, which support any axis order."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def _after(before: Op | None, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _writing(net: Net, op: Op, behind: Op) -> Net:
-    """The net with a product merged with the transposition that is its only reader."""
+    """The net with a product merged with a transposition, its only reader."""
     assert isinstance(op.attributes, Matmul)
     if not isinstance(behind.attributes, Transpose) or behind.attributes.axes[-1] != len(behind.attributes.axes) - 1:
         return net

@@ -11,8 +11,8 @@ from npukit.net.passes.simplify import merge_moves
 from npukit.net.tensor import Tensor
 
 ROWS, COLUMNS = 2, 3
-"""The axes of size 1 along which concatenation repeats rows or columns. Repeated rows: [n, rows, 1, columns, channels].
-"""
+"""The axes of size 1 along which concatenation repeats rows, [n, rows, 1, columns, channels], or columns, [n, rows,
+columns, 1, channels]."""
 
 
 def with_repeats_as_resizing(net: Net) -> Net:

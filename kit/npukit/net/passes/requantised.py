@@ -1,6 +1,6 @@
 """Requantisation of bytes by table. A byte has only 256 values, and lookup tables have kernels.
 
-An identity table is no work. It results from a factor that became a part of the scale.
+An identity table, left where a factor became part of the scale, is no work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def with_requantising_tables(net: Net) -> Net:
 
 
 def _unless_same(net: Net, op: Op) -> Op:
-    """The op, or a reshape of its input if its table is the identity."""
+    """The op, or a reshape of its input for an identity table."""
     if not isinstance(op.attributes, Lookup) or op.engine != CORE or net.tensor(op.inputs[0]).dtype != "int8":
         return op
     same = np.array_equal(net.constants[op.inputs[1]], np.arange(-128, 128))

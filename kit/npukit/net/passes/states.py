@@ -13,7 +13,7 @@ from npukit.net.ops import Attributes, Requantize, Reshape, Select, Slice
 from npukit.net.tensor import Quantization, Tensor
 
 Pair = tuple[int, int, np.ndarray]
-"""Index of an input, index of the output that replaces it in the next frame, and the initial value."""
+"""Index of an input, index of the output whose value it has in the next frame, and the initial value."""
 
 
 def with_states(net: Net, pairs: Sequence[Pair]) -> Net:
@@ -50,7 +50,7 @@ def _with_state(net: Net, name: str, becomes: str, initial: np.ndarray) -> Net:
 
 
 def _told(own: Quantization | None, other: Quantization | None) -> Quantization | None:
-    """The other quantisation if the tensor's own has no scale, else its own."""
+    """The quantisation `other` if `own` is None or has no scale, else `own`."""
     return other if own is None or (other and own.is_begin_of(other)) else own
 
 
@@ -106,8 +106,8 @@ def _with(net: Net, number: int, state: State) -> Net:
 
 
 def _follows_all_reads(net: Net, home: str, state: str) -> bool:
-    """True if an op after all readers of the state makes tensor `home`. A select that reads the state and can leave it
-    in place also qualifies."""
+    """True if tensor `home` is made by an op after all readers of the state. The op may also be a select between
+    another value and the state in place."""
     maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
     seen = _shown(net, state)
     read = [place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)]
@@ -146,8 +146,8 @@ def _whole(net: Net, name: str) -> Slice:
 def _added(
     net: Net, name: str, attributes: Attributes, source: str, like: Tensor | None = None, *, first: bool = False
 ) -> tuple[Net, str]:
-    """The net with one more op, first or last in order, and the name of its output. The output is like `like`, by
-    default the source."""
+    """The net with one more op, first or last in order, and the name of its output. The output has the type of `like`,
+    or of the source."""
     made = replace(like or net.tensor(source), name=_free(name, net.tensors))
     op = Op(made.name, attributes, (source,), (made.name,))
     ops = (op, *net.ops) if first else (*net.ops, op)

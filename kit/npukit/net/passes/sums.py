@@ -1,5 +1,5 @@
-"""Splits along input channels. An op becomes several ops of partial sums over its input channels, and an op that adds
-them.
+"""Splits along input channels: an op becomes ops of partial sums over slices of its input channels, and an op of their
+total.
 
 Each op of partial sums can run on any PE and needs only its slice of weights and input.
 """
@@ -20,10 +20,10 @@ from npukit.net.tensor import Tensor
 
 
 def cut_in_sums(net: Net, name: str, parts: int, *, in_turn: bool = False) -> Net:
-    """The net with a convolution or dense layer split into `parts` partial sums, which the core adds.
+    """The net with a convolution or dense layer split into `parts` partial sums. The core computes the total.
 
-    The ops of partial sums are named `NAME_sums_0` and so on and run on the op's engine. The op that adds them keeps
-    the name. `in_turn`: each op adds its sums to its predecessor's, so only the last output is requantised.
+    The ops of partial sums are named `NAME_sums_0` and so on and run on the op's engine. The total keeps the op's name.
+    `in_turn`: each op adds its sums to the previous op's sums, and only the last sums are requantised.
     """
     op = next(op for op in net.ops if op.name == name)
     reason = _refusal(net, op, parts)
@@ -86,7 +86,7 @@ def _window(op: Op, first: int) -> Sums:
 
 
 def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], constants: dict[str, np.ndarray]) -> Op:
-    """The op that adds partial sums and requantises."""
+    """The op of the total: adds and requantises partial sums."""
     assert isinstance(op.attributes, Conv2d | Dense)
     bias, factors = net.constant(op, 2), requantization(net, op)
     channels = net.tensor(op.output).shape[-1:]

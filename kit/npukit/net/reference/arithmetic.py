@@ -83,7 +83,7 @@ def requantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _aligned(net: Net, op: Op, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Operands with axes of size 1 inserted after the case axis, so that they broadcast to the output's rank."""
+    """Operands that broadcast to the output: axes of size 1 inserted after the case axis, up to the output's rank."""
     rank = len(net.tensor(op.output).shape)
     return [_with_rank(net, name, value, rank) for name, value in zip(op.inputs, operands, strict=True)]
 

@@ -21,7 +21,7 @@ EXACT = 512
 """Number of int8 products that float32 sums exactly, with the zero point subtracted from one factor: 255 * 128 * 512 <
 2^24."""
 CHUNK_BYTES = 32 << 20
-"""Bytes of columns built at a time, for several cases or some rows of a case."""
+"""Maximum bytes of columns built at a time, for several cases or some rows of a case."""
 
 
 def conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -125,8 +125,7 @@ def total(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """The transposed convolution. Each input is scattered over the outputs under its window, then `padding` is cropped.
-    """
+    """The transposed convolution. Inputs are scattered to the outputs under their window, then `padding` is cropped."""
     attributes, shape = op.attributes, net.tensor(op.output).shape
     assert isinstance(attributes, TransposeConv2d)
     images, weights = merge_cases(operands[0]), operands[1].astype(np.float64)

@@ -57,7 +57,7 @@ class Coverage:
 
 
 class Watch:
-    """Detector of a net's events: possible ones, and those that a frame reaches."""
+    """Detector of a net's events, possible and reached."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -252,7 +252,8 @@ def _average(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarra
 
 
 def _maximum(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Events of a max pool: border maxima below 0 and below the zero point, hidden if padding of that value counted."""
+    """Events of a max pool: border maxima below 0 and below the zero point. Padding of either value, if counted, would
+    hide the maximum."""
     assert isinstance(op.attributes, MaxPool)
     if any(op.attributes.padding):
         border = np.concatenate([result[:, :, [0, -1]].ravel(), result[:, :, :, [0, -1]].ravel()]).reshape(

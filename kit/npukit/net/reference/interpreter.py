@@ -11,7 +11,7 @@ from npukit.net.net import Net, Op
 from npukit.net.reference import arithmetic, blend, convolution, movement, norm, pooling, softmax, tvm_code
 
 Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
-"""Computes an op's output from its inputs. All activations have a leading case axis; constants have none."""
+"""Function that computes an op's output from its inputs. Activations have a leading case axis, constants have none."""
 
 KERNELS: Mapping[str, Kernel] = {
     "add": arithmetic.add,
@@ -57,7 +57,7 @@ Held = Mapping[str, np.ndarray]
 
 
 def run_reference(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The net's outputs. They have a leading case axis if the inputs have one."""
+    """The net's outputs, with a leading case axis if the inputs have a case axis."""
     values = evaluate(net, inputs)
     return [values[name] for name in net.outputs]
 
@@ -88,7 +88,7 @@ def evaluate(
 
 
 def has_cases(net: Net, inputs: Sequence[np.ndarray]) -> bool:
-    """True if the inputs have a leading case axis. Raises an error if they do not fit the net."""
+    """True if the inputs have a leading case axis. Raises an error if the inputs do not fit the net."""
     if len(inputs) != len(net.inputs):
         raise NpukitError(f"{net.name} takes {len(net.inputs)} inputs, not {len(inputs)}")
     batched = [_has_cases(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]

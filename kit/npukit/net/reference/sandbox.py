@@ -35,7 +35,7 @@ SECONDS = 300
 MOST_BYTES = 1 << 31
 """Maximum bytes of a sandbox's memory: half the address space of WebAssembly."""
 MOST_STEPS = 1 << 34
-"""Maximum steps of a call, which computes one case. Stops an endless loop after seconds."""
+"""Maximum steps of a call, for a single case. Stops an endless loop after seconds."""
 _PAGE, _ALIGNMENT = 1 << 16, 16
 _TRIES = ("build the model again", "npukit doctor")
 
@@ -112,7 +112,7 @@ def _compiled(sources: tuple[str, ...], math: bool) -> bytes:
 
 
 def _case(index: int, source: str) -> str:
-    """The case of the exported dispatcher that calls a function with its pointers. A single export, because each export
+    """A case of the exported dispatcher, which calls a function with its pointers. A single export, because each export
     takes time."""
     pointers = (f"given[{place}]" for place in range(source.partition(")")[0].count("*")))
     return f"    case {index}:\n        function_{index}({', '.join(pointers)});\n        break;"

@@ -16,7 +16,7 @@ from npukit.net.net import Net, Op
 from npukit.net.reference.interpreter import KERNELS
 
 Edges = dict[int, list[int]]
-"""Indices of neighbouring ops, by index of the op."""
+"""Indices of the successors, or of the predecessors, of each op."""
 
 
 def run_sequence(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -2,8 +2,8 @@
 softmax.
 
 A small error in a multiplier, bias or rounding shows only if an accumulator lies close to a rounding boundary. Random
-inputs seldom reach one. Sharp inputs are built window by window. Each window takes the best of several proposals for
-the channels that are still farthest from a boundary. Some proposals are aimed at the accumulator closest to a boundary.
+inputs seldom get there. Sharp inputs are built window by window. Each window takes the best of several proposals for
+the channels still farthest from a boundary. Some proposals are aimed at the accumulator value closest to a boundary.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ LEAST, MOST = 16, 32
 """Minimum and maximum proposals per window. A layer without time for the minimum gets no sharp inputs."""
 
 AIMED, CLOSEST, STEPS = 16, 4, 4
-"""Aimed proposals per window; closest accumulators kept per channel and side; taps changed one by one for each."""
+"""Aimed proposals per window; closest accumulator values kept per channel and side; taps changed one by one per
+proposal."""
 
 WINDOWS, MOST_PARTS = 128, 2
 """Maximum windows over all sharp inputs of a layer, per part of the output; maximum number of parts that raise it."""
@@ -91,8 +92,7 @@ def _drawn(net: Net, ranges: dict[str, Range], name: str, count: int, rng: np.ra
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """A layer as a matrix product: the input index at each tap of each window, -1 for padding, and the weights by tap.
-    """
+    """A layer as a matrix product: weights by tap, and the input index at each tap of each window (-1 for padding)."""
 
     made: LayerWeights
     windows: np.ndarray
@@ -161,7 +161,7 @@ class _Search:
     rng: np.random.Generator
 
     def input(self) -> np.ndarray:
-        """One input. Each window sets only elements that earlier windows left free."""
+        """One input. Each window sets only elements left free by earlier windows."""
         layer, (low, high) = self.layer, self.limits
         values, free = self.rng.integers(low, high + 1), np.ones(len(low), bool)
         for window in self.rng.permutation(len(layer.windows))[: self.windows]:
@@ -191,7 +191,7 @@ class _Search:
     def _aim(
         self, proposed: np.ndarray, taps: np.ndarray, limits: tuple[np.ndarray, np.ndarray], best: np.ndarray
     ) -> None:
-        """Change taps of the first proposals so that a channel's accumulator hits one of its closest values. All taps
+        """Change taps of the first proposals to move a channel's accumulator to one of its closest values. All taps
         share the change, then single taps correct the rest. Half of the proposals aim at the channels farthest from a
         boundary."""
         count, rng = min(AIMED, len(proposed)), self.rng
@@ -230,8 +230,7 @@ class _Search:
 
 
 def _closest(net: Net, made: LayerWeights, sums: Range) -> np.ndarray:
-    """The accumulators where the smallest change of the multiplier changes the output, [rank, above or below, channel].
-    """
+    """The accumulators where the smallest multiplier error changes the output, [rank, above or below, channel]."""
     factors, (least, most) = requantization(net, made.op), made.clamp
     outputs = np.arange(least + 1, most + 1)[:, np.newaxis] - quantization(net, made.op.output).zero_point
     scale = np.ldexp(factors.multipliers.astype(np.float64), factors.shifts - 31)

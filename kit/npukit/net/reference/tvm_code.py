@@ -69,7 +69,7 @@ def _sources(same: _Same) -> tuple[str, ...]:
 
 
 def _source(net: Net, op: Op) -> str:
-    """The C function from its parameter list on, without its name."""
+    """The C function without its name, from the parameter list on."""
     attributes = op.attributes
     assert isinstance(attributes, TvmCode)
     parameters = (declaration(each.dtype, each.name, written=each.written) for each in pointers(net, op))

@@ -29,8 +29,7 @@ def padded(images: np.ndarray, padding: Padding, value: int) -> np.ndarray:
 def taps(
     source: np.ndarray, window: tuple[int, ...], strides: Pair, dilation: Pair, size: tuple[int, ...]
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Each tap (y, x) of a window in row-major order, with its inputs [image, *size, channel] at all window positions.
-    """
+    """Each tap (y, x) of a window in row-major order, with the inputs [image, *size, channel] at all positions."""
     for y in range(window[0]):
         for x in range(window[1]):
             top, left = y * dilation[0], x * dilation[1]

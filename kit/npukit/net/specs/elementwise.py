@@ -59,13 +59,13 @@ def _select(net: Net, op: Op) -> Shape:
 
 
 CUTTABLE = cuttable_but(elementwise)
-"""Function that returns the axes along which an elementwise op can be cut."""
+"""Function from an op to the axes along which an elementwise op can be cut."""
 
 
 def _of_two(
     attributes: type[Attributes], cycles: tuple[float, float, float], called: FormatNames, **more: Any
 ) -> OpSpec:
-    """The spec of an op with two operands, of which either may be constant."""
+    """The spec of an op with two operands. Either may be constant."""
     example = Example(f"{attributes.kind}(x, x)")
     rest = {
         "operands": (2, 2),

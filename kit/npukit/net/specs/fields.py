@@ -59,11 +59,11 @@ class AxisRule:
 
 
 InputRule = tuple[AxisRule, ...]
-"""The rules of one input, one per axis."""
+"""The rules of an input, one per axis."""
 
 
 def everything(net: Net, op: Op) -> list[InputRule]:
-    """Rules of an op that needs all of its inputs for any output."""
+    """Rules of an op whose every output depends on all inputs."""
     return [(AxisRule(),) * len(net.tensor(name).shape) for name in net.activations(op)]
 
 
@@ -94,8 +94,8 @@ def last_axis(net: Net, op: Op) -> tuple[int, ...]:
 
 
 def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
-    """The axes along which a box in memory can be smaller than its tensor. Kernels support strides between rows and
-    between pixels only."""
+    """The axes along which a box in memory can be smaller than its tensor. Kernels support strides only between rows
+    and between pixels."""
     if len(shape) == 4:
         return (1, 2, 3) if shape[0] == 1 else (0, 2, 3)
     long = (axis for axis, size in enumerate(shape) if size > 1)
@@ -105,9 +105,9 @@ def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
 def cuttable_but(
     field: Callable[[Net, Op], list[InputRule]], whole: Callable[[Net, Op], Collection[int]] = nowhere
 ) -> Callable[[Net, Op], tuple[int, ...]]:
-    """Function that returns the axes along which an op can be cut.
+    """Function from an op to the axes along which the op can be cut.
 
-    `field`: the op's receptive-field rules. `whole`: axes that the kernel needs uncut.
+    `field`: receptive-field rules of the op. `whole`: axes that its kernel needs uncut.
     """
 
     def axes(net: Net, op: Op) -> tuple[int, ...]:

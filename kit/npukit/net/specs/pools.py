@@ -154,7 +154,7 @@ def _field_of_resize(net: Net, op: Op) -> list[InputRule]:
 
 
 def _neighbours(entry: int | tuple[int, int, int]) -> tuple[int, int]:
-    """The input span, start and stop, of one resized position."""
+    """The input span (start, stop) of a resized position."""
     used = (entry,) if isinstance(entry, int) else entry[:2]
     return min(used), max(used) + 1
 

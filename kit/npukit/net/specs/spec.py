@@ -1,4 +1,4 @@
-"""The spec of an op kind: all facts about the kind besides its arithmetic, in one place."""
+"""The spec of an op kind: all facts about the kind except its arithmetic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = 1 << 16
 
 
 class Scales(Enum):
-    """Constraint of an op kind on scales and zero points of its first input and its output."""
+    """Constraint of an op kind on the scales and zero points of inputs and output."""
 
     ONE = "one scale and one zero point each"
     EQUAL = "all inputs and the output quantised alike"
@@ -46,7 +46,7 @@ class Example:
 
 @dataclass(frozen=True)
 class FormatNames:
-    """The names in each model format of the ops imported as one kind."""
+    """The names in each model format of the ops imported as a given kind."""
 
     tflite: tuple[str, ...] = ()
     onnx: tuple[str, ...] = ()
@@ -71,9 +71,9 @@ class OpSpec:
     multiply-accumulates.
 
     `core_cycles`: cycles of the C kernel on the core, per output element, per product of an element, and per start of
-    its innermost loop. The figures are fitted to random shapes compiled by both compilers:
-    `benchmarks/core/core_predictions.py` measures them and the residual error. Each compiler unrolls and vectorises
-    loops that only move values in its own way, so figures of data movement are right on average only.
+    the innermost loop. The figures are fitted to random shapes compiled by both compilers:
+    `benchmarks/core/core_predictions.py` measures them and the residual error. Compilers unroll and vectorise loops of
+    pure data movement differently, so figures of data movement are right on average only.
     """
 
     attributes: type[Attributes]

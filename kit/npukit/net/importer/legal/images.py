@@ -19,7 +19,7 @@ loops: Any = te
 
 
 def own(name: str) -> Callable[[Loops], Loops]:
-    """Decorator for own loops. TVM's loops replace a result of None."""
+    """Decorator with a fallback: if npukit's own loops return None, TVM's loops are used."""
 
     def with_name(make: Loops) -> Loops:
         def made(builder: relax.BlockBuilder, call: Any) -> Any:
