@@ -1,4 +1,4 @@
-"""Ops whose C is one of `templates/ops`, or a user's."""
+"""Calls of ops written in C: the templates in `templates/ops`, or C from the user."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ def made_by(
     *,
     by_rows: bool = False,
 ) -> relax.Var:
-    """The result, of this shape and type, of the C of a file of `templates/ops`."""
+    """The result of a C template in `templates/ops`, with the shape and type in `result`."""
     name = file.rpartition("/")[2].removesuffix(".c")
     call = call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes, by_rows=by_rows)
     return builder.emit(call)
 
 
 def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> list[str]:
-    """The ops that a user has C for: `custom` names their first results so, others as `NAME:1`. All must be there."""
+    """The ops with C from the user. Raises an error for an op missing in `there`, the ops of the model.
+
+    The keys of `custom` are `NAME` for an op's first result and `NAME:1` for its second.
+    """
     names = list(dict.fromkeys(re.sub(r":\d+$", "", name) for name in custom))
     unknown = next((name for name in names if name not in there), None)
     if unknown is not None:
@@ -42,7 +45,7 @@ def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> lis
 
 
 def c_of(custom: Mapping[str, str], op: str, result: int) -> str:
-    """The C of a result of an op."""
+    """The user's C for a result of an op, counted from 0."""
     name = f"{op}:{result}" if result else op
     if name not in custom:
         raise NpukitError(f"there is no C for its result {result}", tries=[f"--custom {name}=FILE.c"])

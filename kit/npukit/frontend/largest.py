@@ -1,4 +1,4 @@
-"""The largest numbers along an axis and their places, in loops: TVM's own top-k has no code for a bare core."""
+"""The largest or least numbers along an axis and their indices, as loops. TVM's top-k has no code for a bare core."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ operators: Any = relax.op
 def extremes(
     builder: relax.BlockBuilder, data: Any, count: int, axis: int = -1, *, largest: bool = True
 ) -> tuple[Any, Any]:
-    """The largest or the least `count` numbers along an axis, in order, and their places (int32).
+    """The `count` largest or least numbers along an axis, in order, and their indices (int32).
 
-    Of equal numbers the first comes first.
+    Equal numbers keep their order.
     """
     shape = [int(size) for size in data.ty.shape]
     if not shape or not -len(shape) <= axis < len(shape) or not 1 <= count <= shape[axis]:
@@ -37,7 +37,7 @@ def _permuted(builder: relax.BlockBuilder, data: Any, order: Sequence[int]) -> A
 
 
 def _ranks(largest: bool, data: Any) -> Any:
-    """The rank of each number: how many of its row go before it."""
+    """The rank of each number: how many numbers of the same row precede it."""
     other = te.reduce_axis((0, data.shape[-1]), "other")
 
     def before(*place: Any) -> Any:
@@ -51,7 +51,7 @@ def _ranks(largest: bool, data: Any) -> Any:
 
 
 def _places_by_rank(count: int, ranks: Any) -> Any:
-    """The largest place of a rank, so that it is one of the row even where what is no number shares its rank."""
+    """The index of the number with each rank. The maximum keeps it within the row even if NaNs share a rank."""
     place = te.reduce_axis((0, ranks.shape[-1]), "place")
 
     def found(*position: Any) -> Any:

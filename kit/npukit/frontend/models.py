@@ -1,4 +1,4 @@
-"""Loading a model file as a Relax module and as a Net."""
+"""Loads a model file as a Relax module or as a Net."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def name_of(path: Path) -> str:
 def import_model(
     path: Path | str, *, input_shapes: InputShapes | None = None, custom: Mapping[str, str] | None = None
 ) -> IRModule:
-    """The model as a Relax module in QDQ form, whichever format the file has. `custom` is the C of custom ops."""
+    """The model as a Relax module in QDQ form, for each supported file format. `custom`: C of custom ops, by name."""
     path, shapes, custom = Path(path), input_shapes or {}, custom or {}
     if path in _HELD:
         return _HELD[path]
@@ -66,13 +66,15 @@ def layout_of(path: Path) -> Layout:
 
 
 _HELD: dict[Path, IRModule] = {}
-"""Modules that a caller of the Python API gave, by the file that stands for each. The file is never read back: TVM's
-JSON can name any object of TVM's, so that of a stranger's file is not loaded."""
+"""Relax modules given through the Python API, by the file in place of each.
+
+npukit never reads such a file back. TVM's JSON can name any TVM object, so npukit loads no module from a file.
+"""
 
 
 @contextmanager
 def model_file(model: Any) -> Iterator[Path]:
-    """The file of a model: a path as it is; a program of `torch.export` or a Relax module as long as this lasts."""
+    """The file of a model: a path as given, or a temporary file for a program of `torch.export` or a Relax module."""
     if isinstance(model, str | PathLike):
         yield Path(model)
         return

@@ -1,4 +1,4 @@
-"""Parts of a tensor, as Relax operators that npukit reads."""
+"""Slices of a tensor, as Relax operators that npukit reads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ operators: Any = relax.op
 
 
 def place(builder: relax.BlockBuilder, data: Any, axis: int, index: int) -> Any:
-    """The values at one place of an axis, which goes. A negative index counts from the end."""
+    """The values at one index of an axis, without this axis. A negative index counts from the end."""
     part = taken(builder, data, axis, [index])
     return builder.emit(operators.squeeze(part, [axis % len(data.ty.shape)]))
 
 
 def taken(builder: relax.BlockBuilder, data: Any, axis: int, indices: Sequence[int]) -> Any:
-    """The values at places of an axis, which must be evenly spaced; None if they are not."""
+    """The values at evenly spaced indices of an axis; None if the spacing is uneven."""
     size = int(data.ty.shape[axis])
     places = np.array([index % size for index in indices])
     steps = np.unique(np.diff(places))

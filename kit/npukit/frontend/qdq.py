@@ -1,4 +1,4 @@
-"""quantize and dequantize in Relax."""
+"""Relax's quantize and dequantize operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ operators: Any = relax.op
 
 
 def dequantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
-    """The real numbers behind integers of type `dtype`."""
+    """The real numbers for integers of type `dtype`."""
     return operators.dequantize(expression, *_constants(quantization, dtype), axis=_axis(quantization))
 
 

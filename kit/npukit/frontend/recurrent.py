@@ -1,7 +1,7 @@
 """LSTM, GRU and plain recurrent layers, unrolled into matrix products and elementwise operators.
 
-What is the same in every step has the same name but for a number, so that quantisation gives all steps one scale:
-then they share their weights, biases and tables.
+The values of all steps have the same names except for a number. Quantisation therefore gives all steps the same scales,
+and the steps share weights, biases and tables.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ALIKE = "alike_"
 
 
 def alike(what: str) -> str:
-    """The name of a value; all values of that name, whatever number is added to it, are to have one scale."""
+    """A name for a value. All values of this name, with any number appended, get a common scale."""
     return f"{_ALIKE}{what}_"
 
 
 def group(name: str) -> str | None:
-    """The group of values that are to have one scale."""
+    """The group of values with a common scale; None for other values."""
     return re.sub(r"[_\d]*$", "", name) if name.startswith(_ALIKE) else None
 
 
@@ -35,14 +35,14 @@ operators: Any = relax.op
 _layers = count()
 
 State = tuple[Any, ...]
-"""The hidden state, and an LSTM's cell state; None where it is zero."""
+"""The hidden state, and an LSTM's cell state. None stands for a zero state."""
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Gates one below the other. `first` multiplies the input, `second` the hidden state.
+    """Weights of all gates, stacked. `first` multiplies the input, `second` the hidden state.
 
-    An LSTM's gates are input, forget, output, cell; a GRU's update, reset, new.
+    Order of an LSTM's gates: input, forget, output, cell. Order of a GRU's gates: update, reset, new.
     """
 
     first: np.ndarray
@@ -57,15 +57,15 @@ class Weights:
 
 @dataclass(frozen=True)
 class Writer:
-    """Emits the operators of one layer in one direction."""
+    """Emits the operators of a layer in one direction."""
 
     builder: relax.BlockBuilder
     layer: int
     _constants: dict[tuple[bytes, tuple[int, ...]], Any] = field(default_factory=dict)
-    """Constants by content, so that every step reads the same."""
+    """Constants by content, shared by all steps."""
 
     def __call__(self, expression: Any, what: str = "") -> Any:
-        """`what` names a value that every step has."""
+        """Emits an expression. `what`: a value name common to all steps, or empty."""
         return self.builder.emit(expression, alike(f"{self.layer}_{what}") if what else "")
 
     def product(self, data: Any, weights: np.ndarray, bias: np.ndarray | None, what: str = "") -> Any:
@@ -89,7 +89,7 @@ Step = Callable[[Writer, Any, Weights, State], State]
 def unrolled(
     builder: relax.BlockBuilder, step: Step, data: Any, weights: Weights, state: State, *, backwards: bool = False
 ) -> tuple[list[Any], State]:
-    """The hidden state after each step in the input's order, and the last state. `data` is [time, batch, input]."""
+    """The hidden state after each step in the order of the input, and the last state. `data`: [time, batch, input]."""
     write = Writer(builder, next(_layers))
     steps, batch, size = (int(length) for length in data.ty.shape)
     STEPS.check(steps, "its sequence")
@@ -105,7 +105,7 @@ def unrolled(
 
 
 def lstm(write: Writer, data: Any, weights: Weights, state: State, *, clip: float = 0.0) -> State:
-    """The biases are in `data`. The cell state goes no further than `clip`, if that is not 0."""
+    """Computes an LSTM step. `data` includes the biases. `clip` limits the cell state's magnitude; 0 means no limit."""
     (hidden, cell), size = state, weights.hidden
     gates = data
     if hidden is not None:
@@ -121,7 +121,7 @@ def lstm(write: Writer, data: Any, weights: Weights, state: State, *, clip: floa
 
 
 def gru(write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """The reset gate works on the product of the hidden state, as cuDNN, PyTorch and Keras have it."""
+    """Computes a GRU step. The reset gate scales the hidden state's product, as in cuDNN, PyTorch and Keras."""
     (hidden,), size = state, weights.hidden
     total = write.gates(data, 2, 3, size)
     if hidden is None and not weights.second_bias.any():
@@ -135,14 +135,17 @@ def gru(write: Writer, data: Any, weights: Weights, state: State) -> State:
 
 
 def _product(write: Writer, data: Any, weights: Weights, hidden: Any) -> Any:
-    """The hidden state's part of all gates; of none, the bias alone."""
+    """The hidden state's contribution to all gates; for a zero state, the bias alone."""
     if hidden is None:
         return write.constant(np.tile(weights.second_bias, (int(data.ty.shape[0]), 1)))
     return write.product(hidden, weights.second, weights.second_bias, "product")
 
 
 def gru_reset_first(write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """The reset gate works on the hidden state itself, as ONNX has it by default. The biases are in `data`."""
+    """Computes a GRU step. `data` includes the biases.
+
+    The reset gate scales the hidden state itself, as in ONNX by default.
+    """
     (hidden,), size, second = state, weights.hidden, weights.second
     opened, total = write.gates(data, 0, 2, size), write.gates(data, 2, 3, size)
     if hidden is None:
@@ -155,7 +158,7 @@ def gru_reset_first(write: Writer, data: Any, weights: Weights, state: State) ->
 
 
 def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> State:
-    """The new state, and as much of the old one as the update gate lets through."""
+    """The new hidden state: the old state weighted by the update gate, plus the candidate weighted by the rest."""
     update, new = write.gates(gates, 0, 1, size), write(operators.tanh(total))
     if hidden is None:
         rest = write(operators.subtract(relax.const(np.array(1, np.float32)), update))
@@ -165,7 +168,7 @@ def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> S
 
 
 def plain(write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """The biases are in `data`."""
+    """Computes a step of a plain recurrent layer. `data` includes the biases."""
     (hidden,) = state
     if hidden is not None:
         data = write(operators.add(data, write.product(hidden, weights.second, None, "product")), "sum")
@@ -173,6 +176,6 @@ def plain(write: Writer, data: Any, weights: Weights, state: State) -> State:
 
 
 def joined(builder: relax.BlockBuilder, steps: Sequence[Any]) -> Any:
-    """[batch, hidden] of each step as [time, 1, batch, hidden]."""
+    """The hidden states of all steps, each [batch, hidden], joined to [time, 1, batch, hidden]."""
     parts = [builder.emit(operators.expand_dims(each, [0, 1])) for each in steps]
     return builder.emit(operators.concat(parts, 0))

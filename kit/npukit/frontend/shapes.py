@@ -1,4 +1,4 @@
-"""The statements of a user about a model's inputs: shapes that are open, numbers that never change."""
+"""The user's statements about a model's inputs: sizes for open shapes, and values for constant inputs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from npukit.errors import NpukitError
 from npukit.net.limits import check_shape
 
 InputShapes = Mapping[str, tuple[int, ...] | float]
-"""The shape of each input that the model leaves open, or the number that all of it is for good, by name."""
+"""By input name, either the shape or the constant value of all elements."""
 
 
 def check_input_names(model: str, names: Sequence[str], given: InputShapes) -> None:
-    """A shape for an input that the model has not is a slip of the user's."""
+    """Raises an error if the user names an input that the model lacks."""
     for name in given:
         if name not in names:
             raise NpukitError(f"{model} has no input {name!r}", tries=["its inputs are: " + ", ".join(names)])
 
 
 def fixed_values(given: InputShapes) -> dict[str, float]:
-    """The inputs that are a number for good, which a network does not take."""
+    """The inputs with a constant value. The network does not take them."""
     return {name: said for name, said in given.items() if not isinstance(said, tuple)}
 
 
 def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputShapes) -> tuple[int, ...]:
-    """The shape of input `name`, which states 0 where it is open, with the open sizes as the user gives them."""
+    """The shape of input `name`, with the user's open sizes. `stated`: the model's shape, 0 for an open size."""
     said = given.get(name, stated)
     shape = said if isinstance(said, tuple) else stated
     if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
@@ -39,5 +39,5 @@ def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputSha
 
 
 def spelled(shape: Sequence[int]) -> str:
-    """1x?x96: as an option has it, with a mark for what is open."""
+    """1x?x96: a shape as spelled in an option, with ? for an open size."""
     return "x".join(str(size or "?") for size in shape)

@@ -1,4 +1,4 @@
-"""A node's attributes: what no converter reads must be at its default."""
+"""A node's attributes. An attribute without a reader must have its default value."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ REPEATED: Mapping[str, tuple[str, Callable[[Shapes], Any]]] = {
     **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose"), ("kernel_shape", lambda inputs: inputs[1][2:])),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size", lambda inputs: inputs[2][-1])),
 }
-"""Attributes, by op, that repeat what the shapes of a node's inputs say."""
+"""An attribute, by op, that repeats a size from the shapes of the node's inputs, and a function to find this size."""
 
 
 class NodeAttributes(dict[str, Any]):
-    """A node's attributes as TVM's converters take them; it remembers which were read."""
+    """A node's attributes, as TVM's converters take them. Records the read attributes."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         super().__init__(given)
@@ -40,14 +40,17 @@ class NodeAttributes(dict[str, Any]):
 
 
 def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs: Shapes) -> None:
-    """An error if an attribute repeats otherwise what the node says."""
+    """Raises an error if a redundant attribute contradicts the shapes of the node's inputs."""
     name, said = REPEATED.get(node.op_type, ("", None))
     if said is not None and name in given and given[name] != said(inputs):
         raise NpukitError(f"its attribute {name} is {given[name]}, not {said(inputs)}")
 
 
 def schema_of(kind: str, opset: int, domain: str = "") -> Any:
-    """The definition of an op in an opset. `folded` writes a choice of branches as Where, which is younger than If."""
+    """The definition of an op in an opset, or in the newest one if the op is younger.
+
+    `folded` may write Where in opsets without it.
+    """
     try:
         return onnx.defs.get_schema(kind, opset, domain)
     except onnx.defs.SchemaError:
@@ -55,7 +58,7 @@ def schema_of(kind: str, opset: int, domain: str = "") -> Any:
 
 
 def refuse_unread(node: onnx.NodeProto, opset: int, given: NodeAttributes, parse: Any) -> None:
-    """An error that names an attribute that says something and was not read. `parse` gives attributes' values."""
+    """Raises an error for an unread attribute without its default value. `parse`: gives the values of attributes."""
     schema = schema_of(node.op_type, opset)
     for name in sorted(given.unread - {"num_outputs", REPEATED.get(node.op_type, ("",))[0]}):
         value, default = dict.get(given, name), schema.attributes[name].default_value

@@ -1,4 +1,4 @@
-"""The claims of an ONNX file, compared with the limits and with itself before anything is made of it."""
+"""Checks of an ONNX file before its import: sizes against limits, declarations against inferred shapes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from npukit.errors import NpukitError, first_line
 from npukit.net.limits import NAME_BYTES, NAMES_BYTES, OPERANDS, OPS, TABLES, TENSOR_BYTES, TENSORS, check_shape
 
 VARINT, WIDE, BYTES, NARROW = 0, 1, 2, 5
-"""Protobuf's ways to spell a field."""
+"""Wire types of protobuf fields."""
 
 DEEPEST = 8
-"""Levels of branches within branches."""
+"""Deepest nesting of branches and loops."""
 
 KNOWN_VALUES = 256
-"""Elements of a constant whose values may be a shape."""
+"""Most elements of a constant whose values may determine a shape."""
 
 
 def check_tables(data: bytes, name: str) -> None:
-    """Count a file's fields, down to those of the innermost message: parsing takes some hundred bytes for each."""
+    """Limits the number of fields in a file, nested messages included. Parsing takes some hundred bytes per field."""
     parts, count, most = [(memoryview(data), onnx.ModelProto.DESCRIPTOR)], 0, TABLES.most
     while parts:
         part, kind = parts.pop()
@@ -37,7 +37,7 @@ def check_tables(data: bytes, name: str) -> None:
 
 
 def _fields(part: memoryview) -> Iterator[tuple[int, memoryview | None]]:
-    """Each field's number, and its content if it has a length; ends where the file makes no sense."""
+    """Each field's number and, if the field has a length, its content. Stops at malformed bytes."""
     place = 0
     while place < len(part):
         key, place = _varint(part, place)
@@ -53,7 +53,7 @@ def _fields(part: memoryview) -> Iterator[tuple[int, memoryview | None]]:
 
 
 def _varint(part: memoryview, place: int) -> tuple[int, int]:
-    """A number of any length, and where it ends."""
+    """A number of variable length, and the offset after the number."""
     value = shift = 0
     while place < len(part):
         byte = part[place]
@@ -64,7 +64,7 @@ def _varint(part: memoryview, place: int) -> tuple[int, int]:
 
 
 def check_claims(model: onnx.ModelProto, name: str) -> None:
-    """An error if the graph has more of anything than may be read, or parts that are not read."""
+    """Raises an error if the graph exceeds a limit or has parts that npukit does not read."""
     graph = model.graph
     for what, given in (
         ("functions of its own", model.functions),
@@ -84,7 +84,7 @@ def check_claims(model: onnx.ModelProto, name: str) -> None:
 
 
 def _graphs(graph: onnx.GraphProto, name: str, depth: int) -> Iterator[onnx.GraphProto]:
-    """The graph, and those of its branches and loops."""
+    """The graph and, recursively, the graphs of branches and loops."""
     yield graph
     for index, node in enumerate(graph.node):
         inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
@@ -100,7 +100,7 @@ def _check_node(node: onnx.NodeProto, place: str) -> None:
     if any(attribute.graphs for attribute in node.attribute):
         raise NpukitError(f"{place} ({node.op_type}) holds graphs, which npukit does not read")
     parts = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), len(node.output))
-    if parts != len(node.output):  # ONNX's shape inference ends the process of it
+    if parts != len(node.output):  # ONNX's shape inference would end the process
         raise NpukitError(f"{place} ({node.op_type}): its attribute num_outputs is {parts}, not {len(node.output)}")
 
 
@@ -121,7 +121,7 @@ def _check_constants(graph: onnx.GraphProto, name: str) -> None:
 
 
 def constants_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """The graph's constants, those in its nodes' attributes, and those of its branches."""
+    """Constants of the graph, of node attributes and of branches."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
@@ -138,7 +138,7 @@ def _item_bytes(data_type: int) -> int:
 
 
 def check_inferred(model: onnx.ModelProto, name: str) -> None:
-    """An error if a value would be larger than may be made, as far as shapes alone tell, or declared otherwise."""
+    """Raises an error if shape inference finds a value too large or in contradiction to its declaration."""
     try:
         inferred = onnx.shape_inference.infer_shapes(_without_weights(model))
     except Exception as fault:
@@ -152,7 +152,7 @@ def check_inferred(model: onnx.ModelProto, name: str) -> None:
 
 
 def declared_shape(value: Any) -> tuple[int, ...] | None:
-    """The shape that the file declares of a value, -1 for each open size; None if it declares none."""
+    """The declared shape of a value, -1 for each open size; None without a declaration."""
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         return None
@@ -160,7 +160,7 @@ def declared_shape(value: Any) -> tuple[int, ...] | None:
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with inputs in place of constants whose values no shape can depend on."""
+    """The model with inputs in place of constants too large to determine a shape."""
     graph, plain = model.graph, onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     plain.graph.CopyFrom(onnx.GraphProto(name=graph.name, node=graph.node, input=graph.input))
     given = {value.name for value in graph.input}

@@ -1,4 +1,4 @@
-"""ONNX's convolutions: automatic padding and stated sizes are spelled out."""
+"""ONNX's convolutions, with automatic padding and stated output sizes as explicit padding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 
 class Conv(onnx_frontend.Conv):
-    """Automatic padding is spelled out, so that it stays an attribute of the convolution."""
+    """A convolution whose automatic padding becomes explicit and so stays an attribute of the operator."""
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -19,7 +19,7 @@ class Conv(onnx_frontend.Conv):
 
 
 def same_pads(inputs: Any, attr: Any, *, lower: bool) -> list[int]:
-    """ONNX's pads: all starts, then all ends; the odd one goes to the end, or to the start if `lower`."""
+    """ONNX's pads: all starts, then all ends. The larger half goes to the end, or to the start if `lower`."""
     size, window = ([int(side) for side in value.ty.shape][2:] for value in inputs[:2])
     strides, dilations = (attr.get(key, [1] * len(size)) for key in ("strides", "dilations"))
     totals = [
@@ -35,7 +35,7 @@ def _halves(totals: list[int], *, lower: bool) -> list[int]:
 
 
 class ConvTranspose(onnx_frontend.ConvTranspose):
-    """A result whose size the model states is cut, or filled up, to it."""
+    """A transposed convolution whose result is cropped or padded to the size that the model states."""
 
     @classmethod
     def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -49,7 +49,7 @@ class ConvTranspose(onnx_frontend.ConvTranspose):
 
 
 def _cut_off(inputs: Any, attr: Any, shape: list[int]) -> list[int]:
-    """The margins of a transposed convolution's full result that are not wanted."""
+    """The excess of a transposed convolution's full result along each axis; negative if elements are missing."""
     size, window = ([int(side) for side in value.ty.shape][2:] for value in inputs[:2])
     strides, dilations = (attr.get(key, [1] * len(size)) for key in ("strides", "dilations"))
     wanted = shape[-len(size) :]

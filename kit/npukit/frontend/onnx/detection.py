@@ -1,4 +1,4 @@
-"""ONNX's NonMaxSuppression, of as many rows as there may be."""
+"""ONNX's NonMaxSuppression, with a result of the maximum number of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST = float(np.finfo(np.float32).min)
 
 
 class NonMaxSuppression(OnnxOpConverter):
-    """Rows of -1 follow those that ONNX Runtime gives."""
+    """ONNX Runtime's rows, followed by rows of -1 up to the maximum number."""
 
     @classmethod
     def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -35,7 +35,7 @@ class NonMaxSuppression(OnnxOpConverter):
 
 
 def _number(inputs: Any, place: int, params: Any) -> float | None:
-    """The number that an input is for good; None if it is not there."""
+    """The value of a constant input; None if the input is absent."""
     if place >= len(inputs) or inputs[place] is None:
         return None
     value = known(inputs[place], params)

@@ -1,4 +1,4 @@
-"""Weights of an ONNX model that lie in files of their own: beside the model, and nowhere else."""
+"""External weights of an ONNX model. Their files must lie in the model's folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.net.limits import TENSOR_BYTES
 
 
 def load_external_data(model: onnx.ModelProto, path: Path) -> None:
-    """Read into the model what it keeps beside its file `path`."""
+    """Loads external weights into the model. `path`: the model file."""
     external = [tensor for tensor in constants_of(model.graph) if uses_external_data(tensor)]
     try:
         with catch_warnings(action="ignore"):
@@ -30,7 +30,7 @@ def load_external_data(model: onnx.ModelProto, path: Path) -> None:
 
 
 def _bytes(tensor: onnx.TensorProto, folder: Path, model: str) -> int:
-    """The number of bytes that will be read."""
+    """The number of bytes to read for a tensor."""
     info = ExternalDataInfo(tensor)
     location = info.location or ""
     if not location or "\0" in location or not (folder / location).resolve().is_relative_to(folder):

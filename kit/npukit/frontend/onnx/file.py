@@ -1,4 +1,4 @@
-"""ONNX files as Relax modules, through TVM's importer. What is wrong with a file is said before TVM sees it."""
+"""ONNX files as Relax modules, through TVM's importer. npukit reports a faulty file before TVM reads it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape,
 from npukit.frontend.states import with_output_names
 
 PER_CHANNEL_OPSET = 13
-"""The first in which scales may differ by channel."""
+"""First opset with scales by channel."""
 
 
 def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapping[str, str]) -> IRModule:
-    """The model in `data`, which was read from `path`. `custom` is the C of custom ops."""
+    """The model as a Relax module. `data`: the bytes of the file `path`; `custom`: C of custom ops, by name."""
     check_tables(data, path.name)
     model = _parse(data, path.name)
     check_claims(model, path.name)
@@ -70,7 +70,10 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
 
 
 def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Quantisers write scales by channel into models of opsets that did not have them, and every runtime takes them."""
+    """The model without attributes of quantisation, for the checker.
+
+    Quantisers write scales by channel even into opsets without them, and every runtime accepts this.
+    """
     if min(entry.version for entry in model.opset_import) >= PER_CHANNEL_OPSET:
         return model
     plain = onnx.ModelProto()
@@ -99,7 +102,7 @@ def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> 
 
 
 def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
-    """TVM's importer takes it for granted that an op's inputs are there, and dies if they are not."""
+    """Raises an error if a node lacks a required input. TVM's importer does not check and crashes."""
     version = next((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), PER_CHANNEL_OPSET)
     wanted = schema_of(node.op_type, version).inputs
     for position, given in enumerate(wanted):
@@ -112,7 +115,7 @@ def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
 
 
 def _widen(model: onnx.ModelProto, name: str) -> None:
-    """Constants of 4 bits become those of 8 that mean the same to a DequantizeLinear, which alone may read them."""
+    """Replaces 4-bit constants by equal 8-bit constants. Only DequantizeLinear may read 4-bit constants."""
     wider: Mapping[int, type] = {onnx.TensorProto.INT4: np.int8, onnx.TensorProto.UINT4: np.uint8}
     narrow = {tensor.name: tensor for tensor in constants_of(model.graph) if tensor.data_type in wider}
     for node in model.graph.node:
@@ -132,7 +135,7 @@ def _inputs(model: onnx.ModelProto) -> list[Any]:
 
 
 def _fix(model: onnx.ModelProto, given: InputShapes, name: str) -> None:
-    """Inputs that are a number for good become constants."""
+    """Turns inputs with a constant value into constants."""
     for value in _inputs(model):
         number = fixed_values(given).get(value.name)
         if number is not None:
@@ -142,7 +145,7 @@ def _fix(model: onnx.ModelProto, given: InputShapes, name: str) -> None:
 
 
 def _shape(value: Any, input_shapes: InputShapes, name: str) -> list[int]:
-    """The input's shape, with open sizes as the user says."""
+    """The input's shape, with the user's values for open sizes."""
     sizes = value.type.tensor_type.shape.dim
     stated = tuple(size.dim_value if size.HasField("dim_value") else 0 for size in sizes)
     return list(closed_shape(name, value.name, stated, input_shapes))

@@ -1,8 +1,8 @@
-"""ONNX graphs with what is known computed: constants, shapes, the branch that a known condition chooses, loops.
+"""ONNX graphs after constant folding: known values computed, known conditions resolved, loops unrolled.
 
 Exporters write sizes as chains of Shape, Gather, Concat and the like. Once the inputs' shapes are closed, these are
-constants. What quantises stays, even of constants: it says how weights are stored. Of branches whose condition is
-known at run time alone, both are computed and the condition chooses.
+constants. Quantising nodes stay even if their inputs are constant, because they say how weights are stored. If a
+condition is known only at run time, both branches are computed and Where selects the result.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ FOLDED = frozenset(
         *("Squeeze", "Sub", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor"),
     )
 )
-"""Ops that sizes and masks are computed with: none takes long for what it gives."""
+"""Ops for sizes and masks. Each is fast for the size of its result."""
 UNBOUNDED = frozenset(("NonZero",))
-"""Ops whose result is as large as a few times what they are given, which its values alone tell."""
+"""Ops whose result size depends on the values of the input, but is at most a few times the input's size."""
 AXES_ARE_INPUTS = 13
-"""The first opset in which Unsqueeze is given its axes as an input."""
+"""First opset whose Unsqueeze takes its axes as an input."""
 NAMED = 1 << 12
-"""Elements of a constant whose values may say the shape of a result."""
+"""Most elements of a constant whose values may determine the shape of a result."""
 
 
 def folded(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], name: str) -> onnx.ModelProto:
-    """The model, whose inputs have these shapes, with what is known computed. `name` is what errors call the file."""
+    """The folded model for inputs of the given shapes. `name`: the file's name in errors."""
     fold = _Fold(name, list(model.opset_import), {value.name for value in model.graph.output})
     for tensor in model.graph.initializer:
         fold.hold(tensor)
@@ -58,12 +58,12 @@ def folded(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], name: st
 
 @dataclass
 class _Fold:
-    """The graph as it is written anew. Names of branches' values are new, so that none is taken twice."""
+    """The new graph. Values of branches get new names, because a branch may be inlined several times."""
 
     name: str
     imports: list[Any]
     wanted: set[str]
-    """The model's outputs, which some node must make."""
+    """The model's outputs. Some node must compute each of them."""
     names: set[str] = field(default_factory=set)
     types: dict[str, TypeProto] = field(default_factory=dict)
     known: dict[str, onnx.TensorProto] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class _Fold:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def hold(self, tensor: onnx.TensorProto) -> None:
-        """A constant of the model."""
+        """Registers a constant."""
         self.known[tensor.name] = tensor
         self.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
 
@@ -85,7 +85,7 @@ class _Fold:
         return self.values[name]
 
     def walk(self, nodes: Sequence[onnx.NodeProto], renamed: Mapping[str, str]) -> dict[str, str]:
-        """The nodes one after the other; what those of a branch are called here."""
+        """Rewrites nodes in order. Returns the new names of a branch's values."""
         names = dict(renamed)
         for node in nodes:
             self.walked += 1
@@ -100,7 +100,7 @@ class _Fold:
         return names
 
     def _renamed(self, node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
-        """The node with the names that values have here; those that it makes in a branch get theirs."""
+        """A copy of the node with its inputs renamed. In a branch, outputs get new names, recorded in `names`."""
         moved = onnx.NodeProto()
         moved.CopyFrom(node)
         moved.input[:] = [names.get(each, each) for each in node.input]
@@ -115,7 +115,7 @@ class _Fold:
         return made
 
     def _branches(self, node: onnx.NodeProto, names: dict[str, str]) -> None:
-        """The branch that is chosen, or both."""
+        """Inlines the selected branch, or both if the condition is known only at run time."""
         graphs = {each.name: each.g for each in node.attribute}
         if set(graphs) != {"then_branch", "else_branch"}:
             raise NpukitError(f"{self.name}: {node.name or 'an If'} lacks a branch")
@@ -129,7 +129,7 @@ class _Fold:
             self._keep(helper.make_node("Where", [node.input[0], one, other], [output], name=node.name))
 
     def _loop(self, node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-        """The steps of a loop one after the other; how many there are must be known now."""
+        """Unrolls a loop, whose number of steps must be known at import."""
         place = f"{self.name}: {node.name or 'a Loop'}"
         body = next((each.g for each in node.attribute if each.name == "body"), onnx.GraphProto())
         trips, goes_on, *values = node.input
@@ -154,7 +154,7 @@ class _Fold:
             self._keep(helper.make_node("Concat", scan, [output], axis=0), alias=True)
 
     def _now(self, name: str, place: str) -> np.ndarray:
-        """The value of what a loop's length depends on."""
+        """The value of an input that determines a loop's length."""
         if name not in self.known:
             raise NpukitError(
                 f"{place} takes as many steps as frames decide", tries=["--input NAME=8, if it is an input"]
@@ -167,7 +167,7 @@ class _Fold:
         return next(reversed(self.known))
 
     def _with_axis(self, name: str) -> str:
-        """The name of a value with an axis of size 1 in front."""
+        """The name of a value with an additional first axis of size 1."""
         made = self._new(name)
         old = next(entry.version for entry in self.imports if entry.domain in ("", "ai.onnx")) < AXES_ARE_INPUTS
         inputs = [name] if old else [name, self._constant(np.array([0], np.int64))]
@@ -177,7 +177,7 @@ class _Fold:
         return made
 
     def _branch(self, graph: onnx.GraphProto, names: Mapping[str, str]) -> list[str]:
-        """The names of the outputs of a branch, or of a loop's step, once its nodes are here."""
+        """Inlines a branch or a loop body. Returns the new names of its outputs."""
         inner = dict(names)
         for tensor in graph.initializer:
             held = onnx.TensorProto()
@@ -190,10 +190,10 @@ class _Fold:
         return [inner.get(value.name, value.name) for value in graph.output]
 
     def _keep(self, node: onnx.NodeProto, *, alias: bool = False) -> None:
-        """The node stays; what it makes has the type that ONNX infers. An `alias` of a constant is that constant."""
+        """Adds the node and infers the types of its results. An `alias` of a constant becomes a constant instead."""
         if alias and self._fold(node):
             return
-        if node.op_type == "Concat":  # exporters leave pads of no size, which no tensor can be
+        if node.op_type == "Concat":  # exporters leave pads of no size, but no tensor may be empty
             parts = [each for each in node.input if each not in self.known or 0 not in self.known[each].dims]
             node.input[:] = parts or node.input[:1]
         self.nodes.append(node)
@@ -223,7 +223,7 @@ class _Fold:
         return schema_of(node.op_type, version, "" if node.domain == "ai.onnx" else node.domain)
 
     def _fold(self, node: onnx.NodeProto) -> bool:
-        """Compute the node now, if it may be."""
+        """Tries to compute the node at import. Returns False if the node has to stay."""
         if node.domain not in ("", "ai.onnx") or any(each in self.wanted for each in node.output):
             return False
         if node.op_type in ("Shape", "Size"):
@@ -244,7 +244,7 @@ class _Fold:
         return True
 
     def _evaluated(self, node: onnx.NodeProto) -> bool:
-        """Evaluates a node by ONNX's own evaluator; a node that it does not take stays."""
+        """Evaluates a node with ONNX's reference evaluator. Returns False if the evaluator fails."""
         given = dict.fromkeys(each for each in node.input if each)
         graph = helper.make_graph(
             [node], "known", [], [helper.make_empty_tensor_value_info(each) for each in node.output if each]
@@ -266,7 +266,7 @@ class _Fold:
         self.hold(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
 
     def finished(self, model: onnx.ModelProto) -> onnx.ModelProto:
-        """The model with these nodes, and the constants that they read."""
+        """The model with the new nodes and the constants they read."""
         whole, read = onnx.ModelProto(), {each for node in self.nodes for each in node.input} | self.wanted
         whole.CopyFrom(model)
         del whole.graph.node[:], whole.graph.initializer[:]
@@ -277,7 +277,7 @@ class _Fold:
 
 
 def _shape(kind: TypeProto | None) -> tuple[int, ...] | None:
-    """The sizes of a tensor's type, if all are known."""
+    """The shape of a tensor's type; None unless all sizes are known."""
     if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     sizes = kind.tensor_type.shape.dim
@@ -285,7 +285,7 @@ def _shape(kind: TypeProto | None) -> tuple[int, ...] | None:
 
 
 def _names_in(graph: onnx.GraphProto) -> Iterator[str]:
-    """All names of values, those in branches included."""
+    """All names of values, including names in branches."""
     yield from (each.name for each in (*graph.initializer, *graph.input))
     for node in graph.node:
         yield from node.output

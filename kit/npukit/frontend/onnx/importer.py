@@ -1,4 +1,4 @@
-"""TVM's importer of ONNX graphs, which says of an error at which node it is."""
+"""TVM's importer of ONNX graphs, extended: errors name the node."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ TvmImporter: Any = onnx_frontend.ONNXGraphImporter
 def relax_of(
     model: onnx.ModelProto, name: str, shapes: Mapping[str, Sequence[int]], custom: Mapping[str, str]
 ) -> IRModule:
-    """The model, whose inputs have these shapes, as a Relax module. `name` is what errors call it, `custom` the C of
-    custom ops."""
+    """The model as a Relax module. `name`: the file's name in errors; `custom`: C of custom ops, by name."""
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     try:
         with readable_converters(), _quiet():
@@ -47,13 +46,13 @@ def relax_of(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """TVM prints what it is about to raise, and warns of attributes that it reads all the same."""
+    """Silences TVM, which prints errors in addition to raising them and warns of attributes despite reading them."""
     with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
         yield
 
 
 class _Importer(TvmImporter):
-    """One node after the other."""
+    """TVM's importer, called node by node."""
 
     def __init__(
         self, name: str, shapes: Mapping[str, Sequence[int]], graph: onnx.GraphProto, custom: Mapping[str, str]
@@ -71,7 +70,7 @@ class _Importer(TvmImporter):
             return self.bb.titled(super().from_onnx(graph, opset))
         except Exception:
             with suppress(Exception):
-                self.bb._end_block()  # TVM warns on stderr of a builder that goes with a block open
+                self.bb._end_block()  # TVM warns on stderr if a builder is deleted with an open block
             raise
 
     def _construct_nodes(self, graph: Any) -> None:
@@ -93,18 +92,18 @@ class _Importer(TvmImporter):
                 raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
 
     def _bind_results(self, node: onnx.NodeProto) -> None:
-        """Variables for a node's results, which know its name."""
+        """Binds a node's results to variables, which record the node's name."""
         calls = {name: value for name in node.output if isinstance(value := self._nodes.get(name), Call)}
         self._nodes.update({name: self.bb.emit(call) for name, call in calls.items()})
 
     def _check_for_unsupported_ops(self, graph: Any) -> None:
-        """Says nothing of custom ops, whose C is here."""
+        """Exempts custom ops, whose C the user gives."""
         super()._check_for_unsupported_ops(
             SimpleNamespace(node=[node for node in graph.node if node.op_type not in self._custom])
         )
 
     def _construct_custom(self, node: onnx.NodeProto) -> None:
-        """A custom op by its C; the model says of what shape its results are."""
+        """Emits a custom op with C from the user. The model must declare the shapes of the results."""
         values = [self._nodes[name] for name in node.input]
         operands = [each if isinstance(each, relax.Var | Constant) else self.bb.emit(each) for each in values]
         told = super()._parse_attr(node.attribute)
@@ -115,7 +114,7 @@ class _Importer(TvmImporter):
             self._nodes[output] = self.bb.emit(call)
 
     def _declared_type(self, name: str) -> Any:
-        """The type of a value, for which the model's word is all there is."""
+        """The declared type of a custom op's result. npukit cannot infer it."""
         value = self._declared.get(name)
         stated = None if value is None else declared_shape(value)
         if value is None or stated is None or -1 in stated:
@@ -128,12 +127,12 @@ class _Importer(TvmImporter):
         return self._attributes
 
     def _shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """The shapes of a node's inputs; none of an input that is no tensor, or not there."""
+        """The shapes of a node's inputs; () for an input that is absent or not a tensor."""
         kinds = [getattr(self._nodes.get(name), "ty", None) for name in names]
         return [_shape_of(kind) or () for kind in kinds]
 
     def _check_results(self, node: onnx.NodeProto) -> None:
-        """Refuses results of a node that are too large, or not as the model declares them."""
+        """Raises an error if a node's results are too large or contradict their declaration."""
         for name in filter(None, node.output):
             kind = getattr(self._nodes.get(name), "ty", None)
             shape = _shape_of(kind)
@@ -144,7 +143,7 @@ class _Importer(TvmImporter):
                 self._check_declared(name, shape, str(kind.dtype))
 
     def _check_declared(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
-        """An error if the model declares a value otherwise than it is computed."""
+        """Raises an error if a value's shape or type differs from its declaration."""
         value = self._declared.get(name)
         stated = None if value is None else declared_shape(value)
         if value is None or stated is None:
@@ -158,6 +157,6 @@ class _Importer(TvmImporter):
 
 
 def _shape_of(kind: Any) -> tuple[int, ...] | None:
-    """The shape of a tensor's type; None of what is no tensor."""
+    """The shape of a tensor's type; None for other types."""
     is_tensor = isinstance(kind, relax.TensorType) and kind.shape is not None
     return tuple(int(size) for size in cast(Any, kind).shape) if is_tensor else None

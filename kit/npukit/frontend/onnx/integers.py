@@ -1,4 +1,4 @@
-"""ONNX's arithmetic on integers, and scales that are computed at run time: what is quantised dynamically."""
+"""ONNX's integer arithmetic, and dynamic quantisation with scales computed at run time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
 CONVOLUTIONS = {3: ("conv1d", "NCW", "OIW"), 4: ("conv2d", "NCHW", "OIHW"), 5: ("conv3d", "NCDHW", "OIDHW")}
-"""Relax's operator by rank, and the layouts of data and weights."""
+"""By rank: Relax's operator, and the layouts of data and weights."""
 
 
 class ConvInteger(OnnxOpConverter):
-    """x, w, zero point of x, zero points of w; the result is int32."""
+    """Inputs: x, w, zero point of x, zero points of w. The result is int32."""
 
     @classmethod
     def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -55,7 +55,7 @@ STEPS = ("strides", "dilations")
 
 
 def _met(weights: np.ndarray, axis: int, size: int, before: int, after: int, stride: int, dilation: int) -> np.ndarray:
-    """The sums along an axis of those weights that meet numbers and no padding, for each place of a window."""
+    """The sums along an axis of the weights on data rather than padding, for each position of the window."""
     taps = np.arange(weights.shape[axis]) * dilation
     places = np.arange(-before, size + after - taps[-1], stride)[:, None] + taps
     inside = ((places >= 0) & (places < size)).astype(np.int32)
@@ -64,7 +64,7 @@ def _met(weights: np.ndarray, axis: int, size: int, before: int, after: int, str
 
 
 class MatMulInteger(OnnxOpConverter):
-    """a, b, zero points of a's rows, zero points of b's columns; the result is int32."""
+    """Inputs: a, b, zero points of a's rows, zero points of b's columns. The result is int32."""
 
     @classmethod
     def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -78,11 +78,14 @@ class MatMulInteger(OnnxOpConverter):
 
 
 SIGN = 128
-"""The number by which uint8 is more than int8."""
+"""Difference between a number as uint8 and as int8."""
 
 
 def _moved_weights(data: Any, zero: Any, weights: Any, params: Any) -> np.ndarray | None:
-    """The weights of uint8 whose one zero point is only known at run time: sums of int8 are made, and moved by it."""
+    """The weights of a layer on uint8 data with a single zero point known only at run time; None for other layers.
+
+    The layer's sums are computed in int8, then corrected by the zero point.
+    """
     open_zero = zero is not None and known(zero, params) is None and all(int(size) == 1 for size in zero.ty.shape)
     return known(weights, params) if open_zero and str(data.ty.dtype) == "uint8" else None
 
@@ -93,14 +96,14 @@ def _less_sign(bb: Any, integers: Any) -> Any:
 
 
 def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray) -> Any:
-    """Sums less the zero point times the weights that it meets."""
+    """The sums minus the zero point, shifted to int8, times `reach`: the sum of weights on data."""
     begin = operators.subtract(operators.astype(zero, "int32"), relax.const(SIGN, "int32"))
     amount = operators.multiply(bb.emit(operators.reshape(begin, [])), relax.const(reach, "int32"))
     return operators.subtract(bb.emit(sums), bb.emit(amount))
 
 
 def _centred(bb: Any, integers: Any, zero: Any, params: Any, behind: list[int]) -> Any:
-    """Integers less their zero point; a vector of zero points stands before axes of the sizes `behind`."""
+    """Integers minus their zero point. `behind`: sizes of trailing axes to broadcast a vector of zero points over."""
     value, offset = known(integers, params), np.zeros((), np.int16) if zero is None else known(zero, params)
     if value is None and offset is not None and offset.size == 1 and str(integers.ty.dtype) == "uint8":
         integers, offset = _less_sign(bb, integers), offset.astype(np.int16).reshape(()) - np.int16(SIGN)
@@ -124,12 +127,12 @@ def _before(offset: np.ndarray, behind: list[int]) -> np.ndarray:
 
 
 def _narrow(value: np.ndarray) -> np.ndarray:
-    """The same integers in as few bits as hold them."""
+    """The integers as int8 if they fit, else unchanged."""
     return value.astype(np.int8) if value.min() >= -128 and value.max() <= 127 else value
 
 
 class DynamicQuantizeLinear(OnnxOpConverter):
-    """uint8, with the scale and zero point of these very numbers. As ONNX Runtime, all zeros have scale 1."""
+    """Quantises to uint8 with scale and zero point of the data itself. All zeros have scale 1, as in ONNX Runtime."""
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -146,7 +149,7 @@ class DynamicQuantizeLinear(OnnxOpConverter):
 
 
 def _of_rows(bb: Any, limit: Any, data: Any) -> Any:
-    """The largest or the least number of each row, which PEs find apart; of a single row its numbers."""
+    """The largest or least number of each row, which PEs compute independently. A single row is returned as is."""
     rank = len(data.ty.shape)
     if rank < 2 or int(data.ty.shape[rank - 2]) == 1:
         return data
@@ -154,7 +157,7 @@ def _of_rows(bb: Any, limit: Any, data: Any) -> Any:
 
 
 class QuantizeLinear(OnnxOpConverter):
-    """Relax's own where scales are known, else arithmetic."""
+    """Relax's own operator where scales are known at import, else arithmetic."""
 
     @classmethod
     def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -169,7 +172,7 @@ class QuantizeLinear(OnnxOpConverter):
 
 
 class DequantizeLinear(OnnxOpConverter):
-    """Relax's own where scales are known, one for a tensor or for each channel, else arithmetic."""
+    """Relax's own operator for scales known at import, for the tensor or for each channel; else arithmetic."""
 
     @classmethod
     def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -191,7 +194,7 @@ def _quantised_type(attr: Any, zero: Any) -> str:
 
 
 def _is_known(ends: Sequence[Any], attr: Any, params: Any) -> bool:
-    """True if there is a scale and zero point for the tensor or for each channel, known now."""
+    """True if scale and zero point, for the tensor or for each channel, are known at import."""
     return not attr.get("block_size", 0) and all(known(each, params) is not None for each in ends)
 
 
@@ -201,7 +204,7 @@ def _axis(attr: Any, data: Any) -> int:
 
 
 def _spread(bb: Any, data: Any, attr: Any, params: Any, *ends: Any) -> list[Any]:
-    """Scale and zero point as they meet the data: for each block repeated, for each channel along its axis."""
+    """Scale and zero point in shapes that match the data: repeated for each block, or aligned with the channel axis."""
     return [bb.emit(_spread_one(data, attr, known(each, params), each)) for each in ends]
 
 

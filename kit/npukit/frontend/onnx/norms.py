@@ -1,4 +1,4 @@
-"""ONNX's norms."""
+"""ONNX's normalisation layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ operators: Any = relax.op
 
 
 class LayerNormalization(onnx_frontend.LayerNormalization):
-    """Layer norm with the mean and the inverse of the deviation, where the model takes them; TVM's gives zeros."""
+    """Layer norm, if needed with mean and inverse standard deviation, for which TVM's converter returns zeros."""
 
     @classmethod
     def _impl_v17(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -29,7 +29,7 @@ class LayerNormalization(onnx_frontend.LayerNormalization):
 
 
 class BatchNormalization(onnx_frontend.BatchNormalization):
-    """Batch norm of a model that is trained no more."""
+    """Batch norm for inference. Raises an error in training mode."""
 
     @classmethod
     def _impl_v15(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Converters for the ONNX ops that TVM's importer turns into opaque loops; here they stay operators that can be read.
+"""Converters for ONNX ops that TVM's importer turns into opaque loops. They emit readable operators instead.
 
-TVM has no way to add a converter but its table, so it is lent one with ours in it while it imports.
+TVM offers no registration of converters. npukit replaces TVM's table of converters during an import.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ tensor_type: Any = relax.TensorType
 
 
 class Clip(OnnxOpConverter):
-    """Limits that are known are those of a clamp; others are a maximum and a minimum."""
+    """Constant limits become a clamp, other limits a maximum and a minimum."""
 
     @classmethod
     def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -49,7 +49,7 @@ class Clip(OnnxOpConverter):
 
 
 def _limit(given: Any, default: float, params: Any) -> float | None:
-    """A limit of Clip, none where it is known only at run time."""
+    """A limit of Clip; None if known only at run time."""
     if given is None:
         return default
     value = known(given, params)
@@ -59,7 +59,7 @@ def _limit(given: Any, default: float, params: Any) -> float | None:
 
 
 class Pad(onnx_frontend.Pad):
-    """Constant padding by known amounts is Relax's own; the rest is left to TVM."""
+    """Constant padding by known amounts uses Relax's own operator. TVM converts everything else."""
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -78,7 +78,7 @@ class Pad(onnx_frontend.Pad):
 
 
 def _constant_pad(inputs: Any, attr: Any, params: Any) -> Any:
-    """Relax's own padding, or None where amounts or value are not known, or the mode is another."""
+    """Relax's own padding; None if amounts or value are known only at run time, or the mode is not constant."""
     data, pads, value, axes = padded(inputs, 4)
     rank = len(data.ty.shape)
     amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
@@ -92,7 +92,7 @@ def _constant_pad(inputs: Any, attr: Any, params: Any) -> Any:
 
 
 class Gather(onnx_frontend.Gather):
-    """Places of an axis that are known and evenly spaced are a slice; others are kept within the axis."""
+    """Constant, evenly spaced indices become a slice. Other indices are clamped to the axis."""
 
     @classmethod
     def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -113,14 +113,14 @@ class Gather(onnx_frontend.Gather):
 
 
 def _from_the_front(bb: Any, indices: Any, size: int) -> Any:
-    """Places of an axis where negative ones count from its end."""
+    """The indices, with negative indices counted from the end of the axis made positive."""
     dtype = str(indices.ty.dtype)
     negative = bb.emit(operators.less(indices, relax.const(0, dtype)))
     return bb.emit(operators.where(negative, operators.add(indices, relax.const(size, dtype)), indices))
 
 
 class Max(OnnxOpConverter):
-    """Pairwise, not a reduction of a stack of copies."""
+    """Pairwise maximum instead of a reduction of a stack of copies."""
 
     @classmethod
     def _impl_v8(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -128,7 +128,7 @@ class Max(OnnxOpConverter):
 
 
 class Min(OnnxOpConverter):
-    """Pairwise, like Max."""
+    """Pairwise minimum instead of a reduction of a stack of copies."""
 
     @classmethod
     def _impl_v8(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -136,7 +136,7 @@ class Min(OnnxOpConverter):
 
 
 class TopK(OnnxOpConverter):
-    """The largest or least numbers in order, also where the model asks for none."""
+    """The largest or least numbers, sorted even if the model does not ask for an order."""
 
     @classmethod
     def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -161,7 +161,7 @@ class TopK(OnnxOpConverter):
 
 
 class Unsqueeze(onnx_frontend.Unsqueeze):
-    """TVM's dies of axes that are not known."""
+    """Unsqueeze with known axes. TVM's converter crashes on others."""
 
     @classmethod
     def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -172,7 +172,7 @@ class Unsqueeze(onnx_frontend.Unsqueeze):
 
 
 class Pow(onnx_frontend.Pow):
-    """An exponent of another type is one of the base's type."""
+    """Converts an exponent of another type to the base's type."""
 
     @classmethod
     def _impl_v7(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -207,7 +207,7 @@ CONVERTERS: Mapping[str, Any] = {
 
 @contextmanager
 def readable_converters() -> Iterator[None]:
-    """Makes TVM's importer use our converters while this lasts."""
+    """Replaces TVM's table of converters within the context."""
     table = onnx_frontend._get_convert_map
     onnx_frontend._get_convert_map = lambda: {**table(), **CONVERTERS}
     try:

@@ -1,4 +1,4 @@
-"""ONNX models in QOperator form rewritten to QDQ: each QLinear node becomes dequantize, float op, quantize."""
+"""Rewrites ONNX models from QOperator form to QDQ. Each QLinear node becomes dequantize, float op, quantize."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onnx import helper, numpy_helper
 from npukit.errors import NpukitError
 
 QLINEAR_ONLY = ("channels_last", "opset")
-"""Attributes that the float ops do not have."""
+"""Attributes without a counterpart in the float ops."""
 
 
 @dataclass
 class Rewriting:
-    """The nodes and constants that take the place of the model's."""
+    """The nodes and constants of the rewritten model."""
 
     known: Mapping[str, np.ndarray]
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Rewriting:
         return name
 
     def value(self, name: str) -> np.ndarray:
-        """A scale that must be known."""
+        """The value of a scale. Raises an error if it is known only at run time."""
         if name not in self.known:
             raise NpukitError(f"its scale {name!r} is computed at run time")
         return self.known[name]
@@ -49,7 +49,7 @@ class Rewriting:
         return self.node("DequantizeLinear", triple, axis=axis)
 
     def replace(self, old: onnx.NodeProto, kind: str, inputs: Sequence[str], ends: Sequence[str]) -> None:
-        """The float op with the old node's attributes, quantised to the old node's output."""
+        """Replaces a node by the float op with the same attributes, quantised to the same output."""
         result = self.new_name(kind)
         made = helper.make_node(kind, list(inputs), [result], name=old.name)
         made.attribute.extend(attribute for attribute in old.attribute if attribute.name not in QLINEAR_ONLY)
@@ -61,7 +61,7 @@ Rule = Callable[[Rewriting, onnx.NodeProto], None]
 
 
 def convolution(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-    """x, scale, zero; w, scale, zero; y scale, zero; [bias in units of both scales]"""
+    """Inputs: x, scale, zero; w, scale, zero; y scale, zero; [bias in units of both scales]."""
     names = list(node.input)
     operands = [rewriting.dequantized(names[:3]), rewriting.dequantized(names[3:6])]
     if len(names) > 8 and names[8]:
@@ -76,7 +76,7 @@ def _bias(rewriting: Rewriting, bias: str, first: str, second: str) -> str:
 
 
 def gemm(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-    """a, scale, zero; b, scale, zero; bias; y scale, zero"""
+    """Inputs: a, scale, zero; b, scale, zero; bias; y scale, zero."""
     names = list(node.input)
     transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
     operands = [rewriting.dequantized(names[:3]), rewriting.dequantized(names[3:6], 0 if transposed else 1)]
@@ -86,7 +86,7 @@ def gemm(rewriting: Rewriting, node: onnx.NodeProto) -> None:
 
 
 def two(kind: str) -> Rule:
-    """a, scale, zero; b, scale, zero; y scale, zero"""
+    """Inputs: a, scale, zero; b, scale, zero; y scale, zero."""
 
     def rule(rewriting: Rewriting, node: onnx.NodeProto) -> None:
         names = list(node.input)
@@ -97,7 +97,7 @@ def two(kind: str) -> Rule:
 
 
 def single(kind: str) -> Rule:
-    """x, scale, zero; y scale, zero"""
+    """Inputs: x, scale, zero; y scale, zero."""
 
     def rule(rewriting: Rewriting, node: onnx.NodeProto) -> None:
         if any(attribute.name == "channels_last" and attribute.i for attribute in node.attribute):
@@ -108,7 +108,7 @@ def single(kind: str) -> Rule:
 
 
 def concat(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-    """y scale, zero; then x, scale, zero of each part"""
+    """Inputs: y scale, zero; then x, scale, zero of each part."""
     names = list(node.input)
     parts = [rewriting.dequantized(names[start : start + 3]) for start in range(2, len(names), 3)]
     rewriting.replace(node, "Concat", parts, names[:2])
@@ -130,7 +130,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def rewritten(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """The model in QDQ form; itself if it has no QOperator nodes."""
+    """The model in QDQ form; unchanged if it has no QOperator nodes."""
     if not any(node.op_type in RULES for node in model.graph.node):
         return model
     known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}

@@ -18,11 +18,11 @@ OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
 X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES = range(8)
-"""A recurrent node's inputs."""
+"""Indices of a recurrent node's inputs."""
 
 
 class _Recurrent(OnnxOpConverter):
-    """`order` lists ONNX's gates in the order of `Weights`; `states` is how many a step has."""
+    """A recurrent layer. `order`: ONNX's gates in the order of `Weights`; `states`: the number of states of a step."""
 
     order: tuple[int, ...] = (0,)
     states = 1
@@ -64,7 +64,7 @@ class _Recurrent(OnnxOpConverter):
 
     @classmethod
     def _check(cls, attr: Any, given: Any, arrays: Any, steps: int) -> None:
-        """Refuses what cannot be unrolled, and says why."""
+        """Raises an error for a layer beyond npukit's unrolling."""
         names = tuple(_text(name) for name in attr.get("activations", ()))
         if any(each != cls.activations[place % len(cls.activations)] for place, each in enumerate(names)):
             raise NpukitError(f"its activations are {', '.join(names)}; npukit reads {', '.join(cls.activations)}")
@@ -81,13 +81,13 @@ def _text(value: Any) -> str:
 
 
 def _directions(attr: Mapping[str, Any]) -> tuple[bool, ...]:
-    """True for each direction that is backwards."""
+    """A flag for each direction, True for backwards."""
     name = _text(attr.get("direction", "forward"))
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[name]
 
 
 def _state(bb: Any, value: Any, direction: int, batch_first: bool, params: Any) -> Any:
-    """An initial state of one direction; None if it is zero."""
+    """The initial state of a direction; None for zeros."""
     array = known(value, params) if value is not None else None
     if value is None or (array is not None and not array.any()):
         return None

@@ -1,6 +1,6 @@
-"""ONNX's Resize: by pixels where each is one of the input's by the ratio of the sizes, else as products with constants.
+"""ONNX's Resize: Relax's image operator where it computes the same, else products with constant matrices.
 
-Any other resizing is linear along each axis: a matrix says how much of which input place each output place takes.
+Every resizing is linear along each axis. A matrix holds the weight of each input element in each output element.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from npukit.frontend.onnx.values import known, padded
 operators: Any = relax.op
 
 BY_PIXELS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
-"""The coordinate transformations that `image.resize2d` knows."""
+"""Coordinate transformations of `image.resize2d`."""
 
 CROP = "tf_crop_and_resize"
 
 
 @dataclass(frozen=True)
 class ResizedAxis:
-    """The resizing of one axis: from `size` to `result` places, by `scale`; `start` and `end` cut out a part."""
+    """The resizing of an axis from `size` to `result` elements, by `scale`. `start` and `end`: fractions to crop to."""
 
     size: int
     result: int
@@ -47,12 +47,12 @@ def _half_pixel(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
 
 
 def _symmetric(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
-    """Half pixels about the middle of what the sizes round away."""
+    """Half pixels, centred although the sizes are rounded."""
     return axis.size / 2 * (1 - axis.result / (axis.scale * axis.size)) + _half_pixel(axis, places)
 
 
 def _aligned(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
-    """ONNX takes the scaled size as it is, not rounded to places."""
+    """Aligned corners. ONNX uses the scaled size without rounding."""
     scaled = axis.scale * axis.size
     return places * (axis.size - 1) / (scaled - 1) if scaled > 1 else places * 0
 
@@ -72,7 +72,7 @@ PLACES: Mapping[str, Place] = {
     "pytorch_half_pixel": lambda axis, places: _half_pixel(axis, places) if axis.result > 1 else places * 0,
     CROP: _cropped,
 }
-"""The place in the input of an output place."""
+"""The input coordinate for each output index, by coordinate transformation."""
 
 NEAREST: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda places: np.ceil(places - 0.5),
@@ -94,7 +94,7 @@ def _cubic(distance: np.ndarray, sharpness: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Method:
-    """The node's attributes."""
+    """The method of resizing, from the node's attributes."""
 
     mode: str
     coordinates: str
@@ -124,12 +124,12 @@ class Method:
         return PLACES[self.coordinates](axis, np.arange(axis.result, dtype=np.float64))
 
     def outside(self, axis: ResizedAxis) -> np.ndarray:
-        """The output places that are none of the input's."""
+        """A mask of the output elements whose coordinate lies outside the input."""
         places = self.places(axis)
         return ((places < 0) | (places > axis.size - 1)) & (self.coordinates == CROP)
 
     def matrix(self, axis: ResizedAxis) -> np.ndarray:
-        """[output place, input place]: how much it takes."""
+        """[output element, input element]: the weight of the input element."""
         places = self.places(axis)
         if self.mode == "nearest":
             chosen = np.clip(NEAREST[self.nearest](places), 0, axis.size - 1).astype(int)
@@ -154,7 +154,7 @@ class Method:
 
 
 class Resize(onnx_frontend.Resize):
-    """Resizing; where TVM's own converter has no exact operator, a product with a constant for each axis."""
+    """Resize through TVM's own converter, or as a matrix product for each axis where no operator is exact."""
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -177,14 +177,14 @@ class Resize(onnx_frontend.Resize):
 
 
 class _Inputs(list[Any]):
-    """A node's inputs with nothing but sizes."""
+    """A node's inputs: data and sizes, no region and no scales."""
 
     def __init__(self, data: Any, sizes: Any) -> None:
         super().__init__([data, None, None, sizes])
 
 
 def _known(value: Any, params: Any) -> np.ndarray | None:
-    """The value of an input that is constant and not empty."""
+    """The value of a constant, non-empty input; None for other inputs."""
     found = known(value, params)
     return found if found is not None and found.size else None
 
@@ -213,7 +213,7 @@ def _axes(
 def _factors(
     shape: list[int], attr: Any, scales: np.ndarray | None, sizes: np.ndarray | None
 ) -> list[tuple[int, float]]:
-    """Places and scale of each axis."""
+    """The result size and the scale of each axis."""
     if scales is not None:
         return [(int(np.floor(size * scale)), float(scale)) for size, scale in zip(shape, scales, strict=True)]
     assert sizes is not None
@@ -227,7 +227,7 @@ def _factors(
 
 
 def _by_pixels(method: Method, axes: list[ResizedAxis]) -> bool:
-    """True if Relax's operator for images does the same."""
+    """True if Relax's image operator computes the same."""
     spatial = len(axes) == 4 and axes[0].stays and axes[1].stays
     ratio = all(abs(axis.scale * axis.size - axis.result) < 1e-6 for axis in axes)
     plain = method.mode in ("nearest", "linear") and not method.antialias and not method.exclude_outside

@@ -1,1 +1,1 @@
-"""PyTorch programs of `torch.export`. Nothing here is imported before a model needs it: PyTorch is an extra."""
+"""PyTorch programs of `torch.export`. PyTorch is an extra and is imported only when needed."""

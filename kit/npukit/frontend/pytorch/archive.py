@@ -1,7 +1,7 @@
-"""A .pt2 file without what could run code when PyTorch loads it.
+"""A .pt2 file without parts that could run code when PyTorch loads it.
 
-PyTorch unpickles some parts of such a file and evaluates others. Here only numbers and a graph of known operators are
-let through, into an archive of our own; whatever else a file holds is refused or left out.
+PyTorch unpickles some parts of a .pt2 file and evaluates others. npukit copies only arrays and a graph of known
+operators to a new archive. It refuses or omits all other content.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WEIGHTS = "data/weights/model_weights_config.json"
 CONSTANTS = "data/constants/model_constants_config.json"
 SAMPLES = "data/sample_inputs/model.pt"
 ENCRYPTED = 1
-"""A flag of an entry in a zip file."""
+"""Flag bit of an encrypted entry in a zip file."""
 KEPT = ("archive_format", "archive_version", "byteorder", ".data/version")
 
 DAMAGE = (BadZipFile, struct.error, KeyError, ValueError, TypeError, AttributeError, RuntimeError, EOFError)
@@ -37,7 +37,7 @@ STRUCTURES = {None, "builtins.tuple", "builtins.list", "builtins.dict"}
 
 
 def checked_archive(data: bytes, name: str) -> bytes:
-    """The archive in `data` with only what holds no code. `name` is what errors call the file."""
+    """The archive in `data`, reduced to parts without code. `name`: the file's name in errors."""
     try:
         with ZipFile(BytesIO(data)) as file:
             parts = _parts(file, len(data))
@@ -48,7 +48,7 @@ def checked_archive(data: bytes, name: str) -> bytes:
 
 
 def _parts(file: ZipFile, size: int) -> dict[str, bytes]:
-    """The files in the archive, without the folder that holds them all."""
+    """The files in the archive by path, without the common folder."""
     if sum(entry.file_size for entry in file.infolist()) > size:
         raise ValueError("it holds more bytes than it has")
     if any(entry.compress_type != ZIP_STORED or entry.flag_bits & ENCRYPTED for entry in file.infolist()):
@@ -97,7 +97,7 @@ def _check_structure(spec: Any, name: str) -> None:
 
 
 def _arrays(parts: Mapping[str, bytes], config: Mapping[str, Any], folder: str, name: str) -> dict[str, bytes]:
-    """The raw numbers that the configuration names."""
+    """The arrays named in the configuration, as raw bytes by path."""
     found = {}
     for key, payload in config.items():
         path, meta = payload["path_name"], payload["tensor_meta"]

@@ -1,4 +1,4 @@
-"""A program of `torch.export` as a Relax module, through TVM's importer."""
+"""Programs of `torch.export` as Relax modules, through TVM's importer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape,
 
 
 def import_pytorch(data: bytes, name: str, input_shapes: InputShapes) -> IRModule:
-    """The program in the bytes of a .pt2 file. `name` is what errors call it."""
+    """The program in a .pt2 file as a Relax module. `data`: the file's bytes; `name`: its name in errors."""
     archive = checked_archive(data, name)
     with extra_packages("torch", f"{name}, a PyTorch program,"):
         from npukit.frontend.pytorch.translate import translated
@@ -33,7 +33,7 @@ def import_pytorch(data: bytes, name: str, input_shapes: InputShapes) -> IRModul
 
 
 def save_program(program: Any, path: Path) -> Path:
-    """A program of `torch.export` as a .pt2 file."""
+    """Saves a program of `torch.export` as a .pt2 file. Returns the path."""
     if type(program).__name__ != "ExportedProgram":
         tries = ["torch.export.export(model, inputs), if it is a module of PyTorch's"]
         raise NpukitError(
@@ -47,7 +47,7 @@ def save_program(program: Any, path: Path) -> Path:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """PyTorch and TVM warn of each other's ways."""
+    """Silences warnings of PyTorch and TVM about each other."""
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
@@ -57,7 +57,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _closed(module: IRModule, name: str, given: InputShapes) -> IRModule:
-    """The module with sizes that the program leaves open as the user gives them."""
+    """The module with the user's values for open sizes."""
     inputs: list[Any] = list(module["main"].params)  # type: ignore[attr-defined]
     check_input_names(name, [each.name for each in inputs], given)
     if fixed_values(given):

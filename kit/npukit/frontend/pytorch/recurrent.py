@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""PyTorch's LSTM and GRU layers, which are not decomposed but unrolled here."""
+"""PyTorch's LSTM and GRU layers, unrolled here instead of decomposed by PyTorch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KINDS: Mapping[Any, tuple[Step, tuple[int, ...]]] = {
     torch.ops.aten.lstm.input: (lstm, (0, 1, 3, 2)),
     torch.ops.aten.gru.input: (gru, (1, 0, 2)),
 }
-"""The step by which each is unrolled, and PyTorch's gates in the order of `Weights`."""
+"""By operator: the step function, and PyTorch's gates in the order of `Weights`."""
 
 
 def recurrent_converters(known: Known) -> dict[str, Any]:
-    """TVM's converters by operator; `known` are the program's arrays."""
+    """TVM's converters by operator. `known`: the program's arrays, by name."""
     return {
         f"{kind.__name__.partition('.')[0]}.input": partial(_layers, known, step, order)
         for kind, (step, order) in KINDS.items()
@@ -33,7 +33,7 @@ def recurrent_converters(known: Known) -> dict[str, Any]:
 
 
 def _layers(known: Known, step: Step, order: Sequence[int], node: Any, importer: Any) -> list[Any]:
-    """The whole sequence, and the last states of all layers and directions."""
+    """The hidden states of the whole sequence, and the last states of all layers and directions."""
     data, initial, arrays, biased, _, _, _, both_ways, batch_first = node.args
     builder, value = importer.block_builder, importer.env[data]
     given = initial if isinstance(initial, list | tuple) else [initial]
@@ -54,13 +54,13 @@ def _layers(known: Known, step: Step, order: Sequence[int], node: Any, importer:
 
 
 def _zero_or(importer: Any, state: Any) -> Any:
-    """An initial state, or None if the program makes it of zeros."""
+    """An initial state; None if the program fills it with zeros."""
     name, numbers = str(state.target), [argument for argument in state.args if isinstance(argument, int | float)]
     return None if "zeros" in name or ("full" in name and not any(numbers)) else importer.env[state]
 
 
 def _weights(arrays: Sequence[np.ndarray], each: int, order: Sequence[int]) -> list[Weights]:
-    """The weights of each layer and direction, from `each` arrays."""
+    """The weights of each layer and direction, taken from `each` consecutive arrays."""
     return [_ordered(arrays[start : start + each], order) for start in range(0, len(arrays), each)]
 
 

@@ -1,4 +1,4 @@
-"""The part that needs PyTorch itself: loading a program, and TVM's translation of it, quantised as Relax spells it."""
+"""Loads a program with PyTorch and translates it through TVM, with Relax's own quantize and dequantize."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -23,12 +23,12 @@ from npukit.frontend.states import StatePair, with_output_names, with_states
 
 operators: Any = relax.op
 Known = Mapping[str, np.ndarray]
-"""Arrays by the names that the program's graph has for them."""
+"""Arrays by name in the program's graph."""
 TYPES = {torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.int32: "int32"}
 
 
 def translated(archive: BytesIO) -> IRModule:
-    """The program in an archive that `checked_archive` let through."""
+    """The program in a checked archive, from `checked_archive`, as a Relax module."""
     table = torch.export.default_decompositions()
     for kind in KINDS:
         table.pop(kind, None)
@@ -56,7 +56,7 @@ def translated(archive: BytesIO) -> IRModule:
 
 
 def _mutated(program: torch.export.ExportedProgram) -> dict[str, str]:
-    """The buffers that the program changes: the name of each as an input, and of what becomes of it."""
+    """The buffers that the program changes: by name as an input, the name of the output with the new value."""
     signature = program.graph_signature
     held = {spec.target: spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.BUFFER}
     changes = [spec for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION]
@@ -64,7 +64,7 @@ def _mutated(program: torch.export.ExportedProgram) -> dict[str, str]:
 
 
 def _as_ends(program: torch.export.ExportedProgram, kept: Mapping[str, str]) -> None:
-    """Makes buffers that the program changes inputs and outputs like any other."""
+    """Turns changed buffers into ordinary inputs and outputs."""
     signature = program.graph_signature
     for number, spec in enumerate(signature.input_specs):
         if spec.arg.name in kept:
@@ -75,27 +75,27 @@ def _as_ends(program: torch.export.ExportedProgram, kept: Mapping[str, str]) -> 
 
 
 def _constants(program: torch.export.ExportedProgram) -> Known:
-    """The arrays that the program's graph takes as inputs beside the user's."""
+    """The graph's inputs that are arrays of the program, by name."""
     arrays: dict[Any, Any] = {**program.state_dict, **program.constants}
     specs = [spec for spec in program.graph_signature.input_specs if spec.target in arrays]
     return {spec.arg.name: arrays[spec.target].detach().cpu().numpy() for spec in specs}
 
 
 def _select(node: Any, importer: Any) -> relax.Var:
-    """TVM's reads beyond the end where the index counts from there."""
+    """Selects an index of an axis. TVM's converter reads beyond the end for a negative index."""
     data, axis, index = node.args
     return place(importer.block_builder, importer.env[data], axis, index)
 
 
 def _extreme(function: Any, node: Any, importer: Any) -> relax.Var:
-    """The largest or least value along axes; along all of them if it names none."""
+    """The largest or least value along the given axes, or along all axes if none are given."""
     data, *rest = node.args
     axes, keep = (*rest, *([], False)[len(rest) :])
     return importer.block_builder.emit(function(importer.env[data], axes or None, keep))
 
 
 def _largest(most: bool, node: Any, importer: Any) -> relax.Tuple:
-    """`topk`, and the largest or the least along an axis: the numbers and their places."""
+    """The largest or least numbers along an axis and their indices, for `topk`, `max` and `min`."""
     data, *rest = node.args
     builder, value = importer.block_builder, importer.env[data]
     if node.target.__name__ == "topk.default":
@@ -122,7 +122,7 @@ def _dequantize(known: Known, node: Any, importer: Any) -> relax.Var:
 
 
 def _ends(known: Known, node: Any, dtype: str) -> tuple[relax.Expr, relax.Expr]:
-    """Scale and zero point; Relax wants the zero point in the type of the integers."""
+    """Scale and zero point as constants. Relax requires the zero point in the type of the integers."""
     scale, zero_point = (known[value.name] if isinstance(value, torch.fx.Node) else value for value in node.args[1:3])
     zero_points = np.asarray(0 if zero_point is None else zero_point)
     return relax.const(np.asarray(scale, np.float32)), relax.const(zero_points.astype(dtype))

@@ -1,1 +1,1 @@
-"""TensorFlow Lite files: read here, as plain values, and emitted as Relax."""
+"""TensorFlow Lite files: read into plain values, then emitted as Relax."""

@@ -1,4 +1,4 @@
-"""Custom ops of a TFLite file: the last step of a detector, and those for which a user has C."""
+"""Custom ops of a TFLite file: a detector's post-processing, and ops with C from the user."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from npukit.net.importer.given import call_of
 
 DEFAULTS: Mapping[str, Any] = {"detections_per_class": 100, "use_regular_nms": False}
 FIELDS = 7
-"""Numbers of a detection."""
+"""Numbers of a detection: four of the box, class, score, 1 if present."""
 NONE = float(np.finfo(np.float32).min)
-"""A score less than any threshold."""
+"""A score below every threshold."""
 
 
 def _detections(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: boxes, scores, anchors; outputs: boxes, classes, scores, their number."""
+    """Inputs: boxes, scores, anchors. Outputs: boxes, classes, scores, number of detections."""
     operands, options = [emitter.real(index) for index in op.inputs], {**DEFAULTS, **options_of(op)}
     (_, boxes, numbers), (_, _, columns), count = *map(emitter.shape, operands[:2]), int(options["max_detections"])
     _check(emitter, operands, options)
@@ -60,7 +60,7 @@ DETECTION: Mapping[str, Converter] = {custom_kind("TFLite_Detection_PostProcess"
 
 
 def by_users(model: TfliteModel, name: str, custom: Mapping[str, str]) -> dict[str, Converter]:
-    """The converters of custom ops that a user has C for. `name` is what errors call the model."""
+    """The converters of custom ops with C from the user. `name`: the model's name in errors."""
     there = {name_of(op.kind) for op in model.ops} - {""}
     return {custom_kind(op): partial(_by_user, op, custom) for op in ops_of(name, custom, there)}
 

@@ -1,6 +1,7 @@
-"""Dilated convolutions as converters write them: a convolution of an image that is cut and joined.
+"""Dilated convolutions as converters write them: a plain convolution between two ops that rearrange the image.
 
-SPACE_TO_BATCH_ND, a convolution without padding, BATCH_TO_SPACE_ND: together one convolution whose window is dilated.
+SPACE_TO_BATCH_ND, a convolution without padding and BATCH_TO_SPACE_ND together are one convolution with a dilated
+window.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _UNDILATED = dict.fromkeys(("DilationHFactor", "DilationWFactor"), 1)
 
 
 def with_dilated(model: TfliteModel) -> TfliteModel:
-    """The model with each such three as one op."""
+    """The model with each sequence of the three ops as a dilated convolution."""
     return replace(model, ops=tuple(_joined(model)))
 
 
 def _joined(model: TfliteModel) -> Iterator[TfliteOp]:
-    """The ops, the last of each three in place of all."""
+    """The ops, with a dilated convolution in place of the last op of each sequence."""
     reads = Counter([index for op in model.ops for index in op.inputs] + list(model.outputs))
     makers = {index: place for place, op in enumerate(model.ops) for index in op.outputs}
     readers = {index: place for place, op in enumerate(model.ops) for index in op.inputs}
@@ -43,7 +44,7 @@ def _joined(model: TfliteModel) -> Iterator[TfliteOp]:
 
 
 def _dilated(model: TfliteModel, cut: TfliteOp, op: TfliteOp, joined: TfliteOp) -> TfliteOp | None:
-    """The three as one convolution; None if they are anything else."""
+    """The three ops as a dilated convolution; None for any other ops."""
     if (cut.kind, joined.kind) != (CUT, JOINED) or joined.inputs[0] != op.outputs[0]:
         return None
     if any(op.options.get(name) != value for name, value in {**_PLAIN, **_UNDILATED}.items()):
@@ -60,7 +61,7 @@ def _dilated(model: TfliteModel, cut: TfliteOp, op: TfliteOp, joined: TfliteOp) 
 
 
 def _amounts(model: TfliteModel, op: TfliteOp) -> tuple[np.ndarray, np.ndarray] | None:
-    """The sides of a block, and what is added around an image, or cut off."""
+    """The sides of a block, and the padding or cropping around the image; None if not two-dimensional and constant."""
     if len(op.inputs) != 3 or min(op.inputs) < 0 or len(model.tensors[op.inputs[0]].shape) != 4:
         return None
     sides, around = (model.tensors[index].value for index in op.inputs[1:])

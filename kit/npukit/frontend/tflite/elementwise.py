@@ -1,4 +1,4 @@
-"""Ops that keep the shape, pools, and reductions."""
+"""Elementwise ops, pools and reductions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Converter = Callable[[Emitter, TfliteOp], None]
 
 
 def binary(name: str) -> Converter:
-    """An op of two operands and perhaps a fused activation, by Relax's name for it."""
+    """The converter of a binary op, perhaps with a fused activation. `name`: Relax's name for the op."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         first, second = (emitter.real(index) for index in op.inputs)
@@ -30,7 +30,7 @@ def binary(name: str) -> Converter:
 
 
 def unary(function: Callable[[Any], Any]) -> Converter:
-    """An op of one operand."""
+    """The converter of a unary op."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         emitter.define_real(op.outputs[0], function(emitter.real(op.inputs[0])))
@@ -64,7 +64,7 @@ def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def prelu(emitter: Emitter, op: TfliteOp) -> None:
-    """Relax's slopes lie along one axis; TFLite's usually along the channels."""
+    """PReLU. Relax's slopes lie along a single axis; TFLite's usually lie along the channels."""
     data, slopes = (emitter.real(index) for index in op.inputs)
     shape = emitter.shape(slopes)
     if any(size != 1 for size in shape[:-1]):
@@ -83,7 +83,7 @@ def softmax(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def requantize(emitter: Emitter, op: TfliteOp) -> None:
-    """QUANTIZE and DEQUANTIZE: the same numbers, stored as the output tensor says; float16 is for constants."""
+    """QUANTIZE and DEQUANTIZE: the same numbers, stored as the output declares. Only constants may be float16."""
     if emitter.tensor(op.inputs[0]).dtype == "float16":
         emitter.fold(op.outputs[0], emitter.constant(op.inputs[0]).astype(np.float32))
         return
@@ -95,7 +95,7 @@ def requantize(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def pool(name: str) -> Converter:
-    """A pool, by Relax's name for it."""
+    """The converter of a pool. `name`: Relax's name for the op."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         data, strides, window = emitter.real(op.inputs[0]), strides_of(op), window_of(op)

@@ -25,12 +25,12 @@ from npukit.net.tensor import Quantization
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
 shape_expression: Any = relax.ShapeExpr
-"""TVM's annotations are narrower than what it takes."""
+"""TVM's functions without their type annotations, which exclude valid arguments."""
 
 
 @dataclass
 class Emitter:
-    """The emitter that the converters of single ops work with. Values are known by the model's tensor numbers."""
+    """Emits the operators of a model for the converters of single ops. Tensors are numbered as in the model."""
 
     model: TfliteModel
     builder: TitledBuilder
@@ -43,36 +43,36 @@ class Emitter:
         return self.model.tensors[index]
 
     def scale(self, index: int) -> Quantization:
-        """The one scale and zero point of an activation."""
+        """The scale and zero point of an activation. Raises an error unless there is exactly one scale."""
         quantization = self.tensor(index).quantization
         if quantization is None or quantization.axis is not None:
             raise NpukitError(f"{self.tensor(index).name!r} lacks a scale, or has one for each channel")
         return quantization
 
     def known(self, index: int) -> np.ndarray | None:
-        """The value of a tensor if it is known at build time: a constant, or computed from shapes."""
+        """The value of a tensor if known at build time, as a constant or from shapes; else None."""
         return self.folded.get(index, self.tensor(index).value)
 
     def constant(self, index: int) -> np.ndarray:
-        """The value of a tensor that must be known at build time."""
+        """The value of a tensor. Raises an error unless it is known at build time."""
         value = self.known(index)
         if value is None:
             raise NpukitError(f"its input {self.tensor(index).name!r} must be a constant")
         return value
 
     def integers(self, index: int) -> list[int]:
-        """A tensor of integers that must be known at build time."""
+        """The elements of an integer tensor. Raises an error unless they are known at build time."""
         return [int(value) for value in self.constant(index).ravel()]
 
     def value(self, index: int) -> relax.Expr:
-        """A tensor as it is stored."""
+        """The stored values of a tensor."""
         if index not in self.values:
             value = self.constant(index)
             self.values[index] = relax.const(np.ascontiguousarray(value).reshape(value.shape))
         return self.values[index]
 
     def real(self, index: int) -> relax.Expr:
-        """A tensor as the numbers it stands for."""
+        """The real numbers of a tensor."""
         tensor = self.tensor(index)
         if tensor.quantization is None or tensor.dtype == "float32":
             return self.value(index)
@@ -85,14 +85,14 @@ class Emitter:
         return variable
 
     def loops(self, function: Any, data: relax.Expr, name: str, *others: relax.Expr) -> relax.Var:
-        """The result of TVM's tensor expressions, for what Relax has no operator for."""
+        """The result of TVM's tensor expressions, for functions without a Relax operator."""
         return self.builder.emit_te(function, data, *others, primfunc_name_hint=name)
 
     def shape(self, expression: relax.Expr) -> tuple[int, ...]:
         return tuple(int(size) for size in cast(Any, self.builder.normalize(expression).ty).shape)
 
     def define_real(self, index: int, expression: relax.Expr) -> None:
-        """The op's result, in real numbers, becomes the tensor as it is stored."""
+        """Defines a tensor by an op's result in real numbers, quantised to the tensor's type."""
         tensor = self.tensor(index)
         if tensor.quantization is None or tensor.dtype == "float32":
             self.define(index, expression)
@@ -100,19 +100,19 @@ class Emitter:
             self.define(index, quantize(self.emit(expression), tensor.quantization, tensor.dtype))
 
     def define(self, index: int, expression: relax.Expr) -> None:
-        """The op's result is what is stored."""
+        """Defines a tensor by an op's result in stored values."""
         self.values[index] = self.emit(expression)
         value: Any = self.values[index]
         _check_declared(self.tensor(index), self.shape(value), str(value.ty.dtype))
 
     def fold(self, index: int, value: np.ndarray) -> None:
-        """The op's result is known at build time."""
+        """Defines a tensor by a result known at build time."""
         self.folded[index] = value
         _check_declared(self.tensor(index), value.shape, str(value.dtype))
 
 
 class AsStored(Emitter):
-    """The emitter of ops that move numbers and change none: they move what is stored."""
+    """The emitter for ops that only move values: stored integers are moved instead of real numbers."""
 
     def real(self, index: int) -> relax.Expr:
         return self.value(index)
@@ -122,7 +122,7 @@ class AsStored(Emitter):
 
 
 def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) -> None:
-    """An error if a tensor is computed otherwise than the file declares it; a declared size of 0 is open."""
+    """Raises an error if a tensor's shape or type differs from its declaration. A declared size of 0 is open."""
     alike = len(tensor.shape) == len(shape) and all(
         stated in (0, size) for stated, size in zip(tensor.shape, shape, strict=True)
     )
@@ -133,7 +133,7 @@ def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) ->
 
 
 def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:
-    """The whole model as function `main`; `converters` says how each kind of op is emitted."""
+    """The whole model as function `main`. `converters`: the converter of each kind of op."""
     builder, model = TitledBuilder(), _opened(model, input_shapes)
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
@@ -152,7 +152,7 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
             try:
                 outputs = _outputs(emitter, converters, name)
             except NpukitError as error:
-                # TVM warns on stderr about a function that is left unfinished.
+                # TVM warns on stderr about an unfinished function.
                 fault, outputs = error, relax.Tuple([])
             result = builder.emit_output(outputs)
         builder.emit_func_output(result)
@@ -165,13 +165,13 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
 
 
 def _states(model: TfliteModel, taken: Sequence[int]) -> Iterator[StatePair]:
-    """The model's states, which are the last of its inputs and outputs."""
+    """The model's states by position. Their tensors are the last of the inputs and outputs."""
     first, last = (len(ends) - len(model.states) for ends in (taken, model.outputs))
     return (StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states))
 
 
 def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
-    """The model with open sizes where the file leaves them so, if an input gets another shape than by default."""
+    """The model with its open sizes as 0, if the user gives an input another shape than the default."""
     fixed = fixed_values(input_shapes)
     inputs = [model.tensors[index] for index in model.inputs]
     if all(input_shapes.get(each.name, each.shape) == each.shape for each in inputs if each.name not in fixed):
@@ -180,7 +180,7 @@ def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
 
 
 def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: InputShapes) -> NpukitError:
-    """The error, which may come of sizes that the file leaves open and the user did not state."""
+    """The error, with a suggestion to state the input sizes left open by file and user."""
     inputs = [model.tensors[index] for index in model.inputs]
     tries = [
         f"say the sizes that {each.name!r} leaves open: --input {each.name}:{spelled(each.open)}"
@@ -222,7 +222,7 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name
 
 
 def _read_whole(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any]) -> None:
-    """An op whose every operand and option its converter reads, and whose every result it makes."""
+    """Converts an op. Raises an error unless the converter reads all operands and options and makes all results."""
     converters[op.kind](emitter, op)
     if op.kind in COPIES:
         _refuse_rescaling(emitter.model, op)
@@ -233,7 +233,7 @@ def _read_whole(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any]) -
 
 
 CHOICES = ("MAXIMUM", "MINIMUM")
-"""Ops whose kernels compare the integers of two tensors, constants too, and take one."""
+"""Ops whose kernels compare the integers of two tensors, constants included, and take one of each pair."""
 
 COPIES = (
     *("AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MAX_POOL_2D"),
@@ -241,14 +241,14 @@ COPIES = (
     *("SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE"),
     *("STRIDED_SLICE", "TILE", "TOPK_V2", "TRANSPOSE", "UNPACK", *CHOICES),
 )
-"""Ops whose kernels take integers for what they are, whatever scales say."""
+"""Ops whose kernels process stored integers regardless of scales."""
 
 SAME_SCALE = 1e-3
-"""The difference between scales that are meant to be one: less than any int8 integer is moved by."""
+"""Largest relative difference between scales taken as equal. It moves no int8 number to another integer."""
 
 
 def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
-    """An error if a result's integers would stand for other numbers than those that they are copied from."""
+    """Raises an error if integers copied to a result would stand for other numbers there."""
     outputs = [model.tensors[index] for index in op.outputs]
     made = [each for each in outputs if each.dtype == outputs[0].dtype]
     read = [model.tensors[index] for index in tuple(op.inputs) if index >= 0]
@@ -268,7 +268,7 @@ def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
 
 
 def _meaning(tensor: TfliteTensor) -> str:
-    """The meaning of a tensor's integers, in the words of an error."""
+    """The meaning of a tensor's integers, for the text of an error."""
     given = tensor.quantization
     steps = f"steps of {given.scales[0]:.6g} from {given.zero_points[0]}" if given else "plain numbers"
     return f"{steps} ({tensor.name!r})"

@@ -1,6 +1,6 @@
-"""Tables of a TFLite file field by field: what no reader takes must be at its default.
+"""Fields of the tables in a TFLite file. A field must have its default value if no reader uses it.
 
-The schema's accessors know defaults and the fields there are; a field of a newer schema is one beyond them.
+The schema's accessors define fields and defaults. A field of a newer schema has a slot beyond the known slots.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from flatbuffers.number_types import SOffsetTFlags, VOffsetTFlags
 from npukit.errors import NpukitError
 
 VECTOR = ("AsNumpy", "Length", "IsNone")
-"""Suffixes of a vector's accessors beside the field's name."""
+"""Suffixes of a vector field's additional accessors."""
 
 FIRST_SLOT, SLOT_BYTES = 4, 2
-"""Slots of a flatbuffer's vtable, which begins with its own length and that of the table."""
+"""Offset of the first field's slot in a flatbuffer's vtable, and bytes per slot. Two lengths precede the slots."""
 
 ENUMERATIONS: Mapping[str, type] = {
     "FusedActivationFunction": tflite.ActivationFunctionType,
@@ -32,7 +32,7 @@ ENUMERATIONS: Mapping[str, type] = {
     "QuantizedBiasType": tflite.TensorType,
     "WeightsFormat": tflite.FullyConnectedOptionsWeightsFormat,
 }
-"""The fields of options that hold one of a set of numbers."""
+"""Fields of options whose values are enumerated."""
 
 
 TABLES: Mapping[str, str] = {
@@ -41,24 +41,24 @@ TABLES: Mapping[str, str] = {
     **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), "Reducer"),
     "L2_NORMALIZATION": "L2Norm",
 }
-"""The options tables that are not named as their op."""
+"""Prefixes of the names of options tables, by op, where the op's own name is not the prefix."""
 
 
 SAYS_NOTHING = frozenset(
     ("AsymmetricQuantizeInputs", "InDataType", "OutDataType", "PotScaleInt16", "QuantizedBiasType")
 )
-"""Fields of options that repeat what tensors say of their types, or say how float or int16 kernels round."""
+"""Fields of options that repeat the types of tensors, or choose the rounding of float or int16 kernels."""
 
 
 class OpOptions(Mapping[str, Any]):
-    """The fields of an op's options table by their accessors' names; it remembers which were read."""
+    """The fields of an op's options table by accessor name. Records which fields are read."""
 
     def __init__(self, table: Any = None) -> None:
         self._table = table
         self._read: set[str] = set()
 
     def of(self, op: str) -> OpOptions:
-        """The options as op `op` has them: none in another op's table, which then may say nothing."""
+        """The options of op `op`. Another op's table yields no options, and must have all fields at their defaults."""
         if self._table is None or _plain(type(self._table).__name__) == _plain(f"{TABLES.get(op, op)}Options"):
             return OpOptions(self._table)
         refuse_unread(self._table, (), f"its options are {type(self._table).__name__}, which")
@@ -77,18 +77,18 @@ class OpOptions(Mapping[str, Any]):
         return len(list(iter(self)))
 
     def check_count(self, name: str, count: int) -> None:
-        """An error unless the field, if it is given, says how many there are."""
+        """Raises an error if the field is given and differs from `count`."""
         if self.get(name, count) not in (0, count):
             raise NpukitError(f"its {name} is {self[name]}, but there are {count}")
 
     def check_read(self) -> None:
-        """An error that names a field that says something and was not read."""
+        """Raises an error for an unread field without its default value."""
         if self._table is not None:
             refuse_unread(self._table, self._read | SAYS_NOTHING, "its options")
 
 
 class Operands(tuple[int, ...]):
-    """The tensors that an op reads, by number; it remembers which were asked for."""
+    """The indices of an op's input tensors. Records the accessed operands."""
 
     read: set[int]
 
@@ -106,14 +106,14 @@ class Operands(tuple[int, ...]):
         return super().__iter__()
 
     def check_read(self) -> None:
-        """An error that names an operand that is given and not read."""
+        """Raises an error for an operand that is given but unread."""
         for place in range(len(self)):
             if place not in self.read and super().__getitem__(place) >= 0:
                 raise NpukitError(f"it has {len(self)} inputs; npukit does not read number {place}")
 
 
 def refuse_unread(table: Any, read: Collection[str], place: str) -> None:
-    """An error if a field that is not in `read` is not at its default."""
+    """Raises an error for a field outside `read` without its default value."""
     kind = type(table)
     for name in accessors(kind):
         unread = _field(name) not in read and not name.endswith(("AsNumpy", "IsNone"))
@@ -126,7 +126,7 @@ def refuse_unread(table: Any, read: Collection[str], place: str) -> None:
 
 @cache
 def accessors(kind: type) -> tuple[str, ...]:
-    """The accessors without arguments: scalars, tables, and vectors by length and as numpy arrays."""
+    """Accessors without arguments: of scalars, of tables, and of vectors as length and as numpy array."""
     members = ((name, getattr(member, "__code__", None)) for name, member in vars(kind).items() if name[0].isupper())
     return tuple(name for name, code in members if code is not None and code.co_argcount == 1)
 
@@ -149,7 +149,7 @@ def _numbers(enumeration: type) -> frozenset[int]:
 
 
 def _field(name: str) -> str:
-    """The field of an accessor."""
+    """The name of an accessor's field."""
     for suffix in VECTOR:
         name = name.removesuffix(suffix)
     return name
@@ -162,7 +162,7 @@ def _default(kind: type, name: str) -> Any:
 
 @cache
 def _empty(kind: type) -> Any:
-    """A table in which no field is set."""
+    """A table without any field set."""
     builder = flatbuffers.Builder(16)
     builder.StartObject(0)
     builder.Finish(builder.EndObject())
@@ -170,7 +170,7 @@ def _empty(kind: type) -> Any:
 
 
 class _Slots:
-    """Takes the place of a builder to learn how many fields a table has."""
+    """A stand-in for a flatbuffer builder. Counts the fields of a table."""
 
     count = 0
 
@@ -186,7 +186,7 @@ def _slots_of(kind: type) -> int:
 
 
 def _slots_in(table: Any) -> int:
-    """The number of fields that the table's maker knew."""
+    """The number of fields in the writer's schema of the table."""
     inside = table._tab
     vtable = inside.Pos - inside.Get(SOffsetTFlags, inside.Pos)
     return (inside.Get(VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES

@@ -1,4 +1,4 @@
-"""Reads a TFLite flatbuffer into plain values; whatever is wrong with the bytes is one NpukitError."""
+"""Reads a TFLite flatbuffer into plain values. Any damage to the bytes raises an NpukitError."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from npukit.net.limits import GRAPHS, NAME_BYTES, NAMES_BYTES, OPERANDS, OPS, TE
 from npukit.net.tensor import Quantization
 
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError, KeyError)
-"""Exceptions that reading damaged bytes raises from within flatbuffers and numpy."""
+"""Exceptions raised in flatbuffers and numpy by damaged bytes."""
 
 
 SCALE_BYTES = 64
-"""Bytes that a scale and its zero point take as numbers of Python's."""
+"""Memory of a scale and its zero point as Python numbers, in bytes."""
 
 OPEN = -1
-"""A size that is left open; it is 0 in a TfliteTensor."""
+"""An open size in the file. It becomes 0 in a TfliteTensor."""
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -67,7 +67,7 @@ OP_FIELDS = frozenset(
     )
 )
 STATE_FIELDS = frozenset(("Intermediates",))
-"""Fields of each kind of table that are read, or that say nothing of what is computed; others are refused."""
+"""Fields of each kind of table that are read or do not affect the computation. Other fields are refused."""
 
 
 def is_tflite(data: bytes) -> bool:
@@ -75,7 +75,7 @@ def is_tflite(data: bytes) -> bool:
 
 
 def read_tflite(data: bytes, name: str) -> TfliteModel:
-    """The model as one graph. `name` is what errors call the file."""
+    """The model as one graph. `name`: the file's name in errors."""
     if not is_tflite(data):
         raise NpukitError(f"{name} is not a TFLite model: its identifier is not TFL3")
     try:
@@ -108,7 +108,7 @@ def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> 
 
 
 def _items(name: str, limit: Limit, length: int, item: Callable[[int], Any]) -> Iterator[Any]:
-    """A vector of tables."""
+    """The tables of a vector, whose length is limited."""
     limit.check(length, name)
     return (item(index) for index in range(length))
 
@@ -118,7 +118,7 @@ def _indices(vector: Any) -> tuple[int, ...]:
 
 
 def _kind(code: Any) -> str:
-    """The builtin's name, or the custom op's own. An op's version says no more than the fields that it uses."""
+    """The name of a builtin or custom op. An op's version is ignored, because it only tells which fields are used."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     if number == tflite.BuiltinOperator.CUSTOM:
         return custom_kind((code.CustomCode() or b"").decode(errors="replace"))
@@ -157,7 +157,7 @@ def _options(op: Any) -> OpOptions:
 
 
 def _tensors(data: bytes, model: Any, tables: Iterator[Any], file: str) -> tuple[TfliteTensor, ...]:
-    """All tensors, and an error as soon as they claim too much together."""
+    """All tensors. Raises an error as soon as their names or their values exceed a limit."""
     found, names, total = list[TfliteTensor](), 0, 0
     for table in tables:
         tensor = _tensor(data, model, table, file)
@@ -169,7 +169,7 @@ def _tensors(data: bytes, model: Any, tables: Iterator[Any], file: str) -> tuple
 
 
 def _size(tensor: TfliteTensor) -> int:
-    """Bytes of a tensor and its scales."""
+    """Memory of a tensor and its scales in bytes."""
     each = np.dtype(tensor.dtype).itemsize if tensor.dtype in DTYPES.values() else 1
     return prod(tensor.shape) * each + (len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0)
 
@@ -192,7 +192,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
 
 
 def _open(tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape with 0 for each size that the file leaves open."""
+    """The shape with 0 for each open size."""
     signature = _indices(tensor.ShapeSignatureAsNumpy())
     if len(signature) != len(shape):
         return shape
@@ -200,7 +200,10 @@ def _open(tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
-    """A constant's, as it lies in the file; a variable, which an op keeps its state in, is zero before each frame."""
+    """The value of a constant as stored in the file; zero for a variable, which holds an op's state; else None.
+
+    A variable is zero before each frame.
+    """
     if tensor.Buffer() >= model.BuffersLength():
         raise ValueError("a tensor names a buffer that is not there")
     if tensor.IsVariable() and dtype in DTYPES.values():
@@ -219,13 +222,13 @@ def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: 
 
 
 def _unpacked(packed: np.ndarray, count: int) -> np.ndarray:
-    """Numbers of four bits as bytes; of two the first lies in the lower half."""
+    """Unpacks 4-bit numbers to bytes. The lower half of a byte holds the first of two."""
     halves = np.stack([packed << 4, packed & 0xF0], axis=-1).ravel()[:count]
     return halves.view(np.int8) >> 4
 
 
 def _raw(data: bytes, buffer: Any) -> Any:
-    """A buffer's bytes where they lie, which for large models is behind the flatbuffer."""
+    """The bytes of a buffer. In large models, buffers lie behind the flatbuffer."""
     if buffer.Offset() > 1:
         return memoryview(data)[buffer.Offset() : buffer.Offset() + buffer.Size()]
     vector = buffer.DataAsNumpy()
@@ -250,5 +253,5 @@ def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str)
 
 
 def _axis(stated: int, shape: tuple[int, ...]) -> int:
-    """The axis of the scales; a vector has one, whatever older converters wrote of their biases."""
+    """The axis of the scales. Older converters stated a wrong axis for biases, so a vector's axis is always 0."""
     return 0 if len(shape) == 1 else stated

@@ -1,4 +1,4 @@
-"""Ops that no kernel of npukit's is for: moves in terms of others, which stay exact, and what TVM makes code of."""
+"""Ops without a kernel in npukit: moves composed of other moves, which stay exact, and ops compiled by TVM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from npukit.net.limits import OPERANDS
 Converter = Callable[[Emitter, TfliteOp], None]
 
 LEAST_NORM = 1e-6
-"""The least sum of squares, for which TFLite takes smaller ones."""
+"""Smallest sum of squares in an L2 norm. TFLite replaces smaller sums by this number."""
 
 
 def _reshaped(emitter: Emitter, data: relax.Expr, shape: Sequence[int]) -> relax.Var:
@@ -52,7 +52,7 @@ def space_to_depth(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def space_to_batch(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, the block's sides, what is padded around the data first."""
+    """Inputs: data, the block's sides, padding around the data."""
     sides, around = (emitter.integers(index) for index in op.inputs[1:])
     data, count = emitter.real(op.inputs[0]), len(sides)
     beyond = [0, 0] * (len(emitter.shape(data)) - count - 1)
@@ -68,7 +68,7 @@ def space_to_batch(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def batch_to_space(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, the block's sides, what is cut off around the result."""
+    """Inputs: data, the block's sides, cropping around the result."""
     sides, around = (emitter.integers(index) for index in op.inputs[1:])
     data, count = emitter.real(op.inputs[0]), len(sides)
     images, *shape = emitter.shape(data)
@@ -142,7 +142,7 @@ def embedding_lookup(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def gather_nd(emitter: Emitter, op: TfliteOp) -> None:
-    """The last axis of the indices is a place along the first axes of the data; each is taken as `_take` does."""
+    """The last axis of the indices holds a position along the data's first axes, clamped as in `_take`."""
     data, given = emitter.real(op.inputs[0]), emitter.known(op.inputs[1])
     shape, depth = emitter.shape(data), emitter.tensor(op.inputs[1]).shape[-1]
     sizes, rest = shape[:depth], shape[depth:]
@@ -155,7 +155,7 @@ def gather_nd(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _flat_places(emitter: Emitter, given: relax.Expr, sizes: Sequence[int]) -> relax.Var:
-    """Places that are known at run time alone, each brought within the sizes."""
+    """Flat positions from indices known only at run time, each clamped to the sizes."""
     steps = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
     places = emitter.emit(operators.maximum(emitter.emit(operators.astype(given, "int32")), _integers([0])))
     places = emitter.emit(operators.minimum(places, _integers([size - 1 for size in sizes])))
@@ -167,7 +167,7 @@ def _integers(values: Sequence[int]) -> relax.Expr:
 
 
 def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) -> None:
-    """Indices that are not there are taken for the nearest that are: they may come from outside at run time."""
+    """Takes elements along an axis. Indices are clamped to the axis, because at run time they may come from outside."""
     known = emitter.known(indices)
     if known is not None and known.ndim == 0 and 0 <= known < emitter.shape(emitter.value(data))[axis]:
         emitter.define_real(op.outputs[0], place(emitter.builder, emitter.emit(emitter.real(data)), axis, int(known)))
@@ -177,7 +177,7 @@ def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) ->
 
 
 def reduction(name: str) -> Converter:
-    """A reduction of some axes, by Relax's name for it."""
+    """The converter of a reduction over axes. `name`: Relax's name for the op."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         axes, keep = emitter.integers(op.inputs[1]), bool(op.options.get("KeepDims"))
@@ -193,7 +193,7 @@ def arg_min(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def of_truth(name: str) -> Converter:
-    """A comparison or a logical function, whose result is no number."""
+    """The converter of a comparison or logical function, with a Boolean result. `name`: Relax's name for the op."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         emitter.define(op.outputs[0], getattr(operators, name)(*(emitter.real(index) for index in op.inputs)))
@@ -235,7 +235,7 @@ def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def cast(emitter: Emitter, op: TfliteOp) -> None:
-    """The integers as they are stored, whatever they stand for; a float loses what follows its point."""
+    """Converts integers as stored, regardless of scales. A float loses its fraction."""
     data, wanted = emitter.value(op.inputs[0]), emitter.tensor(op.outputs[0]).dtype
     given = emitter.tensor(op.inputs[0]).dtype
     if wanted == "bool":
@@ -248,7 +248,7 @@ def cast(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _long(emitter: Emitter, data: relax.Expr) -> relax.Expr:
-    """Floats as integers of 64 bits by way of 32, as far as which the core converts; no step rounds."""
+    """Floats as 64-bit integers, in parts of 32 bits, the widest conversion of the core. No step rounds."""
     total, rest = relax.const(0, "int64"), data
     for step in (1 << 32, 1 << 16, 1):
         scale = relax.const(float(step), "float32")
@@ -261,14 +261,14 @@ def _long(emitter: Emitter, data: relax.Expr) -> relax.Expr:
 
 
 def _limits(dtype: str) -> tuple[float, float]:
-    """The outermost floats that a type of integer holds: what C makes of others is anybody's guess."""
+    """The least and the largest float in the range of an integer type. C does not define the conversion of others."""
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     highest = np.float32(high)
     return float(low), float(highest if int(highest) <= high else np.nextafter(highest, np.float32(0)))
 
 
 def top_k(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, how many of the last axis; outputs: the largest, of equal ones the first, and their places."""
+    """Inputs: data, count along the last axis. Outputs: the largest numbers, equal ones in order, and their indices."""
     data, count = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])[0]
     values, places = extremes(emitter.builder, data, count)
     emitter.define(op.outputs[1], places)

@@ -1,4 +1,4 @@
-"""The subgraphs of a TFLite model as one graph: branches and loops inlined, variables as constants or as states."""
+"""Merges the subgraphs of a TFLite model. Inlines branches and loops; variables become constants or states."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.limits import OPS, STEPS, TENSORS
 
 Variable = tuple[bytes, bytes]
-"""A container and a name in it."""
+"""The container and the name of a variable."""
 OWN = b"state"
-"""The container of what single ops keep from frame to frame."""
+"""Container for the states of single ops, kept from frame to frame."""
 SVDF_STATE = 4
 LSTM, LSTM_STATES = "UNIDIRECTIONAL_SEQUENCE_LSTM", (18, 19)
-"""The numbers of the inputs that such ops keep; an LSTM if a frame is one step of its sequence."""
+"""Inputs with the states of SVDF and of LSTM. An LSTM keeps states only if a frame is one step of its sequence."""
 ABSENT = -1
 COUNTERS = 16
-"""The most elements of an integer that is computed before the graph is there."""
+"""Most elements of an integer tensor computed while graphs are merged."""
 DEEPEST = 8
-"""Levels of branches within branches."""
+"""Deepest nesting of branches and loops."""
 
 
 def flattened(graphs: Sequence[TfliteModel], name: str) -> TfliteModel:
-    """The model's first graph, with what it does in the others. `name` is what errors call the file."""
+    """The model's first graph with all other graphs inlined. `name`: the file's name in errors."""
     flat = _Flat(graphs, name)
     main = graphs[0]
     numbers = flat.enter(main, {})
@@ -41,7 +41,7 @@ def flattened(graphs: Sequence[TfliteModel], name: str) -> TfliteModel:
 
 @dataclass
 class _Flat:
-    """The one graph as it grows. Tensors of a graph get numbers in it when the graph is entered."""
+    """The merged graph under construction. Entering a subgraph numbers its tensors anew."""
 
     graphs: Sequence[TfliteModel]
     name: str
@@ -51,27 +51,27 @@ class _Flat:
     initial: dict[Variable, TfliteTensor] = field(default_factory=dict)
     current: dict[Variable, int] = field(default_factory=dict)
     begins: dict[Variable, int] = field(default_factory=dict)
-    """The tensor that each variable is first read as, and what it holds now."""
+    """By variable: the current tensor (`current`), and the tensor of the first read (`begins`)."""
     same: dict[int, int] = field(default_factory=dict)
-    """The tensor that a read of a variable stands for."""
+    """Aliases of tensors: results of reading a variable, and results of inlined graphs."""
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The number of each constant, by its graph and its number in that: a graph may be entered often."""
+    """The number of each constant, by graph and by number in this graph. A graph may be inlined several times."""
     walked: int = 0
 
     def enter(self, graph: TfliteModel, given: Mapping[int, int]) -> list[int]:
-        """Numbers for the tensors of a graph, those of `given` known already."""
+        """The numbers of a graph's tensors. `given`: numbers that are already known."""
         TENSORS.check(len(self.tensors) + len(graph.tensors), self.name)
         return [given[index] if index in given else self._number(graph, index) for index in range(len(graph.tensors))]
 
     def _number(self, graph: TfliteModel, index: int) -> int:
-        """A new number for a tensor, and the one that it has for a constant."""
+        """The number of a tensor: a new number, except for a known constant."""
         tensor, new = graph.tensors[index], len(self.tensors)
         number = new if tensor.value is None else self.constants.setdefault((id(graph), index), new)
         self.tensors += [tensor] if number == new else []
         return number
 
     def run(self, graph: TfliteModel, numbers: Sequence[int], depth: int) -> None:
-        """The ops of a graph, one after the other."""
+        """Adds the ops of a graph in order."""
         self.walked += len(graph.ops)
         OPS.check(self.walked, self.name)
         for op in graph.ops:
@@ -92,7 +92,7 @@ class _Flat:
                 self.ops.append(moved)
 
     def _fold(self, op: TfliteOp) -> bool:
-        """Compute now what only depends on a few known integers: the counters of loops, and conditions."""
+        """Computes an op on a few known integers: loop counters and conditions. Returns False for other ops."""
         function = _COUNTED.get(op.kind)
         given = [self.tensors[index] for index in op.inputs if index >= 0]
         known = [each.value for each in given if each.value is not None and each.dtype in ("int32", "int64", "bool")]
@@ -107,14 +107,14 @@ class _Flat:
         return self.same.get(numbers[index], numbers[index]) if index >= 0 else ABSENT
 
     def graph(self, op: TfliteOp, field_name: str) -> TfliteModel:
-        """The graph that an op's option names."""
+        """The subgraph named in an op's option."""
         number = int(op.options.of(op.kind)[field_name])
         if not 0 < number < len(self.graphs):
             raise NpukitError(f"{self._place(op)} names subgraph {number} of {len(self.graphs)}")
         return self.graphs[number]
 
     def _resolve(self, op: TfliteOp, depth: int) -> None:
-        """A loop unrolled, a branch that is chosen, or both."""
+        """Unrolls a loop, or inlines the selected branch, or both branches if the condition is unknown."""
         if depth == DEEPEST:
             raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
         chosen = self.tensors[op.inputs[0]].value if op.kind == "IF" else None
@@ -129,7 +129,7 @@ class _Flat:
         self.same.update(zip(op.outputs, results, strict=True))
 
     def _loop(self, op: TfliteOp, depth: int) -> Sequence[int]:
-        """The loop's values once its condition, which must be known before every step, no longer holds."""
+        """Unrolls a loop and returns its final values. The condition must be known before every step."""
         condition, body = (self.graph(op, which) for which in ("CondSubgraphIndex", "BodySubgraphIndex"))
         values: Sequence[int] = op.inputs
         for step in count():
@@ -143,14 +143,14 @@ class _Flat:
         return values
 
     def _inline(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int], depth: int) -> list[int]:
-        """The results of a graph, whose ops come here."""
+        """Inlines a graph. Returns its results."""
         self._check_fit(op, graph, given)
         numbers = self.enter(graph, dict(zip(graph.inputs, given, strict=True)))
         self.run(graph, numbers, depth + 1)
         return [self._numbered(index, numbers) for index in graph.outputs]
 
     def _branches(self, op: TfliteOp, depth: int) -> None:
-        """Both branches, and of each result the one that the condition wants."""
+        """Inlines both branches and selects each result by the condition."""
         held = dict(self.current)
         graphs = [self.graph(op, branch) for branch in ("ThenSubgraphIndex", "ElseSubgraphIndex")]
         results = [self._inline(op, graph, op.inputs[1:], depth) for graph in graphs]
@@ -160,7 +160,7 @@ class _Flat:
             self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), OpOptions()))
 
     def _check_fit(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int]) -> None:
-        """An error unless a subgraph takes what the op gives it, and gives what the op does, or a condition."""
+        """Raises an error if a subgraph's inputs or outputs differ from the op's. A loop's condition has one output."""
         before = [(self.tensors[index].dtype, self.tensors[index].shape) for index in given]
         taken = [(graph.tensors[index].dtype, graph.tensors[index].shape) for index in graph.inputs]
         decides = op.kind == "WHILE" and len(graph.outputs) == 1
@@ -168,7 +168,7 @@ class _Flat:
             raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
 
     def call_once(self, op: TfliteOp) -> None:
-        """Reads the values of variables before the first frame."""
+        """Reads the initial values of variables."""
         graph = self.graph(op, "InitSubgraphIndex")
         handles: dict[int, Variable] = {}
         for each in graph.ops:
@@ -196,7 +196,7 @@ class _Flat:
         self.current[self.handles[op.inputs[0]]] = op.inputs[1]
 
     def _svdf(self, op: TfliteOp) -> TfliteOp:
-        """An SVDF, whose state has another shape here."""
+        """An SVDF with its state in npukit's layout."""
         state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
         if not filters:
             raise NpukitError(f"{self._place(op)} has no filters")
@@ -205,7 +205,7 @@ class _Flat:
         return self._remembering(op, (SVDF_STATE,))
 
     def _with_states(self, op: TfliteOp, states: Sequence[TfliteTensor]) -> TfliteOp:
-        """An op whose states the file does not name: they become its last inputs and results."""
+        """An op with its implicit states as explicit last inputs and results."""
         first, places = len(self.tensors), range(len(op.inputs), len(op.inputs) + len(states))
         self.tensors += states
         self.initial |= {(OWN, str(first + place).encode()): state for place, state in enumerate(states)}
@@ -213,12 +213,12 @@ class _Flat:
         return self._remembering(replace(op, inputs=(*op.inputs, *numbered)), places)
 
     def _steps(self, op: TfliteOp) -> int:
-        """The length of the sequence that an LSTM has in one frame; 0 if that is open."""
+        """The sequence length of an LSTM in one frame; 0 if open."""
         shape = self.tensors[op.inputs[0]].shape
         return shape[0 if op.options.of(op.kind)["TimeMajor"] else 1] if len(shape) == 3 else 0
 
     def _remembering(self, op: TfliteOp, places: Sequence[int]) -> TfliteOp:
-        """An op whose states, the inputs at these places, are variables that it reads, and its new states results."""
+        """An op with states. The inputs at `places` become variables, with their new values as additional results."""
         for state in (op.inputs[place] for place in places):
             variable, held = (OWN, str(state).encode()), replace(self.tensors[state], value=None)
             if variable in self.current:
@@ -237,7 +237,7 @@ class _Flat:
         return f"{self.name}: op {op.index} ({op.kind})"
 
     def finished(self, main: TfliteModel, numbers: Sequence[int]) -> TfliteModel:
-        """Variables that nothing changes are constants; the others become inputs and outputs, after the model's own."""
+        """The merged model. Unchanged variables become constants, others inputs and outputs after the model's own."""
         changed = {each: begins for each, begins in self.begins.items() if self.current[each] != begins}
         for variable, begins in self.begins.items():
             if variable not in changed:
@@ -250,7 +250,7 @@ class _Flat:
         return TfliteModel(tuple(self.tensors), tuple(self.ops), inputs, outputs, states)
 
     def _held_first(self, variable: Variable, begins: int) -> np.ndarray:
-        """The value of a variable before the first frame: what it is given once, else zeros, or zero bytes."""
+        """A variable's initial value: as assigned once, else real zeros for an op's state and zero bytes for others."""
         tensor, given = self.tensors[begins], self.initial.get(variable)
         if given is None or given.value is None:
             zero = tensor.quantization.zero_point if tensor.quantization and variable[0] == OWN else 0
@@ -261,7 +261,7 @@ class _Flat:
 
 
 def kept_shape(shape: tuple[int, ...], filters: int) -> tuple[int, ...]:
-    """The shape of an SVDF's state here, a row for each frame; TFLite keeps the frames of each filter together."""
+    """The shape of an SVDF's state in npukit, with a row for each frame. TFLite stores the frames filter by filter."""
     return (*shape[:-1], shape[-1] // filters, 1, filters)
 
 
@@ -286,11 +286,11 @@ _COUNTED: Mapping[str, Callable[..., Any]] = {
     "NOT_EQUAL": np.not_equal,
     "SUB": np.subtract,
 }
-"""The ops that counters and conditions are computed with."""
+"""Ops for loop counters and conditions."""
 _VARIABLES: Mapping[str, Callable[[_Flat, TfliteOp], None]] = {
     "CALL_ONCE": _Flat.call_once,
     "VAR_HANDLE": _Flat.var_handle,
     "READ_VARIABLE": _Flat.read_variable,
     "ASSIGN_VARIABLE": _Flat.assign_variable,
 }
-"""Ops of variables, which are gone from the one graph."""
+"""Ops on variables, absent from the merged graph."""

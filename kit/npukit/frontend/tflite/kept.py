@@ -1,4 +1,4 @@
-"""The states that single custom ops keep from frame to frame, as they are before the first one."""
+"""Initial states of the custom ops with state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.frontend.tflite.model import TfliteOp, TfliteTensor, custom_kind, op
 from npukit.net.limits import check_shape
 
 Begins = Callable[[TfliteTensor, Mapping[str, int]], Sequence[np.ndarray]]
-"""The states of an op with this first input and these options."""
+"""Computes an op's initial states from first input and options."""
 
 
 def _noise(signal: TfliteTensor, _: Mapping[str, int]) -> Sequence[np.ndarray]:
@@ -23,7 +23,7 @@ def _delayed(signal: TfliteTensor, options: Mapping[str, int]) -> Sequence[np.nd
 
 
 def _framed(signal: TfliteTensor, options: Mapping[str, int]) -> Sequence[np.ndarray]:
-    """The samples before those that come, and how many of them there have been."""
+    """The preceding samples, and unless prefilled the number of samples so far."""
     size, step = options["frame_size"], options["frame_step"]
     if options["prefill"] or size <= step:
         return (_history(signal, max(size - step, 0)),)
@@ -35,7 +35,7 @@ def _overlapping(frames: TfliteTensor, _: Mapping[str, int]) -> Sequence[np.ndar
 
 
 def _stacked(signal: TfliteTensor, options: Mapping[str, int]) -> Sequence[np.ndarray]:
-    """The last frames, and how many of them wait; -1 before the first."""
+    """The last frames, and the number of waiting frames, -1 before the first frame."""
     frames = options["stacker_left_context"] + options["stacker_right_context"] + 1
     return _history(replace(signal, shape=()), options["num_channels"] * frames), np.full(1, -1, np.int32)
 
@@ -56,7 +56,7 @@ BEGINS: Mapping[str, Begins] = {
 
 
 def states_of(op: TfliteOp, signal: TfliteTensor) -> list[TfliteTensor]:
-    """The states of an op of these kinds, each with the value that it begins with. Those without elements are none."""
+    """The states of an op in `BEGINS` with their initial values. States without elements are omitted."""
     begins = BEGINS[op.kind](signal, options_of(op))
     return [
         TfliteTensor(f"{op.index}_state_{place}", value.shape, str(value.dtype), value)

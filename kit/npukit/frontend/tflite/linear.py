@@ -1,4 +1,4 @@
-"""Convolutions, dense layers and products of activations."""
+"""Convolutions, dense layers and products of two activations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from npukit.net.tensor import Quantization
 
 
 def _check_zero(emitter: Emitter, weights: int) -> None:
-    """TFLite's kernels of convolutions take int8 weights to have none."""
+    """Raises an error if int8 weights have a zero point other than 0. TFLite's convolution kernels ignore it."""
     tensor = emitter.tensor(weights)
     if tensor.dtype == "int8" and tensor.quantization is not None and any(tensor.quantization.zero_points):
         raise NpukitError("its int8 weights have a zero point other than 0")
@@ -52,12 +52,12 @@ def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _depthwise_weights(emitter: Emitter, op: TfliteOp) -> relax.Expr:
-    """1HWO as OHW1, which Relax's grouped convolution wants."""
+    """1HWO as OHW1, the layout of Relax's grouped convolution."""
     return dequantized_as(emitter, op.inputs[1], emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0))
 
 
 def dequantized_as(emitter: Emitter, index: int, moved: np.ndarray) -> relax.Expr:
-    """The real numbers of a constant that is moved, the axis of its scales to the front."""
+    """The real numbers of a constant. `moved`: the values, permuted to have the axis of the scales first."""
     tensor, value = emitter.tensor(index), relax.const(np.ascontiguousarray(moved))
     if tensor.quantization is None or moved.dtype == np.float32:
         return value
@@ -85,7 +85,7 @@ def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
-    """Bias, activation, result of a convolution or dense op."""
+    """Adds bias and activation to a convolution or dense op and defines the result."""
     result = emitter.emit(product)
     if len(op.inputs) > 2 and op.inputs[2] >= 0:
         result = emitter.emit(operators.add(result, bias_of(emitter, *op.inputs[:3])))
@@ -93,7 +93,7 @@ def _finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
 
 
 def bias_of(emitter: Emitter, *operands: int) -> relax.Expr:
-    """The bias of data and weights in real numbers; its scale is the product of theirs, stated or not."""
+    """The bias in real numbers. Its scale is the product of the scales of data and weights, whether stated or not."""
     data, weights, bias = (emitter.tensor(index) for index in operands)
     if bias.dtype == "float32" or data.quantization is None or weights.quantization is None:
         return emitter.value(operands[2])
@@ -103,7 +103,7 @@ def bias_of(emitter: Emitter, *operands: int) -> relax.Expr:
 
 
 def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: output shape, else the output's own, weights, data, [bias]."""
+    """Inputs: output shape, weights, data, [bias]. The output's declared shape replaces an unknown first input."""
     wanted = emitter.known(op.inputs[0])
     size = emitter.tensor(op.outputs[0]).shape[1:3] if wanted is None else wanted.tolist()[1:3]
     operands = (op.inputs[2], op.inputs[1], *op.inputs[3:])
@@ -112,7 +112,7 @@ def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def mediapipe_transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, weights, bias. Options: 1 for SAME and 2 for VALID, the strides along a row and a column."""
+    """Inputs: data, weights, bias. Options: padding (1 for SAME, 2 for VALID), strides along a row and a column."""
     padding, right, down = struct.unpack("<3i", op.custom)
     if padding not in (1, 2) or min(right, down) < 1:
         raise NpukitError(f"its options are the padding {padding} and the strides {down} and {right}")
@@ -121,7 +121,7 @@ def mediapipe_transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _transposed(emitter: Emitter, op: TfliteOp, size: Sequence[int], strides: Pair, is_valid: bool) -> None:
-    """A transposed convolution of data, weights and perhaps a bias, whose result has this height and width."""
+    """A transposed convolution of data, weights and perhaps a bias. `size`: height and width of the result."""
     _check_zero(emitter, op.inputs[1])
     window = emitter.tensor(op.inputs[1]).shape[1:3]
     starts = [same_padding(*sides, 1) // 2 for sides in zip(size, window, strides, strict=True)]
@@ -150,6 +150,6 @@ def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _swapped(emitter: Emitter, matrices: relax.Expr) -> relax.Expr:
-    """The last two axes exchanged."""
+    """The matrices with their last two axes exchanged."""
     rank = len(emitter.shape(matrices))
     return emitter.emit(operators.permute_dims(matrices, [*range(rank - 2), rank - 1, rank - 2]))

@@ -16,24 +16,24 @@ from npukit.net.limits import OPERANDS
 from npukit.net.tensor import Quantization
 
 CUSTOM = "custom op"
-"""The beginning of the kind of an op that is none of TFLite's own."""
+"""Prefix of the kinds of custom ops."""
 
 
 def custom_kind(name: str) -> str:
-    """The kind of the custom op of this name."""
+    """The kind of a custom op, from its name."""
     return f"{CUSTOM} {name!r}"
 
 
 def name_of(kind: str) -> str:
-    """The name of a custom op; empty of TFLite's own."""
+    """The name of a custom op; empty for a builtin op."""
     return kind.removeprefix(CUSTOM).strip(" '") if kind.startswith(CUSTOM) else ""
 
 
 @dataclass(frozen=True)
 class TfliteTensor:
-    """A tensor's declaration; `value` is that of a constant. `has_shape`: the shape is stated, if only in part.
+    """A tensor's declaration. `value`: a constant's value; `has_shape`: the shape is stated, at least in part.
 
-    `open`: the shape with 0 for the sizes that are open; those in `shape` are what they are taken for by default.
+    `open`: the shape with 0 for open sizes. `shape` holds their default values.
     """
 
     name: str
@@ -47,9 +47,9 @@ class TfliteTensor:
 
 @dataclass(frozen=True)
 class TfliteOp:
-    """An op as the file has it; `options` are those of the table that it comes with, `custom` a custom op's bytes.
+    """An op of the file. `options`: the table of options; `custom`: the bytes of a custom op's options.
 
-    A convolution that others dilate has `dilation` and `padding` (top, left, bottom, right) beside its options.
+    A convolution inside dilating ops also has `dilation` and `padding` (top, left, bottom, right).
     """
 
     index: int
@@ -63,15 +63,15 @@ class TfliteOp:
 
 
 def options_of(op: TfliteOp) -> dict[str, Any]:
-    """The numbers among the options of a custom op by name, which are a map of flexbuffers; none if they are not."""
+    """The numeric options of a custom op by name, from a flexbuffers map; empty if the bytes are no map."""
     try:
         return dict(_numbers(flexbuffers.GetRoot(op.custom).AsMap)) if op.custom else {}
-    except Exception:  # whatever damaged bytes raise in there
+    except Exception:  # damaged bytes may raise any exception
         return {}
 
 
 def _numbers(options: Any) -> Iterator[tuple[str, Any]]:
-    """Whatever else there is is not decoded: a few bytes can claim to be vectors of any length."""
+    """Yields numbers by name. Other values are not decoded: a few bytes can claim to be vectors of any length."""
     OPERANDS.check(len(options), "a custom op")
     for place in range(len(options)):
         value = options.Values[place]
@@ -81,7 +81,7 @@ def _numbers(options: Any) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class TfliteModel:
-    """A graph; `states`, by tensors, are the last of its inputs and outputs."""
+    """A graph. `states` refer to tensors, which are the last of the inputs and outputs."""
 
     tensors: tuple[TfliteTensor, ...]
     ops: tuple[TfliteOp, ...]
@@ -91,7 +91,7 @@ class TfliteModel:
 
 
 def check_numbers(model: TfliteModel) -> None:
-    """An error if a graph names tensors that it has not."""
+    """Raises an error if a graph refers to a tensor that does not exist."""
     for index in (*model.inputs, *model.outputs):
         if not 0 <= index < len(model.tensors):
             raise ValueError(f"the model's inputs or outputs name tensor {index}, which is not there")
@@ -102,7 +102,7 @@ def check_numbers(model: TfliteModel) -> None:
 
 
 def check_references(model: TfliteModel, file: str) -> None:
-    """Each op reads what is there already: constants, inputs, results of earlier ops. Each tensor is written once."""
+    """Checks that each op reads only constants, inputs and earlier results, and that each tensor is written once."""
     known = {index for index, tensor in enumerate(model.tensors) if tensor.value is not None}
     for index in model.inputs:
         _define(model, known, index, f"{file}: an input")

@@ -1,4 +1,4 @@
-"""Ops that move values, and the arithmetic on shapes that some exporters leave in the model."""
+"""Ops that move values, and arithmetic on shapes left in the model by some exporters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from npukit.frontend.tflite.model import TfliteOp
 from npukit.net.limits import check_shape
 
 BEFORE_ALL = -(2**31)
-"""The end of a slice that goes backwards through the first place; -1 is the last place to Relax."""
+"""End of a backward slice through index 0. To Relax, -1 is the last index."""
 
 
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
-    """The shape is an input, else an option, or only that of the output."""
+    """Takes the shape from an input, else from an option, else from the output."""
     data, *rest = op.inputs
     given = op.options.get("NewShapeAsNumpy", 0)
     if rest:
@@ -29,12 +29,12 @@ def reshape(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def densify(emitter: Emitter, op: TfliteOp) -> None:
-    """A sparse constant, which is read as a dense one."""
+    """A sparse constant, already read as a dense one."""
     emitter.fold(op.outputs[0], emitter.constant(op.inputs[0]))
 
 
 def squeeze(emitter: Emitter, op: TfliteOp) -> None:
-    """Removes the axes that the options name, or all of size 1 if they name none."""
+    """Removes the axes given in the options, or all axes of size 1 if none are given."""
     data, given = emitter.real(op.inputs[0]), op.options.get("SqueezeDimsAsNumpy", 0)
     shape = emitter.shape(data)
     named = [] if isinstance(given, int) else [int(axis) for axis in given]
@@ -66,7 +66,7 @@ def concatenation(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def split(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: axis, data; into equal parts."""
+    """Inputs: axis, data. The parts are equal."""
     axis = int(emitter.constant(op.inputs[0]).item())
     _split(emitter, op, emitter.real(op.inputs[1]), len(op.outputs), axis)
 
@@ -88,7 +88,7 @@ def _split(emitter: Emitter, op: TfliteOp, data: Any, places: Any, axis: int) ->
 
 
 def slice_(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, begin, size; a size of -1 reaches to the end."""
+    """Inputs: data, begin, size. A size of -1 reaches to the end."""
     data = emitter.real(op.inputs[0])
     begin, size = (emitter.integers(index) for index in op.inputs[1:])
     ends = [
@@ -117,7 +117,7 @@ def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
-    """The slice of each axis; the masks open an end, or take a single place."""
+    """The slice of each axis. The masks open an end, or select a single index."""
     slices = []
     for axis, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
         bit = 1 << axis
@@ -152,7 +152,7 @@ def _real_number(emitter: Emitter, index: int) -> float:
 
 
 def resize_nearest(emitter: Emitter, op: TfliteOp) -> None:
-    """Resizes to the nearest: with aligned corners places are rounded, or cut; half pixels round otherwise."""
+    """Resizes to the nearest neighbour. Aligned corners and half pixels round coordinates; otherwise they are cut."""
     if op.options["AlignCorners"]:
         _resize(emitter, op, "nearest_neighbor", "round")
     else:
@@ -210,7 +210,7 @@ def pack(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _fold(emitter: Emitter, op: TfliteOp, function: Any) -> bool:
-    """Compute now what only depends on what is known."""
+    """Computes an op at build time if all inputs are known. Returns False otherwise."""
     values = [emitter.known(index) for index in op.inputs]
     if any(value is None for value in values):
         return False

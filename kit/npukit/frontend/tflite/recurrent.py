@@ -1,8 +1,8 @@
-"""TFLite's layers that remember: LSTM and SVDF.
+"""TFLite's layers with state: LSTM and SVDF.
 
-An LSTM is in integers where its states are, else in float and unrolled; one of a single step keeps its state from frame
-to frame. SVDF is a dense layer whose results of the last frames are kept, and a filter over these of each unit. What it
-keeps lies as an image of one row a frame, so that the filter is a convolution by groups.
+An LSTM with integer states is computed in integers. Other LSTMs are computed in float and unrolled. An LSTM of a single
+step keeps its state from frame to frame. SVDF is a dense layer and, for each unit, a filter over the dense results of
+the last frames. Its state is laid out as an image with one row per frame, so that the filter is a grouped convolution.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from npukit.net.requantize import quantize_multiplier
 from npukit.net.tensor import Quantization
 
 IN_INTEGERS = ("int8", "int8", "int16")
-"""The types of data, hidden state and cell."""
+"""Types of data, hidden state and cell in an integer LSTM."""
 GATE_SCALE, OPEN_SCALE = 2.0**-12, 2.0**-15
-"""The scales of a gate's sum, and of what it opens to."""
+"""Scales of a gate's sum and of its activation."""
 INPUT, INPUT_TO_GATES, STATE_TO_GATES, PEEPHOLES, BIASES, PROJECTION, STATES, NORMS = 0, 1, 5, 9, 12, 16, 18, 20
-"""The numbers at which an LSTM's inputs begin; of gates there are input, forget, cell, output."""
+"""Index of the first input of each kind in an LSTM. The gates' order is input, forget, cell, output."""
 ORDER = (0, 1, 3, 2)
 """TFLite's gates in the order of `Weights`."""
 
@@ -58,8 +58,10 @@ def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
-    """Emits the layer as TFLite Micro's kernel computes it: in each step the gates, the cell, the hidden state, all
-    of their numbers by themselves."""
+    """Emits the layer as computed by TFLite Micro's kernel.
+
+    Each step computes the gates, the cell and the hidden state. All elements of each are independent.
+    """
     data, time = emitter.value(op.inputs[INPUT]), 0 if op.options["TimeMajor"] else 1
     shape, states = emitter.shape(data), op.inputs[STATES:NORMS]
     hidden, cell = (emitter.value(at) if op.outputs[1:] else _begun(emitter, at, data) for at in states)
@@ -78,8 +80,11 @@ def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
 
 @dataclass(frozen=True)
 class _Gates:
-    """The gates of an LSTM in integers: for data and hidden state the weights, as many inputs by four outputs a unit,
-    and the zero point; what the sums of data begin as, multipliers and shifts of all sums, the logistic function."""
+    """The gates of an integer LSTM.
+
+    `weights`: for data and hidden state, a matrix of inputs by four outputs a unit. `zeros`: their zero points.
+    `constants`: biases added to the data's sums, multipliers and shifts of all sums, samples of the logistic function.
+    """
 
     weights: tuple[np.ndarray, ...]
     zeros: tuple[int, ...]
@@ -96,7 +101,7 @@ class _Gates:
         return cls(tuple(each.reshape(-1, each.shape[2]).T for each in weights), zeros, constants)
 
     def of_step(self, emitter: Emitter, data: relax.Expr, hidden: relax.Expr) -> relax.Var:
-        """The gates of a step, opened: of each unit four numbers of 16 bits."""
+        """The activations of the gates in a step: four 16-bit numbers for each unit."""
         row = emitter.emit(operators.reshape(data, (-1, len(self.weights[0]))))
         sums = [self._sums(emitter, each, side) for side, each in enumerate((row, hidden))]
         batch, gates = emitter.shape(sums[0])
@@ -104,28 +109,31 @@ class _Gates:
         return made_by(emitter.builder, "lstm.c", [*sums, *self.constants], result, words, by_rows=True)
 
     def _sums(self, emitter: Emitter, rows: relax.Expr, side: int) -> relax.Expr:
-        """A dense layer's sums of integers less their zero point."""
+        """The sums of a dense layer on integers minus their zero point."""
         centred = operators.subtract(operators.astype(rows, "int16"), relax.const(self.zeros[side], "int16"))
         weights = relax.const(np.ascontiguousarray(self.weights[side]))
         return emitter.emit(operators.matmul(emitter.emit(centred), weights, out_dtype="int32"))
 
 
 def _of_units(emitter: Emitter, gates: Sequence[int]) -> np.ndarray:
-    """The constants of an LSTM's gates, those of each unit together."""
+    """The constants of an LSTM's gates, grouped by unit."""
     return np.stack([emitter.constant(index) for index in gates], axis=1)
 
 
 def _gate_factor(emitter: Emitter, given: int, weights: int) -> tuple[int, int]:
-    """Multiplier and shift of a gate's sum of products."""
+    """Multiplier and shift for the sums of a gate."""
     product = np.float32(emitter.scale(given).scale) * np.float32(emitter.scale(weights).scale)
     return quantize_multiplier(float(product) / GATE_SCALE)
 
 
 @dataclass(frozen=True)
 class _Products:
-    """The products of an LSTM's opened gates and states: multipliers and shifts of what is fresh in the cell, what is
-    kept and what becomes the hidden state; factor and shift of the cell before its tanh; the hidden state's zero point,
-    and the integers between which the cell is clipped."""
+    """The products of an integer LSTM's gates and states.
+
+    `factors`: multipliers and shifts for the cell's new part, its kept part, and the hidden state. `to_tanh`: factor
+    and right shift of the cell before its tanh. `zero`: the hidden state's zero point. `ends`: the cell's limits as
+    integers, or empty.
+    """
 
     factors: tuple[tuple[int, int], ...]
     to_tanh: tuple[int, int]
@@ -144,7 +152,7 @@ class _Products:
         return cls(tuple(map(quantize_multiplier, scales)), to_tanh, hidden.zero_point, (-most, most) if most else ())
 
     def to_cell(self, gates: Any, cell: Any) -> Any:
-        """The next cell: the input gate's part of what is new, the forget gate's of what was there."""
+        """The next cell: the input gate times the new value plus the forget gate times the old cell."""
 
         def value(row: Any, unit: Any) -> Any:
             opened = [gates[row, unit, gate].astype("int32") for gate in range(4)]
@@ -158,7 +166,7 @@ class _Products:
         return te.compute(cell.shape, value, name="cell")
 
     def to_hidden(self, gates: Any, cell: Any, table: Any) -> Any:
-        """The next hidden state: what the output gate lets through of the cell's tanh."""
+        """The next hidden state: the output gate times the cell's tanh."""
         factor, bits = self.to_tanh
 
         def value(row: Any, unit: Any) -> Any:
@@ -170,18 +178,18 @@ class _Products:
 
 
 def _fixed(value: Any, factor: tuple[int, int]) -> Any:
-    """A number of 32 bits times a multiplier and a shift."""
+    """A 32-bit number times a multiplier and a shift."""
     return requantized(value, *(tirx.const(each, "int32") for each in factor))
 
 
 def _begun(emitter: Emitter, index: int, data: relax.Expr) -> relax.Var:
-    """A state before the first step: zero, made in each frame, so that this step is like the others."""
+    """A zero state before the first step, computed in each frame to make the first step equal to the others."""
     tensor, begin = emitter.tensor(index), emitter.scale(index).zero_point
     return made_by(emitter.builder, "begun.c", [data], (tensor.shape, tensor.dtype), {"begin": begin}, by_rows=True)
 
 
 def _step(held: Sequence[TfliteTensor], clip: float, write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """A step in float, whose states are those that their tensors can hold."""
+    """A step in float. The states are rounded to the types of their tensors."""
     made = lstm(write, data, weights, state, clip=clip)
     return tuple(_as_held(write, each, tensor) for each, tensor in zip(made, held, strict=True))
 
@@ -210,7 +218,7 @@ def _real(emitter: Emitter, index: int) -> np.ndarray:
 
 
 def _check(emitter: Emitter, op: TfliteOp) -> None:
-    """Refuses what cannot be unrolled, and says why."""
+    """Raises an error for a layer that npukit cannot unroll."""
     given = [index >= 0 for index in op.inputs]
     for what, begin, end in (("peepholes", PEEPHOLES, BIASES), ("a projection", PROJECTION, STATES)):
         if any(given[begin:end]):
@@ -228,7 +236,7 @@ def _check(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def svdf(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, filters of features, filters of frames, [bias], state; outputs: result, new state."""
+    """Inputs: data, feature filters, frame filters, [bias], state. Outputs: result, new state."""
     if emitter.tensor(op.inputs[SVDF_STATE]).shape[0] != 1 or emitter.tensor(op.inputs[0]).shape[0] not in (0, 1):
         raise NpukitError("it has more than one frame at once")
     if emitter.tensor(op.inputs[SVDF_STATE]).dtype == "int16":
@@ -238,7 +246,7 @@ def svdf(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _svdf_in_reals(emitter: Emitter, op: TfliteOp) -> None:
-    """Emits a dense layer and a convolution: in float, or with a state of 8 bits."""
+    """Emits a dense layer and a convolution, in float or with an 8-bit state."""
     data, features, frames, _, state = op.inputs
     fresh = emitter.emit(operators.matmul(emitter.real(data), operators.permute_dims(emitter.real(features), [1, 0])))
     row = emitter.emit(operators.reshape(fresh, (1, 1, 1, -1)))
@@ -258,7 +266,7 @@ def _svdf_in_reals(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _as_kept(emitter: Emitter, op: TfliteOp, row: relax.Expr) -> relax.Expr:
-    """The new row as the state's integers hold it."""
+    """The new row, rounded to the state's integers."""
     tensor = emitter.tensor(op.outputs[1])
     if tensor.quantization is None or _is_float(emitter, op):
         return row
@@ -267,7 +275,7 @@ def _as_kept(emitter: Emitter, op: TfliteOp, row: relax.Expr) -> relax.Expr:
 
 
 def _moved_on(emitter: Emitter, state: relax.Expr, row: relax.Expr) -> relax.Expr:
-    """The frames but for the oldest, and the new one."""
+    """The state without its oldest frame, followed by the new row."""
     length = emitter.shape(state)[1]
     if length == 1:
         return row
@@ -280,14 +288,14 @@ def _is_float(emitter: Emitter, op: TfliteOp) -> bool:
 
 
 def _check_activation(emitter: Emitter, op: TfliteOp) -> None:
-    """Integer kernels take the range of int8 for what ReLU leaves."""
+    """Raises an error for an activation other than ReLU on integers, which kernels replace by the range of int8."""
     kind = op.options["FusedActivationFunction"]
     if not _is_float(emitter, op) and kind != tflite.ActivationFunctionType.RELU:
         raise NpukitError("its activation is not ReLU, which alone TFLite's kernels of integers have")
 
 
 def _svdf_in_integers(emitter: Emitter, op: TfliteOp) -> None:
-    """Emits loops over integers: with a state of 16 bits, as no other kernel computes it."""
+    """Emits loops over integers for a 16-bit state, because no other kernel computes the same."""
     _check_activation(emitter, op)
     into, weight, filter_, held = (emitter.scale(op.inputs[place]) for place in (0, 1, 2, SVDF_STATE))
     result, frames = emitter.scale(op.outputs[0]), emitter.tensor(op.inputs[2])
@@ -313,7 +321,7 @@ def _svdf_in_integers(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _factor(first: Quantization, second: Quantization, result: Quantization) -> float:
-    """The factor of a sum of products, in single precision as TFLite has it."""
+    """The factor of a sum of products, in single precision as in TFLite."""
     return float(np.float32(first.scale) * np.float32(second.scale) / np.float32(result.scale))
 
 

@@ -1,6 +1,6 @@
-"""TFLite Micro's ops on signals: of integers alone, exact to its kernels. The arithmetic is in `templates/ops/signal`.
+"""TFLite Micro's signal ops, exact to TFLite Micro's kernels. The integer arithmetic is in `templates/ops/signal`.
 
-Where a kernel leaves elements of a result as they were, they are zero here.
+Elements of a result that a kernel leaves unwritten are zero here.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from npukit.net.importer.given import call_of
 from npukit.net.limits import STEPS
 
 GAINS = 125
-"""The numbers of a table of gains, for 32 powers of two."""
+"""Entries of a table of gains, for 32 powers of two."""
 
 
 def _code(
     emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], place: int = 0, words: Words | None = None
 ) -> relax.Var:
-    """A result like one of the op's, of C that knows the op's options."""
+    """A result of the op, from a C template that reads the op's options. `place`: the result's index."""
     tensor = emitter.tensor(op.outputs[place])
     words = {**{name: int(value) for name, value in options_of(op).items()}, **(words or {})}
     return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, by_rows=True)
 
 
 def _by(file: str, table: np.ndarray | None = None, words: Words | None = None) -> Converter:
-    """An op of one result of as many elements as its first input."""
+    """The converter of an op whose single result has as many elements as the first input."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         operands = [emitter.value(index) for index in op.inputs]
@@ -47,7 +47,7 @@ def _by(file: str, table: np.ndarray | None = None, words: Words | None = None) 
 
 
 def _window(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: signal, window, which is as long as a frame of the signal."""
+    """Inputs: signal, window. The window is as long as a frame of the signal."""
     length, count = (_size(emitter.tensor(index).shape) for index in op.inputs)
     if not count or length % count:
         raise NpukitError(f"a window of {count} does not suit {length} samples")
@@ -66,7 +66,7 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
-    """Outputs: the input times a power of two, and the power."""
+    """Outputs: the input times 2^n, and n."""
     data = emitter.value(op.inputs[0])
     _check_sizes(emitter, data, op.outputs[:1])
     parts = parts_of(_size(emitter.shape(data)))
@@ -85,7 +85,7 @@ def _energy(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _filter_bank(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: energies, weights, what these leave, and of each channel its first frequency and weight, and how many."""
+    """Inputs: energies, weights, their complements; by channel, first frequency, first weight, number of weights."""
     operands = [emitter.value(index) for index in op.inputs]
     weights, rests, *places = (emitter.constant(index).astype(np.int64) for index in op.inputs[1:])
     frequencies, firsts, widths = places
@@ -101,7 +101,7 @@ def _filter_bank(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _spectral_subtraction(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: the signal, the noise of the frame before; outputs: the signal without noise, the noise, it again."""
+    """Inputs: signal, noise of the previous frame. Outputs: signal without noise, noise, noise again."""
     signal, before = (emitter.value(index) for index in op.inputs)
     _check_sizes(emitter, signal, op.outputs)
     noise = _code(emitter, op, "noise", [signal, before], 1)
@@ -134,7 +134,7 @@ def _rfft(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _delay(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: the signal, what came last; outputs: the signal as late, what came last."""
+    """Inputs: signal, last samples. Outputs: delayed signal, last samples."""
     if len(op.inputs) == 1:
         emitter.define(op.outputs[0], emitter.value(op.inputs[0]))
         return
@@ -144,7 +144,7 @@ def _delay(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _joined(emitter: Emitter, op: TfliteOp) -> Any:
-    """The samples that came last, and those that come."""
+    """The last samples, followed by the new samples."""
     return emitter.emit(operators.concat([emitter.value(op.inputs[1]), emitter.value(op.inputs[0])], -1))
 
 
@@ -153,7 +153,7 @@ def _part(data: Any, begin: int, end: int) -> Any:
 
 
 def _framer(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: signal, [what came last], [how much has come]; outputs: frames, whether they are whole, the states."""
+    """Inputs: signal, [last samples], [number of past samples]. Outputs: frames, True if these are whole, states."""
     options, data = options_of(op), emitter.value(op.inputs[0])
     size, step, length = options["frame_size"], options["frame_step"], emitter.shape(data)[-1]
     if length % step or size < step:
@@ -175,12 +175,12 @@ def _framer(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _define_flag(emitter: Emitter, op: TfliteOp, flag: Any) -> None:
-    """The second result, a truth of no axis."""
+    """Defines the second result, a Boolean scalar."""
     emitter.define(op.outputs[1], operators.reshape(emitter.emit(flag), ()))
 
 
 def _overlap_add(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: frames, the sum so far; outputs: samples of which no more comes, the sum so far."""
+    """Inputs: frames, partial sum. Outputs: finished samples, partial sum."""
     data, total = (emitter.value(index) for index in op.inputs)
     axis, size, step = len(emitter.shape(data)) - 2, emitter.shape(data)[-1], options_of(op)["frame_step"]
     done, kind = [], emitter.tensor(op.inputs[0]).dtype
@@ -196,7 +196,7 @@ def _overlap_add(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _sum(emitter: Emitter, first: Any, second: Any, kind: str) -> Any:
-    """A sum that ends where the type does."""
+    """A sum, saturated to the type."""
     if kind == "float32":
         return emitter.emit(operators.add(first, second))
     wide = emitter.emit(operators.add(*(emitter.emit(operators.astype(each, "int32")) for each in (first, second))))
@@ -214,9 +214,9 @@ def _stacked_frames(options: Mapping[str, Any], channels: int, size: int) -> int
 
 
 def _stacker(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: a frame, the last ones, how many wait; outputs: the last ones, whether they are as many, the states.
+    """Inputs: frame, last frames, number of waiting frames. Outputs: last frames, True if enough frames wait, states.
 
-    Before the first frame there were ones like it.
+    The frames before the first are taken as copies of the first.
     """
     data, held, wait = (emitter.value(index) for index in op.inputs)
     options, (channels,), (size,) = options_of(op), emitter.shape(data), emitter.shape(held)

@@ -1,7 +1,7 @@
 """Sparse constants of TFLite as dense ones.
 
-A constant is stored axis by axis in an order of its own. Of a dense axis all places are there; of a sparse one those
-that are listed for each place of the axes before. An axis may be cut in blocks, whose inner places are axes behind.
+A constant is stored axis by axis, in an order of its own. A dense axis has all indices. A sparse axis lists the indices
+present for each position along the preceding axes. An axis may be split into blocks, whose inner axes come last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VECTORS = {
 
 
 def densified(stored: np.ndarray, sparsity: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The dense constant of numbers that are stored as `sparsity` says."""
+    """The dense constant. `stored`: the stored numbers; `sparsity`: their layout."""
     order, blocks = (np.asarray(each).ravel() for each in (sparsity.TraversalOrderAsNumpy(), _blocks(sparsity)))
     places = _places(sparsity, prod(shape))
     if sorted(order) != list(range(len(shape) + len(blocks))) or len(places) != len(order):
@@ -40,7 +40,7 @@ def _blocks(sparsity: Any) -> Any:
 
 
 def _places(sparsity: Any, most: int) -> list[np.ndarray]:
-    """The place of each stored number along each axis, in the order of storage."""
+    """The index of each stored number along each axis, in the order of storage."""
     places: list[np.ndarray] = []
     count = 1
     for level in range(sparsity.DimMetadataLength()):
@@ -64,7 +64,7 @@ def _indices(axis: Any) -> np.ndarray:
 
 
 def _vector(kind: int, table: Any) -> np.ndarray:
-    """The numbers of one of the schema's kinds of vector."""
+    """The numbers of a vector, in any of the schema's vector types."""
     if kind not in VECTORS or table is None:
         raise ValueError("a sparse constant lacks its places")
     vector: Any = VECTORS[kind]()

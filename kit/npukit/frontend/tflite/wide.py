@@ -1,4 +1,4 @@
-"""TFLite's ops on activations of 16 bits as its kernels of integers compute them, in tensor expressions."""
+"""TFLite's ops on 16-bit activations, as tensor expressions exact to TFLite's integer kernels."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from npukit.net.requantize import quantize_multiplier
 
 select: Any = tirx.Select
 te: Any = tensor_expressions
-"""TVM's annotations are narrower than what it takes."""
+"""TVM's functions without their type annotations, which exclude valid arguments."""
 
 
 def multipliers(scales: Sequence[float]) -> tuple[relax.Expr, relax.Expr]:
-    """The multiplier and the shift of each scale, as constants."""
+    """The multipliers and the shifts of scales, as Relax constants."""
     pairs = np.array([quantize_multiplier(scale) for scale in scales], np.int32)
     multiplier, shift = np.ascontiguousarray(pairs.T)
     return relax.const(multiplier), relax.const(shift)
 
 
 def factors(scales: Sequence[float]) -> list[tuple[Any, Any]]:
-    """The multiplier and the shift of each scale, as numbers of the code."""
+    """The multiplier and the shift of each scale, as numbers in the code."""
     pairs = (quantize_multiplier(scale) for scale in scales)
     return [tuple(tirx.const(number, "int32") for number in pair) for pair in pairs]  # type: ignore[misc]
 
 
 def requantized(value: Any, multiplier: Any, shift: Any) -> Any:
-    """value * multiplier * 2^(shift - 31) of 32 bits, rounded twice."""
+    """value * multiplier * 2^(shift - 31) in 32 bits, rounded twice."""
     left, right = te.max(shift, 0), te.max(-shift, 0)
     product = (value << left).astype("int64") * multiplier.astype("int64")
     high = ((product + tirx.const(1 << 30, "int64")) >> tirx.const(31, "int64")).astype("int32")
@@ -49,7 +49,7 @@ def rounded_shift(value: Any, bits: Any) -> Any:
 
 
 def clamped(value: Any, dtype: str, low: int | None = None, high: int | None = None) -> Any:
-    """The value, or the end of the range that it is beyond, as `dtype`."""
+    """The value as `dtype`, limited to the range from `low` to `high`, by default the type's own."""
     limits = np.iinfo(dtype)
     low, high = int(limits.min) if low is None else low, int(limits.max) if high is None else high
     return te.max(te.min(value, high), low).astype(dtype)
@@ -58,17 +58,17 @@ def clamped(value: Any, dtype: str, low: int | None = None, high: int | None = N
 Converter = Callable[[Emitter, TfliteOp], None]
 
 SUM_BITS = 15
-"""Bits by which the operands of a sum are shifted left first."""
+"""Left shift of the operands before a sum, in bits."""
 SIGMOID_STEPS = 24
-"""Entries of the table of the logistic function from 0 to 1."""
+"""Entries of the logistic function's table between inputs 0 and 1."""
 TABLE_STEPS = 512
-"""Entries of the tables of a function of 16 bits, between which its values are interpolated."""
+"""Intervals in a table of a 16-bit function. Values between its entries are interpolated."""
 
 
 def by_width(wide: Converter, usual: Converter) -> Converter:
-    """The converter of an op whose first activation may have 16 bits, with a zero point of 0 as TFLite has it.
+    """Selects `wide` if first input and first output are int16, else `usual`. Their zero point must be 0, as in TFLite.
 
-    A result of 16 bits made of 8 may have another, as softmax gives it.
+    A 16-bit result of an 8-bit input may have another zero point, as from softmax.
     """
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
@@ -83,7 +83,7 @@ def by_width(wide: Converter, usual: Converter) -> Converter:
 
 
 def moving(usual: Converter) -> Converter:
-    """The converter of an op that changes no number: what has 16 bits and one scale is moved as it is stored."""
+    """The converter of an op that only moves numbers. 16-bit tensors with a common scale are moved as stored."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         moved = [emitter.tensor(index) for index in (*op.inputs, *op.outputs) if index >= 0]
@@ -96,7 +96,7 @@ def moving(usual: Converter) -> Converter:
 
 
 def scale(emitter: Emitter, index: int) -> float:
-    """The scale of an activation of 16 bits, whose zero point is 0."""
+    """The scale of a 16-bit activation. Raises an error unless the zero point is 0."""
     given = emitter.scale(index)
     if given.zero_point:
         raise NpukitError(f"{emitter.tensor(index).name!r} has 16 bits and a zero point other than 0")
@@ -104,7 +104,7 @@ def scale(emitter: Emitter, index: int) -> float:
 
 
 def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
-    """The range of the result's integers behind the fused activation."""
+    """The range of the result's integers after the fused activation."""
     kind, given = op.options.get("FusedActivationFunction", 0), scale(emitter, op.outputs[0])
     whole = np.iinfo(np.int16)
     reals = {
@@ -121,7 +121,7 @@ def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
 
 
 def requantize(emitter: Emitter, op: TfliteOp) -> None:
-    """The same numbers in integers of another scale or width."""
+    """The same numbers as integers of another scale or width."""
     source, result = (emitter.scale(index) for index in (op.inputs[0], op.outputs[0]))
     (factor,), dtype = factors([source.scale / result.scale]), emitter.tensor(op.outputs[0]).dtype
 
@@ -132,7 +132,7 @@ def requantize(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _each(emitter: Emitter, op: TfliteOp, function: Callable[[Any], Any], name: str) -> Any:
-    """A function of each integer of the first input."""
+    """Applies a function to each integer of the first input."""
 
     def loops(data: Any) -> Any:
         return te.compute(data.shape, lambda *place: function(data(*place).astype("int32")), name="each")
@@ -141,7 +141,7 @@ def _each(emitter: Emitter, op: TfliteOp, function: Callable[[Any], Any], name: 
 
 
 def sum_of(sign: int) -> Converter:
-    """A sum, or a difference if the sign is -1."""
+    """The converter of a sum, or of a difference if the sign is -1."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         first, second, result = (scale(emitter, index) for index in (*op.inputs, op.outputs[0]))
@@ -164,7 +164,7 @@ def product(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _binary(emitter: Emitter, op: TfliteOp, function: Callable[[Any, Any], Any]) -> None:
-    """A function of two integers, whose shapes may broadcast."""
+    """Emits a function of two integers, whose shapes may broadcast."""
     low, high = limits(emitter, op)
     operands = [emitter.value(index) for index in op.inputs]
     shape = np.broadcast_shapes(*map(emitter.shape, operands))
@@ -180,7 +180,7 @@ def _binary(emitter: Emitter, op: TfliteOp, function: Callable[[Any, Any], Any])
 
 
 def _broadcast(data: Any, place: Sequence[Any]) -> Any:
-    """The element at a place of the whole, of whose axes an operand has the last ones, or of size 1."""
+    """An operand's element for a position in the broadcast shape."""
     own = place[len(place) - len(data.shape) :]
     return data(*(0 if int(size) == 1 else at for size, at in zip(data.shape, own, strict=True)))
 
@@ -198,7 +198,7 @@ def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def relu(low: float, high: float) -> Converter:
-    """A requantisation that ends at these reals."""
+    """The converter of a requantisation with the real limits `low` and `high`."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         step = scale(emitter, op.outputs[0])
@@ -215,7 +215,7 @@ def relu(low: float, high: float) -> Converter:
 
 
 def logistic(emitter: Emitter, op: TfliteOp) -> None:
-    """A table of the positive half, interpolated, of the input in units of 3/4 of 1/4096."""
+    """Interpolates a table of the positive half, with the input in units of 1/3 of 1/4096."""
     _by_sigmoid(emitter, op, logistic_of)
 
 
@@ -239,7 +239,7 @@ def _by_sigmoid(emitter: Emitter, op: TfliteOp, opened: Any) -> None:
 
 
 def _sigmoid_table() -> np.ndarray:
-    """Samples of 16 bits, each moved by half the error of the interpolation half way to the next; the last is 1."""
+    """Samples in 16 bits. Each is moved by half the interpolation error midway to the next; the last is 1."""
     begins, middles, ends = (65536 / (1 + np.exp(-(np.arange(256) + at) / SIGMOID_STEPS)) for at in (0, 0.5, 1))
     table = np.rint(begins - ((begins + ends) / 2 - middles) / 2).astype(np.int32)
     table[-1] = 65535
@@ -250,26 +250,26 @@ SIGMOID = _sigmoid_table()
 
 
 def logistic_of(value: Any, table: Any) -> Any:
-    """The logistic function of a value in units of the table, in 15 bits."""
+    """The logistic function in 15 bits. The value is in units of the table."""
     result = select(te.abs(value) >> 9 >= 255, tirx.const(0x7FFF << 10, "int32"), _between(value, table, 9))
     return select(value >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1) >> 10
 
 
 def tanh_of(value: Any, table: Any) -> Any:
-    """The tangent of a value in units of the table, in 15 bits and a sign."""
+    """The hyperbolic tangent in 15 bits and a sign. The value is in units of the table."""
     result = select(te.abs(value) >> 8 >= 255, tirx.const(0xFFFF << 8, "int32"), _between(value, table, 8))
     return select(value >= 0, result - (1 << 23) + (1 << 7), -result + (1 << 23) + (1 << 7) - 1) >> 8
 
 
 def _between(value: Any, table: Any, bits: int) -> Any:
-    """A value between two entries of the table of the logistic function, each so many bits from the next."""
+    """An interpolated entry of the logistic function's table, times 2^bits. Entries are 2^bits units apart."""
     size = te.abs(value)
     index, rest = te.min(size >> bits, 254), size & ((1 << bits) - 1)
     return (table[index] << bits) + rest * (table[index + 1] - table[index])
 
 
 def _table_factor(step: float, *, tanh: bool) -> tuple[int, int]:
-    """Factor and shift to the right to the table's units; a scale that is a power of two needs no shift."""
+    """Factor and right shift from a scale to the table's units. A scale that is a power of two needs no shift."""
     exponent = float(np.log2(step))
     whole = 12 + round(exponent)
     if abs(exponent - round(exponent)) < 1e-3 and (whole == 0 or (tanh and whole == 1)):
@@ -281,7 +281,7 @@ def _table_factor(step: float, *, tanh: bool) -> tuple[int, int]:
 
 
 def table_of(function: Callable[[np.ndarray], np.ndarray], into: tuple[float, int], step: float) -> np.ndarray:
-    """Samples of a function of 16 bits, each moved by half the error of the interpolation half way to the next."""
+    """Samples of a 16-bit function. Each is moved by half the interpolation error midway to the next."""
     real = np.float32
     begin, end = (real(into[0]) * real(each - into[1]) for each in (-(1 << 15), (1 << 15) - 1))
     width = (end - begin) / real(TABLE_STEPS)
@@ -300,7 +300,7 @@ def _away(values: np.ndarray) -> np.ndarray:
 
 
 def looked_up(value: Any, table: Any) -> Any:
-    """The value of a table at a number of 16 bits."""
+    """The interpolated value of a table at a 16-bit number."""
     index = (value >> 7) + 256
     return table[index] + (((table[index + 1] - table[index]) * (value & 127) + 64) >> 7)
 
@@ -308,7 +308,7 @@ def looked_up(value: Any, table: Any) -> Any:
 RANGE = np.float32((1 << 16) - 1)
 EXPONENTIAL = table_of(np.exp, (float(np.float32(10) / RANGE), (1 << 15) - 1), float(np.float32(2) / RANGE))
 RECIPROCAL = table_of(lambda x: 1 / (1 + x), (float(1 / RANGE), -(1 << 15)), float(np.float32(2) / RANGE))
-"""exp(x) from -10 to 0, and 1 / (1 + x) from 0 to 1."""
+"""Tables of exp(x) from -10 to 0, and of 1 / (1 + x) from 0 to 1."""
 
 
 def softmax(emitter: Emitter, op: TfliteOp) -> None:

@@ -1,4 +1,4 @@
-"""Convolutions, dense layers and pools of 16 bits, as TFLite's kernels compute them."""
+"""Convolutions, dense layers and pools on 16-bit activations, exact to TFLite's kernels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class ImageWindow:
-    """The places that a window reads of an image, padded by `around`."""
+    """The elements of an image that a window reads. `around`: the image's padding."""
 
     strides: Pair
     dilation: Pair
@@ -40,13 +40,13 @@ class ImageWindow:
 
 
 def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
-    """Weights OHWI; groups follow from their I."""
+    """Weights are OHWI. Their I determines the number of groups."""
     weights, shape = _weights(emitter, op), emitter.shape(emitter.value(op.inputs[0]))
     _convolution(emitter, op, weights, shape[3] // weights.shape[3])
 
 
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
-    """Weights 1HWO, as those of as many groups as there are channels."""
+    """Weights are 1HWO. There are as many groups as channels."""
     weights, shape = _weights(emitter, op), emitter.shape(emitter.value(op.inputs[0]))
     op.options.check_count("DepthMultiplier", weights.shape[3] // shape[3])
     _convolution(emitter, op, weights.transpose(3, 1, 2, 0), shape[3])
@@ -72,9 +72,9 @@ def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: in
 
 
 def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair, Sequence[int]]) -> None:
-    """One convolution sums up all phases at an input's place; they take their places among the rows and columns then.
+    """One convolution computes all phases at each input element. The phases are then interleaved to rows and columns.
 
-    `places`: rows and columns of the result, how far an input's are apart, and those before the first.
+    `places`: height and width of the result, the strides, and the padding before the first row and column.
     """
     weights, data = _weights(emitter, op), emitter.value(op.inputs[0])
     sides = zip(emitter.shape(data)[1:3], weights.shape[1:3], places[1], places[2], places[0], strict=True)
@@ -93,7 +93,7 @@ def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], 
 
 
 def _in_turns(emitter: Emitter, phases: relax.Expr, axes: Sequence[PhasedAxis], channels: int) -> relax.Expr:
-    """The image whose rows and columns are in turns those of each phase, which are channels before."""
+    """The image with phases interleaved to rows and columns. The phases are channels of the input."""
     (images, down, across, _), (rows, columns) = emitter.shape(phases), axes
     lines = emitter.emit(operators.reshape(phases, (images * down, across, rows.stride, columns.stride * channels)))
     turned = emitter.emit(operators.permute_dims(lines, (0, 2, 1, 3)))
@@ -101,7 +101,7 @@ def _in_turns(emitter: Emitter, phases: relax.Expr, axes: Sequence[PhasedAxis], 
 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
-    """Weights [out, in]; the leading axes are one, or stay if the options keep them."""
+    """Weights are [out, in]. The leading axes are merged unless the options keep them."""
     weights, data = _weights(emitter, op), emitter.value(op.inputs[0])
     if not op.options.get("KeepNumDims") and len(emitter.shape(data)) != 2:
         data = emitter.emit(operators.reshape(data, (-1, weights.shape[1])))
@@ -116,9 +116,9 @@ def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
 def _made(
     emitter: Emitter, op: TfliteOp, data: relax.Expr, weights: np.ndarray, layer: Callable[[Any, str], Any]
 ) -> relax.Expr:
-    """Sums of 64 bits, or of 32 where the bias has as many, requantised for each channel.
+    """Sums of 64 bits, or of 32 bits for a 32-bit bias, requantised by channel.
 
-    Where there are more channels of weights than of the bias, they are the bias's in turns.
+    If the weights have more channels than the bias, the bias is repeated.
     """
     stated = [index for index in op.inputs[2:] if index >= 0]
     bias = emitter.constant(stated[0]) if stated else np.zeros(len(weights), np.int64)
@@ -142,20 +142,20 @@ def _made(
 
 
 HALF, WORD = 1 << 15, 1 << 31
-"""The reach of numbers of 16 and of 32 bits."""
+"""Ranges of signed 16-bit and 32-bit numbers."""
 LOW, SIGN = 255, 128
-"""The lower bits of a number of 16, and what is less in them once the upmost one is turned round to be a sign."""
+"""Largest lower byte of a 16-bit number. Loss of a lower byte whose top bit is inverted to become a sign."""
 DROPPED_BITS = 16
-"""Bits of a multiplier that TFLite leaves out where it multiplies sums of 64 bits."""
+"""Bits of a multiplier that TFLite drops before multiplying 64-bit sums."""
 
 
 def _of_channel(
     emitter: Emitter, op: TfliteOp, bias: np.ndarray, reach: np.ndarray
 ) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """A function that makes a result of a sum and its channel, and the constants that it takes.
+    """The function from a sum and its channel to a result, and the constants that it takes.
 
-    Sums of 64 bits are rounded once: (sum * factor + offset) / 2^bits, the bias and half a step in the offset. Factors
-    and offsets are moved so that the bits of all channels are as many, 32 at least, if 64 are certain to hold them.
+    64-bit sums are rounded once: (sum * factor + offset) / 2^bits. The offset contains the bias and half a step. If all
+    products surely fit into 64 bits, factors and offsets are shifted to a common number of bits, at least 32.
     """
     multiplier, shift = np.array([quantize_multiplier(each) for each in _factors(emitter, op, len(bias))]).T
     if bias.dtype == np.int32:
@@ -184,7 +184,7 @@ def _rounded_twice(total: Any, channel: Any, bias: Any, multiplier: Any, shift: 
 def _sums(
     emitter: Emitter, data: relax.Expr, reach: np.ndarray, layer: Callable[[Any, str], Any]
 ) -> Iterator[relax.Expr]:
-    """The sums of the upper and of the lower bytes, if 32 bits hold those of each channel; else those of both."""
+    """The sums of upper and of lower bytes if each fits into 32 bits; else the sums of whole numbers."""
     if LOW * reach.max(initial=0) >= HALF * WORD:
         yield layer(data, "int64")
         return
@@ -199,7 +199,7 @@ def _bytes(of: Callable[[Any], Any], data: Any) -> Any:
 
 
 def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
-    """The factor of each channel's sum; of a dense layer with one scale from a product of floats."""
+    """The factor of each channel's sum. A dense layer with a single scale multiplies in single precision."""
     source, result = emitter.scale(op.inputs[0]).scale, emitter.scale(op.outputs[0]).scale
     given = emitter.tensor(op.inputs[1]).quantization
     scales: tuple[float, ...] = (1.0,) if given is None else given.scales
@@ -209,7 +209,7 @@ def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
 
 
 def average_pool(emitter: Emitter, op: TfliteOp) -> None:
-    """The mean of what lies in the image, halves away from zero."""
+    """The mean over the elements inside the image, halves rounded away from zero."""
 
     def mean(window: ImageWindow, sizes: Pair, shape: tuple[int, ...], total: Any, place: tuple[Any, ...]) -> Any:
         counts = [

@@ -1,4 +1,4 @@
-"""The parts that convolutions and pools share: strides, padding, fused activations."""
+"""Common parts of convolutions and pools: strides, padding, fused activations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def window_of(op: TfliteOp) -> Pair:
 
 
 def finite(op: TfliteOp, name: str) -> float:
-    """An option that is a real number."""
+    """A real option. Raises an error if infinite or NaN."""
     value = float(op.options[name])
     if not isfinite(value):
         raise NpukitError(f"its {name} is {value}")
@@ -45,7 +45,7 @@ def _positive(what: str, height: int, width: int) -> Pair:
 def padding_of(
     op: TfliteOp, size: tuple[int, ...], window: tuple[int, ...], strides: Pair, dilation: Pair
 ) -> tuple[int, int, int, int]:
-    """Top, left, bottom, right; SAME puts the odd one at the end."""
+    """Padding at the top, left, bottom, right. With SAME, an odd element goes to the end."""
     if op.options["Padding"] == tflite.Padding.VALID:
         return op.padding
     totals = [same_padding(*sides) for sides in zip(size, window, strides, dilation, strict=True)]
@@ -54,13 +54,13 @@ def padding_of(
 
 
 def same_padding(size: int, window: int, stride: int, dilation: int) -> int:
-    """The padding that makes the result as large as the input over the stride."""
+    """The total padding for a result of the input's size divided by the stride."""
     outputs = -(-size // stride)
     return max((outputs - 1) * stride + (window - 1) * dilation + 1 - size, 0)
 
 
 def activated(op: TfliteOp, expression: relax.Expr) -> relax.Expr:
-    """The op's result after its fused activation."""
+    """The op's result with its fused activation."""
     kind = op.options.get("FusedActivationFunction", tflite.ActivationFunctionType.NONE)
     if kind == tflite.ActivationFunctionType.NONE:
         return expression
