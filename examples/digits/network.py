@@ -20,7 +20,7 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class Window:
-    """How a convolution moves over its input: stride and padding before and after, the same in both directions."""
+    """Kernel size, stride and padding before and after of a convolution, equal in both directions."""
 
     size: int
     stride: int
@@ -32,7 +32,7 @@ class Window:
         return np.pad(x, ((0, 0), pad, pad, (0, 0)))
 
     def taps(self, side: int) -> Iterator[tuple[int, int, tuple[slice, ...]]]:
-        """Each kernel position, with the slice of the padded input that it meets."""
+        """Each kernel position, with its slice of the padded input."""
         reach = (side + self.before + self.after - self.size) // self.stride * self.stride + 1
         for ky in range(self.size):
             for kx in range(self.size):
@@ -46,7 +46,7 @@ class Window:
 
 SAME = Window(3, 1, 1, 1)
 POINT = Window(1, 1, 0, 0)
-# TFLite's SAME padding of an even side at stride 2 puts the one row of zeros behind.
+# TFLite's SAME padding of an even side at stride 2 adds a single row of zeros, at the end.
 HALVE = Window(3, 2, 0, 1)
 WINDOWS = {"stem": SAME, "depthwise": SAME, "pointwise": POINT, "down": HALVE}
 
@@ -64,7 +64,7 @@ def logits(p: Parameters, x: Array) -> Array:
 
 
 def gradients(p: Parameters, x: Array, labels: Array) -> Parameters:
-    """Of the mean cross entropy over a batch."""
+    """Gradients of the mean cross entropy over a batch."""
     stem, depthwise, joined, down, pooled, scores = _forward(p, x)
     g = _softmax(scores)
     g[np.arange(len(labels)), labels] -= 1
@@ -99,7 +99,7 @@ def _convolve(p: Parameters, name: str, x: Array) -> Array:
 
 
 def _backward(p: Parameters, grads: Parameters, name: str, x: Array, g: Array) -> Array:
-    """Adds the layer's own gradients to `grads`; returns its input's."""
+    """Adds the layer's gradients to `grads`. Returns the gradient of the layer's input."""
     w, window = p[name], WINDOWS[name]
     padded = window.padded(x)
     g_padded, g_w = np.zeros_like(padded), np.zeros_like(w)
@@ -147,7 +147,7 @@ def _he(rng: np.random.Generator, shape: tuple[int, ...], *, fan_in: int) -> Arr
 
 
 def _fan_in(shape: tuple[int, ...]) -> int:
-    """Inputs that one output meets: of a depthwise layer, one channel's."""
+    """The number of inputs of an output element. A depthwise layer's output reads a single channel."""
     _, height, width, channels = shape
     return height * width * (1 if shape[0] == 1 else channels)
 

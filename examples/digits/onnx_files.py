@@ -14,12 +14,12 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 INPUT, OUTPUT = "image", "probabilities"
 OPSET = 13
-# What TFLite's int8 specification asks of a softmax.
+# TFLite's int8 specification requires this quantisation for a softmax.
 SOFTMAX_QUANTIZATION = {"scale": np.array(1 / 256, np.float32), "zero_point": np.array(-128, np.int8)}
 
 
 def float_model(p: Parameters) -> onnx.ModelProto:
-    """NCHW, as other tools export it; the batch is 1."""
+    """The network in NCHW, as other tools export it, with a batch of 1."""
     nodes = [
         _conv("stem", INPUT),
         _node("Relu", ["stem_sum"], "stem_out"),
@@ -45,15 +45,15 @@ def float_model(p: Parameters) -> onnx.ModelProto:
 
 
 def parameters_of(model: onnx.ModelProto) -> Parameters:
-    """The parameters that `float_model` was given."""
+    """The parameters of a model from `float_model`."""
     arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.name != "flat_shape"}
     return {name: from_onnx(name, array) for name, array in arrays.items()}
 
 
 def write_quantised(float_file: Path, qdq_file: Path, calibration: Array) -> None:
-    """int8 activations and weights, the weights of each output channel with a scale of their own.
+    """Quantises activations and weights to int8, the weights of each output channel with their own scale.
 
-    The dense layer's weights share one scale, the form that every TFLite runtime reads.
+    The dense layer's weights share a single scale, because every TFLite runtime reads this form.
     """
     overrides = {"dense": [{"quant_type": QuantType.QInt8}], OUTPUT: [SOFTMAX_QUANTIZATION]}
     quantize_static(
@@ -73,7 +73,7 @@ class _Images(CalibrationDataReader):
         self._feeds = ({INPUT: image} for image in images)
 
     def get_next(self) -> dict[str, Array]:
-        """The next image to look at; nothing once all have been."""
+        """The next image for calibration; empty after the last."""
         return next(self._feeds, {})
 
 

@@ -45,7 +45,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """`options` are the fields of its table of options, which the schema calls `options_table`."""
+    """`options`: the fields of the operator's table of options. `options_table`: the table's name in the schema."""
 
     code: str
     inputs: tuple[str, ...]
@@ -55,7 +55,7 @@ class Operator:
 
 
 def convert(quantised: onnx.ModelProto) -> bytes:
-    """The flatbuffer of the QDQ model that `onnx_files.write_quantised` wrote."""
+    """The flatbuffer of a QDQ model written by `onnx_files.write_quantised`."""
     return _flatbuffer(_tensors(quantised), _operators())
 
 
@@ -69,7 +69,7 @@ def _tensors(model: onnx.ModelProto) -> list[Tensor]:
 
 
 def _activation(model: onnx.ModelProto, arrays: Mapping[str, Array], name: str) -> Tensor:
-    """Its scale and zero point stand where the float tensor of that name is quantised."""
+    """An activation with the scale and zero point of the node that quantises the float tensor."""
     node = next(n for n in model.graph.node if f"{name}_QuantizeLinear_Output" in n.output)
     scale, zero_point = arrays[node.input[1]], arrays[node.input[2]]
     return Tensor(name, ACTIVATIONS[name], "int8", [float(scale)], [int(zero_point)])
@@ -110,7 +110,7 @@ def _pool(size: int) -> dict[str, object]:
 
 
 class _Writer:
-    """A flatbuffer builder that writes a table from its fields."""
+    """A flatbuffer builder that writes tables from their fields."""
 
     def __init__(self) -> None:
         self.builder = flatbuffers.Builder()
@@ -170,14 +170,14 @@ def _tensor(writer: _Writer, tensor: Tensor, buffer: int) -> int:
 
 
 def _buffer(writer: _Writer, tensor: Tensor) -> int:
-    """Each tensor has a buffer of its own, empty unless it is a constant."""
+    """A tensor's own buffer, empty unless the tensor is a constant."""
     if tensor.values is None:
         return writer.table("Buffer")
     return writer.table("Buffer", Data=_aligned_bytes(writer, tensor.values))
 
 
 def _aligned_bytes(writer: _Writer, values: Array) -> int:
-    """16-byte aligned, as TFLite's schema asks of buffers."""
+    """16-byte aligned, as TFLite's schema requires for buffers."""
     data = np.ascontiguousarray(values).tobytes()
     writer.builder.StartVector(1, len(data), 16)
     for byte in reversed(data):
@@ -202,5 +202,5 @@ def _operator_code(writer: _Writer, name: str) -> int:
 
 
 def _version(name: str) -> int:
-    """The version in which each operator learnt int8; RESHAPE always had it."""
+    """The first version of each operator with int8. RESHAPE has always had int8."""
     return {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1}.get(name, 2)

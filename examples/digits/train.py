@@ -65,7 +65,7 @@ def write_files(weights: network.Parameters, folder: Path) -> None:
 
 
 def test_split(quantised: onnx.ModelProto) -> dict[str, network.Array]:
-    """`in0` for the TFLite model, `float0` for the ONNX ones, `labels`; the leading axis counts the cases."""
+    """`in0` for the TFLite model, `float0` for the ONNX models, and `labels`, each with a leading axis of cases."""
     _, x, _, labels = images()
     scale, zero_point = _input_quantization(quantised)
     integers = np.clip(np.round(x / scale) + zero_point, -128, 127).astype(np.int8)
@@ -78,14 +78,14 @@ def _input_quantization(quantised: onnx.ModelProto) -> tuple[np.float32, int]:
 
 
 def nchw(x: network.Array) -> network.Array:
-    """One batch of one image for each case."""
+    """A batch of one image for each case."""
     return x.transpose(0, 3, 1, 2)[:, None]
 
 
 def accuracy(model: Path) -> float:
     _, x, _, labels = images()
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # on any processor the same
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # equal on all processors
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     answers = [cast(network.Array, session.run(None, {onnx_files.INPUT: image})[0]).argmax() for image in nchw(x)]
     return float(np.mean(answers == labels))

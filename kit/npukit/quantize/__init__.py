@@ -1,1 +1,1 @@
-"""Quantisation: a float Relax module and calibration data become a Relax module in QDQ form."""
+"""Quantisation: turns a float Relax module and calibration data into a Relax module in QDQ form."""

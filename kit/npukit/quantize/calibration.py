@@ -1,4 +1,4 @@
-"""Calibration data: real inputs of a float model, and perhaps what they are."""
+"""Calibration data: real inputs of a float model, and optional labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WantedInput:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """One array an input, with a leading axis of cases; `labels` has one number a case."""
+    """An array for each input, with a leading axis of cases. `labels`: a number for each case."""
 
     inputs: tuple[np.ndarray, ...]
     labels: np.ndarray | None = None
@@ -40,7 +40,7 @@ class Calibration:
 
 
 def load_calibration(path: Path, wanted: Sequence[WantedInput]) -> Calibration:
-    """`in0`, `in1`, ... and perhaps `labels` of an npz file, or of all those in a folder."""
+    """Loads `in0`, `in1`, ... and optional `labels` from an npz file, or from all npz files of a folder."""
     files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
     if not files:
         raise NpukitError(f"{path} has no npz files to calibrate with", tries=["numpy.savez(FILE, in0=...)"])
@@ -76,7 +76,7 @@ def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: WantedIn
 
 
 def labels_of(arrays: Mapping[str, np.ndarray], path: Path | str, count: int) -> np.ndarray | None:
-    """The labels of the cases, if the file has any. Text is names of cases, not labels."""
+    """The labels of the cases; None if the file has none. Text names the cases and is no label."""
     labels = arrays.get(LABELS)
     if labels is None or labels.dtype.kind in "SU":
         return None

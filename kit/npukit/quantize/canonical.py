@@ -1,4 +1,4 @@
-"""A float module in the form that is quantised: constants folded, a convolution's scales and shifts inside it."""
+"""Brings a float module into the form for quantisation: constants folded, convolutions including scales and shifts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LINEAR = ("matmul", "nn.conv2d", "nn.conv2d_transpose")
 
 
 def canonical(module: IRModule) -> IRModule:
-    """The same function with batch norms, biases and constant scales inside convolutions and dense layers."""
+    """The same function with batch norms, biases and constant scales merged into convolutions and dense layers."""
     try:
         simple = _folded(module, transforms.DecomposeOpsForInference())
         return _Folding(_folded(respelled(simple))).module()
@@ -43,9 +43,9 @@ def canonical(module: IRModule) -> IRModule:
 
 
 def _folded(module: IRModule, *before: Any) -> IRModule:
-    """The module with its constants folded and without what is not read.
+    """The module with constants folded and unread values removed.
 
-    TVM's folding makes loops of every operator first, so it is asked only where there is something to fold.
+    TVM's folding first lowers every operator to loops, so it is applied only if there is something to fold.
     """
     canonical = tvm.transform.Sequential([*before, transforms.CanonicalizeBindings()])(module)
     for _ in range(FOLDINGS):
@@ -55,20 +55,20 @@ def _folded(module: IRModule, *before: Any) -> IRModule:
 
 
 def _is_of_constants(binding: tuple[Any, Any]) -> bool:
-    """True if the bound value is a call of an operator on constants alone, or a tuple of such."""
+    """True if the bound value is an operator's call on constants alone, or a tuple of constants."""
     value = binding[1]
     return (bool(callee(value)) or isinstance(value, relax.Tuple)) and not variables(value)
 
 
 def is_bias(call: Any, amounts: Any) -> bool:
-    """True if adding a constant to a linear op's result adds one number to each channel."""
+    """True if a constant added to a linear op's result is a single number for each channel."""
     values = constant(amounts) if foldable(call) else None
     return values is not None and Linear(call, constant(call.args[1])).by_channel(values) is not None
 
 
 @dataclass(frozen=True)
 class Linear:
-    """A convolution or dense layer with constant weights, and its bias, one number a channel."""
+    """A convolution or dense layer with constant weights. `bias`: a number for each channel."""
 
     call: Any
     weights: np.ndarray
@@ -101,7 +101,7 @@ class Linear:
         return replace(self, bias=amounts if self.bias is None else self.bias + amounts)
 
     def by_channel(self, values: np.ndarray) -> np.ndarray | None:
-        """A constant operand as one number a channel, if that is what it is."""
+        """A constant operand as a number for each channel; None if it varies along other axes."""
         shape = (1,) * (len(shape_of(self.call)) - values.ndim) + values.shape
         if any(size != 1 for axis, size in enumerate(shape) if axis != self.axis):
             return None
@@ -109,12 +109,12 @@ class Linear:
 
 
 def weight_axis(call: Any, rank: int) -> int:
-    """The axis of a linear op's weights that is that of output channels."""
+    """The axis of output channels in a linear op's weights."""
     return rank - 1 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("O")
 
 
 def foldable(call: Any) -> bool:
-    """True if a linear op's channels can be scaled through its weights."""
+    """True if scaling a linear op's weights can scale its channels."""
     weights = constant(call.args[1]) if callee(call) in LINEAR else None
     if weights is None or (callee(call) == "nn.conv2d_transpose" and int(call.attrs.groups) != 1):
         return False
@@ -122,7 +122,7 @@ def foldable(call: Any) -> bool:
 
 
 class _Folding:
-    """Linear ops wait to be emitted until it is clear what belongs to them."""
+    """Merges constants into linear ops. A linear op waits to be emitted until all its constants are merged."""
 
     def __init__(self, module: IRModule) -> None:
         self._module = module
@@ -148,7 +148,7 @@ class _Folding:
             self._known[variable] = builder.emit(substituted(value, self._known), variable.name)
 
     def _linear(self, value: Any) -> Linear | None:
-        """The linear op that a binding is, or makes of the one before."""
+        """The linear op of a binding, or the preceding linear op with the binding merged in; None otherwise."""
         if foldable(value):
             return Linear(value, constant(value.args[1]))
         if callee(value) not in FOLDS:
@@ -163,7 +163,7 @@ class _Folding:
         return None if channels is None else FOLDS[callee(value)](linear, channels)
 
     def _settled(self, builder: relax.BlockBuilder, variable: Any) -> Any:
-        """The variable in the new function."""
+        """The expression for a variable in the new function. Emits a waiting linear op."""
         if variable in self._waiting and variable not in self._known:
             self._known[variable] = self._written(builder, self._waiting[variable], variable.name)
         return self._known.get(variable, variable)

@@ -1,4 +1,4 @@
-"""The scale of each quantised result: by its range, or as TFLite's integer kernels require it."""
+"""Scales of quantised results, from their ranges or as TFLite's integer kernels require."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIXED: Mapping[str, Quantization] = {
     "tanh": TANH_OUTPUT,
 }
 JOINED = ("concat", "where")
-"""Operators whose results have the numbers of several tensors."""
+"""Operators whose results contain the numbers of several tensors."""
 AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 """Pools keep their input's scale."""
 
@@ -28,7 +28,7 @@ AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 def choose(
     points: Points, ranges: Mapping[Any, ObservedRange], given: Mapping[Any, Quantization] = {}
 ) -> dict[Any, Quantization]:
-    """The quantisation of each of the points' quantised variables; of some it is given."""
+    """The quantisation of each quantised variable. `given`: quantisations fixed already."""
     chosen: dict[Any, Quantization] = {}
     ranges = _alike(ranges)
     for variable in ranges:
@@ -45,12 +45,12 @@ def choose(
 
 
 def of_range(points: Points, variable: Any, around: ObservedRange) -> Quantization:
-    """The quantisation of values around zero, with scales that the quantizer allows."""
+    """The quantisation for a range of values, as the quantizer allows."""
     return held(points.quantizer, variable.name, shape_of(variable), of_activation(around))
 
 
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
-    """The quantisation of a whole that is joined from parts that are all quantised alike."""
+    """The quantisation of a joined tensor, if all parts have the same; else None."""
     value = points.values.get(points.core(variable))
     if callee(value) not in JOINED or points.core(variable) is not variable:
         return None
@@ -59,7 +59,7 @@ def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization])
 
 
 def _alike(ranges: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
-    """Variables that an importer named alike have one range: that of all of them together."""
+    """The ranges, with a common range for all variables that an importer named alike: the union of their ranges."""
     whole: dict[str, ObservedRange] = {}
     for variable, around in ranges.items():
         name = group(variable.name)
@@ -69,7 +69,7 @@ def _alike(ranges: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
 
 
 def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict[Any, Quantization]:
-    """The scale of the whole for parts that are only read to be joined to others, so that nothing is rescaled."""
+    """The whole's quantisation for parts that are only read to be joined. Joining then needs no rescaling."""
     reads, taken = count_reads(points.module), {}
     for whole in chosen:
         joined = points.values.get(points.core(whole))
@@ -80,7 +80,7 @@ def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict
 
 
 def _parts(joined: Any) -> list[Any]:
-    """The variables that hold its numbers: of a choice not the condition."""
+    """The variables with the numbers of a joined tensor, without the condition of a choice."""
     return [each for each in variables(joined) if dtype_of(each) != "bool"]
 
 

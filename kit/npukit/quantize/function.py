@@ -1,4 +1,4 @@
-"""A Relax function as a list of bindings, and how one is written anew."""
+"""A Relax function as a list of bindings, and the rewriting of a function."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from npukit.errors import NpukitError, first_line
 from npukit.net.importer.expressions import callee, operands, titles_of, with_titles
 
 Variables = Mapping[Any, Any]
-"""Expressions of the new function that stand for variables of the old one."""
+"""Expressions of the new function by the variables of the old function."""
 
 Emit = Callable[[relax.BlockBuilder, Any, Any], None]
-"""Emits one binding, given as variable and value, into the function that is being written."""
+"""Emits a binding, given as variable and value, into the new function."""
 
 make_call: Any = Call
 
@@ -35,7 +35,7 @@ def parameters(module: IRModule) -> list[Any]:
 
 
 def outputs(module: IRModule) -> list[Any]:
-    """The variables that `main` returns."""
+    """The variables returned by `main`."""
     main: Any = module["main"]
     result, values = main.body.body, dict(bindings(module))
     while isinstance(result, relax.Var) and isinstance(values.get(result), relax.Var | relax.Tuple):
@@ -48,7 +48,7 @@ def variables(value: Any) -> list[Any]:
 
 
 def constant(expression: Any) -> Any:
-    """The array of a constant, or None; a literal number is an array too."""
+    """The array of a constant or a literal number; None for other expressions."""
     if not isinstance(expression, Constant):
         return None
     value = cast(Any, expression).value
@@ -63,7 +63,7 @@ def count_reads(module: IRModule) -> Counter[Any]:
 
 
 def substituted(value: Any, known: Variables) -> Any:
-    """The value with other variables in it."""
+    """The value with its variables replaced."""
     if isinstance(value, relax.Var):
         return known.get(value, value)
     if isinstance(value, relax.Tuple):
@@ -78,7 +78,7 @@ def substituted(value: Any, known: Variables) -> Any:
 
 @contextmanager
 def _told_of(variable: Any, value: Any) -> Iterator[None]:
-    """Turns a fault of TVM's, or of npukit's, into an error that names the op at which it is."""
+    """Turns a fault in TVM or npukit into an error that names the op."""
     try:
         yield
     except (NpukitError, MemoryError):
@@ -89,7 +89,7 @@ def _told_of(variable: Any, value: Any) -> Iterator[None]:
 
 
 def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]]) -> IRModule:
-    """`main` with the same parameters, its bindings as `emit` writes them, returning what `results` names."""
+    """`main` with the same parameters. `emit` writes each binding; `results` gives the returned variables."""
     functions: Any = module
     others = {name: function for name, function in functions.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(IRModule(others))

@@ -1,4 +1,4 @@
-"""Loading a model file, int8 or float, as a Net."""
+"""Loads a model file, int8 or float, as a Net."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from npukit.quantize.states import Frames, Names, choose_tied, frames, with_name
 from npukit.quantize.wide import Wide
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
-"""The fraction of all values that a range leaves out at either end."""
+"""Fraction of all values that a range omits at either end."""
 
 
 @dataclass(frozen=True)
 class OwnImport:
-    """The part of plug-ins in the import (`accel/interface.py`): Relax passes, quantizers, patterns."""
+    """The contribution of plug-ins to the import (`accel/interface.py`): Relax passes, quantizers, patterns."""
 
     relax: Sequence[Callable[[IRModule], IRModule]] = ()
     quantizers: Sequence[Quantizer] = ()
@@ -55,9 +55,9 @@ class OwnImport:
 
 @dataclass(frozen=True)
 class Kept:
-    """The layers that stay in float in a network that is quantised here, as the int8 network calls them.
+    """The layers that stay in float in a network quantised here, by their names in the int8 network.
 
-    Dense layers read those `in_int16` in 16 bits.
+    Dense layers read the layers `in_int16` in 16 bits.
     """
 
     in_float: Sequence[str] = ()
@@ -66,7 +66,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model as a Net; `report` if npukit quantised it."""
+    """A model as a Net. `report`: present if npukit quantised the model."""
 
     net: Net
     report: Report | None = None
@@ -87,10 +87,11 @@ def load_model(
     keep_int16: Sequence[str] = (),
     own: OwnImport = OwnImport(),
 ) -> Loaded:
-    """The network of a model file, with what is declared of its inputs and outputs compiled into it.
+    """The network of a model file, with the declarations of inputs and outputs compiled in.
 
-    `in_file_types`: what the file takes and gives in float, the network does too. A float model is quantised with the
-    calibration data, which are what the network then takes, or computed in float. `own` is what plug-ins bring.
+    A float model is quantised with the calibration data, or computed in float. The calibration data have the form of
+    the network's inputs. `in_file_types`: inputs and outputs that are float in the file are float in the network too.
+    `own`: contribution of plug-ins.
     """
     module = with_named_states(import_model(path, input_shapes=input_shapes, custom=custom), states, path.name)
     for each in own.relax:
@@ -107,7 +108,7 @@ def load_model(
 
 
 def _as_the_net_has_it(net: Net, state: StatePair) -> Pair:
-    """A state, what it begins as quantised if the network has it so."""
+    """The indices of a state's input and output, and the initial value, quantised if the network's input is."""
     quantization, initial = net.tensor(net.inputs[state.input]).quantization, state.initial
     if quantization is not None and initial.dtype == np.float32:
         initial = quantised(initial, quantization)
@@ -115,7 +116,7 @@ def _as_the_net_has_it(net: Net, state: StatePair) -> Pair:
 
 
 def _ends(module: IRModule, layout: Layout, states: Sequence[StatePair]) -> Ends:
-    """The types that the file says; the format that has channels last rounds as TensorFlow Lite does."""
+    """The types of inputs and outputs in the file, without states. Channels-last files round like TensorFlow Lite."""
     kept, left = {state.input for state in states}, {state.output for state in states}
     inputs = (dtype_of(each) for place, each in enumerate(parameters(module)) if place not in kept)
     results = (dtype_of(each) for place, each in enumerate(outputs(module)) if place not in left)
@@ -132,7 +133,7 @@ def _loaded(
     keep: Kept,
     own: OwnImport,
 ) -> Loaded:
-    """The network as the file has it, or quantised."""
+    """The network as stored in the file, or quantised."""
     name = name_of(path)
     if calibration is None and keep != Kept():
         option = "--keep-float" if keep.in_float else "--keep-int16"
@@ -155,13 +156,13 @@ def _loaded(
 
 
 def _as_it_is(module: IRModule, name: str, patterns: Patterns) -> Net:
-    """The net of a module that is quantised; what is quantised at run time is computed between floats."""
+    """The net of a quantised module. Values quantised at run time are computed between floats."""
     read = canonical(module) if is_dynamic(module) else module
     return net_from_relax(read, name, matched=matched(read, patterns))
 
 
 def _sensed(path: Path, wanted: Sequence[WantedInput], declared: Declared, layout: Layout, name: str) -> Calibration:
-    """The calibration data as the model sees them; the file has them as the sensor gives them."""
+    """The calibration data in the model's form. The file holds the sensor's form."""
     known = by_name(declared.input, name, [each.name for each in wanted])
     sensed = [_as_sensed(each, known[each.name], layout) if each.name in known else each for each in wanted]
     data = load_calibration(path, sensed)
@@ -185,7 +186,7 @@ def quantize_module(
     quantizer: Quantizer,
     patterns: Patterns,
 ) -> Loaded:
-    """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end."""
+    """Quantises a float module to an int8 network. `cut`: fraction of all values that a range omits at either end."""
     states, points = states_of(module), Points(canonical(module), quantizer).find()
     order = points.in_order()
     seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
@@ -212,14 +213,14 @@ def _network(
     kept: Collection[Any] = (),
     factors: Factors = NO_FACTORS,
 ) -> tuple[Net, dict[Any, Layer]]:
-    """The network, and its layers by the float variables that they stand for."""
+    """The network, and its layers by float variable."""
     in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
     net, views = net_and_views(written.module, name, kept=in_float, matched=matched(written.module, patterns))
     return net, _layers(net, written, views, order, factors)
 
 
 def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model: str) -> list[Any]:
-    """The variables of the layers and inputs of these names."""
+    """The variables of the named layers and inputs."""
     known = {layer.name: variable for variable, layer in layers.items()}
     known |= {each.name: each for each in parameters(points.module) if each in points.quantised}
     unknown = [name for name in names if name not in known]
@@ -235,7 +236,7 @@ def _ranges(seen: Frames, cut: float) -> list[ObservedRange]:
 
 
 def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], factors: Factors) -> dict[Any, Layer]:
-    """The results of the net's ops by the float variables that they stand for."""
+    """The results of the net's ops by float variable."""
     made = {op.output for op in net.ops}
     found = {variable: views[written.integers[variable]] for variable in order if variable in written.integers}
     return {
@@ -246,12 +247,12 @@ def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], fact
 
 
 def _picked(order: Sequence[Any], layers: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The float values of the layers, and the first output's."""
+    """The float values of the layers, then of the first output."""
     *ordered, output = values
     return [value for variable, value in zip(order, ordered, strict=True) if variable in layers] + [output]
 
 
 def _as_integers(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Float inputs as the net takes them."""
+    """Float inputs in the types of the net's inputs."""
     kinds = (net.tensor(name).quantization for name in net.inputs)
     return [array if kind is None else quantised(array, kind) for array, kind in zip(inputs, kinds, strict=True)]

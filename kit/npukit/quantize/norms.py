@@ -1,4 +1,4 @@
-"""Layer norms and RMS norms that exporters spell in small ops, as the one op that they are."""
+"""Layer norms and RMS norms that exporters spell in small ops, as single ops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NORM, RMS_NORM = "nn.layer_norm", "nn.rms_norm"
 
 
 class Definitions(dict[Any, Any]):
-    """The expression that each variable of a builder is bound to, looked up when it is wanted."""
+    """The expression bound to each variable of a builder, looked up on access."""
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
         super().__init__()
@@ -31,8 +31,10 @@ class Definitions(dict[Any, Any]):
 
 
 def normalized(builder: relax.BlockBuilder, call: Any) -> Any:
-    """x / sqrt(mean square + epsilon), or its product with a reciprocal: a layer norm where x is less its mean, or an
-    RMS norm of x."""
+    """The norm x / sqrt(mean square + epsilon), or x times the reciprocal root; None for other calls.
+
+    A layer norm subtracts the mean of x before; an RMS norm does not.
+    """
     known = Definitions(builder)
     value, divisor = call.args
     if callee(call) == "multiply" and callee(resolve(value, known)) == "rsqrt":
@@ -53,14 +55,14 @@ def normalized(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def inverse_root(builder: relax.BlockBuilder, call: Any) -> Any:
-    """1 / sqrt(x) as the one operator that it is."""
+    """1 / sqrt(x) as a single operator."""
     numerator, root = constant(call.args[0]), resolve(call.args[1], Definitions(builder))
     one = numerator is not None and numerator.size == 1 and numerator.item() == 1
     return operators.rsqrt(root.args[0]) if one and callee(root) == "sqrt" else None
 
 
 Ends = tuple[np.ndarray, np.ndarray]
-"""A norm's factors and what is added."""
+"""A norm's factors and offsets."""
 
 
 def scaled(builder: relax.BlockBuilder, call: Any) -> Any:
@@ -74,7 +76,7 @@ def shifted(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _with(builder: relax.BlockBuilder, call: Any, change: Callable[[Ends, np.ndarray], Ends]) -> Any:
-    """The norm in a sum or product, with the constant operand in it."""
+    """The norm in a sum or product, with the constant operand merged in."""
     for operand, other in (call.args, reversed(call.args)):
         norm = resolve(operand, Definitions(builder))
         ends, value = _ends(norm), constant(other)
@@ -88,7 +90,7 @@ def _with(builder: relax.BlockBuilder, call: Any, change: Callable[[Ends, np.nda
 
 
 def _ends(norm: Any) -> Ends | None:
-    """A norm's constants; an RMS norm adds nothing."""
+    """A norm's constants. An RMS norm has no offsets."""
     if callee(norm) not in (NORM, RMS_NORM):
         return None
     factors = constant(norm.args[1])
@@ -106,7 +108,7 @@ def _norm(given: Any, ends: Ends) -> Any:
 
 
 def _centred(expression: Any, known: Definitions) -> tuple[Any, list[int]] | None:
-    """x and the last axes, of x - mean(x)."""
+    """x and the last axes, for an expression x - mean(x)."""
     if callee(expression) != "subtract":
         return None
     source, mean = expression.args[0], resolve(expression.args[1], known)
@@ -117,7 +119,7 @@ def _centred(expression: Any, known: Definitions) -> tuple[Any, list[int]] | Non
 
 
 def _averaged(mean: Any) -> list[int] | None:
-    """The axes that a mean is taken over, if these are the last ones and stay as ones."""
+    """The axes of a mean over the last axes, kept as axes of size 1; None for other means."""
     if callee(mean) != "mean" or not bool(mean.attrs.keepdims) or mean.attrs.axis is None:
         return None
     rank = len(shape_of(mean.args[0]))
@@ -146,7 +148,7 @@ def _mean_square(expression: Any, known: Definitions) -> _MeanSquare | None:
 
 
 def _squared(square: Any, known: Definitions) -> Any:
-    """The operand that is squared, however that is spelled."""
+    """The operand of a square, in any spelling; None for other expressions."""
     if callee(square) == "square":
         return resolve(square.args[0], known)
     if callee(square) not in ("multiply", "power"):

@@ -1,4 +1,4 @@
-"""Runs a float module over calibration data, and sees between which numbers its values lie."""
+"""Runs a float module over calibration data and records the ranges of its values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from npukit.net.importer.lowering import legalized
 from npukit.quantize.function import rewritten, substituted
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
-"""One case's inputs to the values of the chosen variables."""
+"""Maps the inputs of a case to the values of the chosen variables."""
 
 BINS = 2048
 
 STEADY_BITS, SLACK = 8, 2.0**-10
-"""Significant bits of a range's ends, and how far beyond one of these, in steps, an end still counts as it.
+"""Significant bits of a range's ends, and the excess, in steps of the last bit, that is rounded down instead of up.
 
-Processors and their mathematical functions differ in the last of 24 bits. A range that is 0.4 % wider costs 0.03 dB.
+Processors and their mathematical functions differ in the last of 24 bits. A range wider by 0.4 % costs 0.03 dB.
 """
 
 
@@ -38,7 +38,7 @@ class ObservedRange:
 
     @property
     def steady(self) -> ObservedRange:
-        """The range with its ends moved outwards to few bits, so that it is the same on every machine."""
+        """The range with its ends moved outwards to few bits, equal on every machine."""
         return ObservedRange(-_upwards(-self.low), _upwards(self.high))
 
 
@@ -50,7 +50,7 @@ def _upwards(end: float) -> float:
 
 
 def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
-    """The module compiled for this machine, giving the values of the chosen variables and parameters."""
+    """The module compiled for this machine. Its results are the values of the chosen variables and parameters."""
     known: dict[Any, Any] = {}
 
     def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:

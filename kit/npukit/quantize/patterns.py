@@ -9,14 +9,14 @@ from tvm.ir import IRModule
 from tvm.relax.transform import FuseOpsByPattern, FusionPattern
 
 Patterns = Sequence[tuple[Any, ...]]
-"""Patterns as `FuseOpsByPattern` takes them, each a tuple: a name, a pattern, and perhaps annotations and a check."""
+"""Patterns for `FuseOpsByPattern`, each a tuple: a name, a pattern, and optionally annotations and a check."""
 
 
 def matched(module: IRModule, patterns: Patterns) -> dict[Any, str]:
-    """The match that each matched expression of `main` belongs to: its pattern's name and a number.
+    """The match of each matched expression of `main`: the pattern's name and a number.
 
-    The module stays as it is: the pass is told to leave each match alone, as npukit makes one op of it only later. Of
-    matches that overlap the earlier pattern's counts, as in the pass.
+    The module is unchanged, because npukit forms the matched ops only later. If matches overlap, the earlier pattern's
+    match counts, as in the pass.
     """
     found: dict[Any, str] = {}
     for number, (name, matches) in enumerate(_matches(module, patterns)):
@@ -27,7 +27,7 @@ def matched(module: IRModule, patterns: Patterns) -> dict[Any, str]:
 
 
 def _matches(module: IRModule, patterns: Patterns) -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    """The name of a pattern, and the bindings that it matches."""
+    """The name of each matching pattern, and the matched bindings."""
     for name, pattern, *rest in patterns:
         annotations, check = (*rest, None, None)[:2]
         seen: list[Mapping[Any, Any]] = []
@@ -36,7 +36,7 @@ def _matches(module: IRModule, patterns: Patterns) -> Iterator[tuple[str, Mappin
 
 
 def _seen_by(check: Callable[[Any], bool] | None, seen: list[Mapping[Any, Any]]) -> Callable[[Any], bool]:
-    """The check, which leaves the bindings behind that it agrees to, and lets the pass change nothing."""
+    """A check that records the bindings accepted by `check` and rejects every match. The pass then changes nothing."""
 
     def checked(context: Any) -> bool:
         if check is None or check(context):

@@ -1,4 +1,4 @@
-"""Points at which a float function is quantised: results that become int8 tensors, those inside one integer op."""
+"""Points of quantisation in a float function: results that become int8 tensors, and results inside an integer op."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from npukit.quantize.function import bindings, constant, count_reads, outputs, p
 from npukit.quantize.scales import Quantizer, unchanged
 
 REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", "reshape", "squeeze")
-"""Moves that an op's activation may come behind."""
+"""Moves allowed between an op and its activation."""
 CLIPS = ("clip", "nn.relu", "nn.relu6")
 LIMITS = ("maximum", "minimum")
 OF_ONE_NUMBER = (*FUNCTIONS, *WITH_ATTRIBUTES)
@@ -27,9 +27,9 @@ OF_ONE_NUMBER = (*FUNCTIONS, *WITH_ATTRIBUTES)
 
 @dataclass
 class Points:
-    """`quantised` are the variables whose values become int8 tensors, with scales that `quantizer` may change.
+    """`quantised`: variables whose values become int8 tensors. `quantizer` may change their scales.
 
-    A variable's `leaf` is the one quantised tensor that it is a function of, number by number, or itself.
+    A variable's `leaf` is the quantised tensor from which it is computed element by element, or the variable itself.
     """
 
     module: IRModule
@@ -50,15 +50,15 @@ class Points:
         return self._leaves.get(variable, variable)
 
     def core(self, variable: Any) -> Any:
-        """The op behind an activation that belongs to it."""
+        """The op whose activation the variable is; the variable itself if it is no activation."""
         return self._activated.get(variable, variable)
 
     def moves(self, variable: Any) -> bool:
-        """True if the variable is another one's values, only moved."""
+        """True if the variable contains another variable's values, only moved."""
         return callee(self.values.get(variable)) in (*MOVEMENTS, "split")
 
     def inside(self, variable: Any) -> Any:
-        """The variable that an op takes in as a part of itself: the product before a bias, a softmax's scaling."""
+        """The variable merged into an op: the product before a bias, or the scaling before a softmax; else None."""
         value: Any = self.values.get(variable)
         if callee(value) not in ("add", "nn.softmax") or not isinstance(value.args[0], relax.Var):
             return None
@@ -71,18 +71,18 @@ class Points:
         return source if taken and self._reads[source] == 1 else None
 
     def parts(self, variable: Any) -> list[Any]:
-        """The variables that a quantised one is computed by: itself, the op that it activates, what that takes in."""
+        """All variables computed by an integer op: the quantised variable, the activated op, the merged variable."""
         core = self.core(variable)
         return [part for part in (variable, core, self.inside(core)) if part is not None]
 
     def origin(self, variable: Any) -> Any:
-        """The variable whose values this one has, before they were moved."""
+        """The variable whose values are moved to this variable; the variable itself without moves."""
         while self.moves(variable):
             variable = variables(self.values[variable])[0]
         return variable
 
     def bias(self, product: Any) -> np.ndarray | None:
-        """The constant that is added to a linear op's result."""
+        """The constant added to a linear op's result, or None."""
         return self._biases.get(product)
 
     @cached_property
@@ -91,7 +91,7 @@ class Points:
         return {product: constant(value.args[1]) for product, value in adds if product is not None}
 
     def in_order(self) -> list[Any]:
-        """The quantised variables: inputs first, each after those it is computed from."""
+        """The quantised variables: inputs first, each variable after its sources."""
         return [each for each in (*parameters(self.module), *self.values) if each in self.quantised]
 
     def find(self) -> Points:
@@ -102,7 +102,7 @@ class Points:
         return self
 
     def _relate(self, variable: Any, value: Any) -> None:
-        """Find the variable's leaf."""
+        """Finds the leaf of a variable, or the op activated by the variable."""
         if self.inside(variable) is not None or not _of_one_number(value):
             return
         leaves = {self.leaf(source) for source in variables(value)}
@@ -115,14 +115,14 @@ class Points:
             self._activated[variable] = core
 
     def _activatable(self, variable: Any) -> Any:
-        """The op whose result an activation clips, if nothing else reads that; perhaps rearranged in between."""
+        """The op whose result an activation clips, if there is no other reader. Rearrangements may lie in between."""
         while self._reads[variable] == 1 and callee(self.values.get(variable)) in REARRANGEMENTS:
             variable = self.values[variable].args[0]
         computed = variable in self.values and self.leaf(variable) is variable and not self.moves(variable)
         return self.core(variable) if computed and self._reads[variable] == 1 else None
 
     def _need(self, variable: Any) -> None:
-        """The variable is wanted as integers."""
+        """Marks a variable and, recursively, its sources as quantised."""
         todo = [variable]
         while todo:
             wanted = todo.pop()
@@ -133,7 +133,7 @@ class Points:
             todo += self._sources(wanted)
 
     def _sources(self, variable: Any) -> Iterator[Any]:
-        """The integers that a quantised variable is computed from."""
+        """The integer variables from which a quantised variable is computed."""
         if self.leaf(variable) is not variable:
             return iter([self.leaf(variable)])
         core = self.core(variable)
@@ -150,7 +150,7 @@ def _clips(value: Any) -> bool:
 
 
 def _of_one_number(value: Any) -> bool:
-    """A function of one number if its operands are: all constants in it are single numbers."""
+    """True for a function of a single number per element: all constants are single numbers."""
     if callee(value) not in OF_ONE_NUMBER:
         return False
     return all(_is_scalar(operand) for operand in operands(value) if constant(operand) is not None)

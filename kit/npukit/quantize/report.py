@@ -1,4 +1,4 @@
-"""The distance of an int8 network from the float one it was made of."""
+"""The error of an int8 network against its float model."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from npukit.net.net import Net
 from npukit.net.reference import evaluate
 
 MOST_CASES = 16
-"""Cases that are evaluated at once, of a small network."""
+"""Most cases evaluated at once, for a small network."""
 MOST_BYTES = 1 << 23
-"""Bytes of all tensors of the cases that are evaluated at once; in float, and in sums, they take ten times as many."""
+"""Most bytes of tensors evaluated at once, over all cases. As floats and sums, they take ten times as many."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A quantised result: its op, and how it is read in the float model's order of axes, times its `factors`."""
+    """A quantised result by its op. `axes` and `factors` convert it to the float model's axes and values."""
 
     name: str
     axes: tuple[int, ...]
     factors: np.ndarray | None = None
 
     def real(self, net: Net, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The numbers its integers stand for, with a leading axis of cases."""
+        """The real numbers of the result, with a leading axis of cases."""
         given = net.tensor(self.name).quantization
         assert given is not None
         integers = values[self.name].transpose(0, *(axis + 1 for axis in self.axes)).astype(np.float64)
@@ -37,7 +37,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class LayerError:
-    """Signal over error in decibels; infinite where there is no error."""
+    """Signal-to-error ratio in decibels; infinite without error."""
 
     name: str
     sqnr_db: float
@@ -45,7 +45,7 @@ class LayerError:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of the calibration's labels that each network finds."""
+    """The fraction of the calibration's labels found by each network."""
 
     float_: float
     int8: float
@@ -57,7 +57,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Report:
-    """Errors in the order of the ops; the accuracy if there are labels."""
+    """Errors in the order of the ops. The accuracy is present if there are labels."""
 
     layers: tuple[LayerError, ...]
     accuracy: Accuracy | None
@@ -78,17 +78,17 @@ class _Sums:
 
     @property
     def decibels(self) -> float:
-        """The signal over error, at most that of an error in the last bit of a float."""
+        """The signal-to-error ratio, limited to the ratio for an error in the last bit of a float."""
         signal = max(self.signal, 1e-30)
         return round(float(10 * np.log10(signal / max(self.error, signal * 1e-15))), 1)
 
 
 Both = Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
-"""The inputs of the net for each case, and the float values of its layers and, last, of its first output."""
+"""For each case, the net's inputs, and the float values of the layers and then of the first output."""
 
 
 def compare(net: Net, layers: Sequence[Layer], both: Both, labels: np.ndarray | None) -> Report:
-    """The net against the float network, case by case."""
+    """Compares the net with the float network, case by case."""
     sums = [_Sums() for _ in layers]
     float_answers, int8_answers = [], []
     at_once = _cases_at_once(net)

@@ -1,4 +1,4 @@
-"""Writes a float module anew, with quantize and dequantize after each quantised result and int8 constants."""
+"""Rewrites a float module with quantize and dequantize after each quantised result, and with int8 constants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ operators: Any = relax.op
 
 @dataclass(frozen=True)
 class QdqModule:
-    """`integers` names the integer variable that holds each of the points' quantised variables."""
+    """`integers`: the integer variable of each quantised variable."""
 
     module: IRModule
     integers: Mapping[Any, Any]
@@ -39,11 +39,11 @@ def rewrite(
     factors: Factors = NO_FACTORS,
     wide: Wide = NOTHING_WIDE,
 ) -> QdqModule:
-    """The points' module in QDQ form; what `kept` names is computed in float, and passed on in float among them.
+    """The module in QDQ form. Results in `kept` are computed in float, and passed on in float among each other.
 
-    Results are divided by the `factors` of their channels before they are quantised: dense layers' through their
-    weights, and multiplied by them once they are read; those in float where they are quantised, and the weights of
-    what reads them are multiplied. What is `wide` goes to dense layers in two bytes.
+    Results are divided by the `factors` of their channels before quantisation. A dense layer's result is divided
+    through the layer's weights and multiplied after reading. A float result is divided where it is quantised, and the
+    weights of its readers are multiplied. Dense layers read `wide` results as two bytes.
     """
     inside = {points.inside(variable): each for variable, each in factors.items()}
     return _Rewriting(points, chosen, frozenset(kept), factors, {**factors, **inside}, wide).done()
@@ -51,14 +51,14 @@ def rewrite(
 
 @dataclass
 class _Rewriting:
-    """`real` are variables before they are quantised, `read` what others read of them."""
+    """`real`: variables before quantisation. `read`: the expressions read by other ops instead."""
 
     points: Points
     chosen: Mapping[Any, Quantization]
     kept: frozenset[Any]
     factors: Factors
     divided: Factors
-    """The factors of results, and of the products before their biases."""
+    """The factors of results, and of products before their biases."""
     wide: Wide
     real: dict[Any, Any] = field(default_factory=dict)
     read: dict[Any, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Rewriting:
         return [self.read.get(output, output) for output in outputs(self.points.module)]
 
     def _take_inputs(self, builder: relax.BlockBuilder) -> None:
-        """The parameters as they are quantised, before anything else."""
+        """Quantises the parameters before everything else."""
         for parameter in parameters(self.points.module):
             if parameter not in self.real:
                 self._define(builder, parameter, parameter)
@@ -92,7 +92,7 @@ class _Rewriting:
         self._define(builder, variable, builder.emit(substituted(value, sources), variable.name))
 
     def _products(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
-        """The result of a dense layer that reads bytes."""
+        """The result of a dense layer on a `wide` input."""
         made, quantization = self._weights(variable, call)
         if any(quantization.zero_points):
             raise NpukitError(
@@ -104,7 +104,7 @@ class _Rewriting:
         return products(builder, self.read[call.args[0]], relax.const(made), np.ascontiguousarray(scales))
 
     def _source(self, variable: Any, source: Any) -> Any:
-        """The expression that stands for `source` where `variable` is computed from it."""
+        """The expression for `source` in the computation of `variable`."""
         leaf, inside = self.points.leaf(variable), self.points.inside(variable)
         activates = self.points.core(variable) is not variable
         within = leaf is not variable and not leaf.same_as(source)
@@ -114,7 +114,7 @@ class _Rewriting:
 
     @cached_property
     def _in_float(self) -> set[Any]:
-        """The variables that the kept results are computed by."""
+        """All variables that compute the kept results."""
         return {part for variable in self.kept for part in self.points.parts(variable)}
 
     def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
@@ -130,7 +130,7 @@ class _Rewriting:
             self.read[variable] = read if variable in self.kept else self._times(builder, read, variable, 1)
 
     def _times(self, builder: relax.BlockBuilder, value: Any, variable: Any, power: int) -> Any:
-        """The value times the factors of a variable's channels, or divided by them."""
+        """The value times the factors of a variable's channels, to the given power."""
         if variable not in self.factors:
             return value
         return builder.emit(
@@ -163,7 +163,7 @@ class _Rewriting:
         return integers(self.points.quantizer, f"{variable.name}_weights", weights, chosen)
 
     def _integer(self, builder: relax.BlockBuilder, variable: Any, argument: Any) -> Any:
-        """A float operand that is constant, in int8; whatever else unchanged."""
+        """A constant float operand in int8; any other operand unchanged."""
         if isinstance(argument, relax.Tuple):
             return relax.Tuple([self._integer(builder, variable, part) for part in argument.fields])
         value = constant(argument)

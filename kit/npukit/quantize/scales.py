@@ -15,16 +15,16 @@ from npukit.quantize.observe import ObservedRange
 STEPS = 255
 LARGEST_WEIGHT = 127
 LARGEST_BIAS = 1 << 26
-"""A bias leaves room for the products in an accelerator's accumulator."""
+"""Largest bias in units of both scales. It leaves room for products in an accelerator's accumulator."""
 SMALLEST_SCALE = 2.0**-60
 
 INTEGERS = {"int8": (-128, 127), "int4": (-8, 7)}
-"""The least and the largest integer of the types that a quantizer may give; activations are all int8."""
+"""Least and largest integer of each type that a quantizer may give. Activations are always int8."""
 
 Quantizer = Callable[[Tensor, np.ndarray | None], Tensor]
-"""Gives a tensor the scales and the type that its hardware can have, instead of those that npukit would choose.
+"""Replaces npukit's choice of a tensor's scales and type by a choice that the hardware supports.
 
-It also gets the real values of a constant; of activations None.
+The second argument contains the real values of a constant; None for an activation.
 """
 
 
@@ -34,7 +34,7 @@ def unchanged(tensor: Tensor, values: np.ndarray | None) -> Tensor:
 
 
 def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
-    """Several quantizers as one, of which each sees what the one before has made."""
+    """Several quantizers as a single quantizer. Each receives the result of the previous quantizer."""
 
     def quantizer(tensor: Tensor, values: np.ndarray | None) -> Tensor:
         for each in quantizers:
@@ -54,7 +54,7 @@ def _more_than_allowed(before: Tensor, made: Tensor) -> str:
 
 
 def _impossible(made: Tensor, values: np.ndarray | None) -> str:
-    """The reason why no quantised tensor can be so, if there is one."""
+    """The fault of an invalid quantised tensor; empty for a valid tensor."""
     types = list(INTEGERS) if values is not None else ["int8"]
     if made.dtype not in types:
         return f"makes {made.dtype}, not {' or '.join(types)},"
@@ -71,7 +71,7 @@ def _impossible(made: Tensor, values: np.ndarray | None) -> str:
 
 
 def held(quantizer: Quantizer, name: str, shape: Sequence[int], chosen: Quantization) -> Quantization:
-    """The quantisation that the quantizer makes of what is chosen for an activation."""
+    """The quantizer's quantisation of an activation. `chosen`: npukit's own choice."""
     made = quantizer(Tensor(name, tuple(shape), "int8", chosen), None).quantization
     assert made is not None
     return made
@@ -80,14 +80,14 @@ def held(quantizer: Quantizer, name: str, shape: Sequence[int], chosen: Quantiza
 def integers(
     quantizer: Quantizer, name: str, values: np.ndarray, chosen: Quantization
 ) -> tuple[np.ndarray, Quantization]:
-    """A constant in the integers, and with the quantisation, that the quantizer makes of what is chosen for it."""
+    """A constant as integers, and the quantizer's quantisation. `chosen`: npukit's own choice."""
     made = quantizer(Tensor(name, values.shape, "int8", chosen), values)
     assert made.quantization is not None
     return quantised(values, made.quantization, made.dtype), made.quantization
 
 
 def of_activation(around: ObservedRange) -> Quantization:
-    """int8 with one zero point; zero is always a number it has."""
+    """int8 with a single zero point. The range is extended to include zero."""
     low, high = min(around.low, 0.0), max(around.high, 0.0)
     scale = float(np.float32(max((high - low) / STEPS, SMALLEST_SCALE)))
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
@@ -103,7 +103,7 @@ def of_weights(weights: np.ndarray, axis: int, least: np.ndarray) -> Quantizatio
 
 
 def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> np.ndarray:
-    """The smallest weight scales with which the bias, in units of both scales, is small enough."""
+    """The smallest weight scales that keep the bias within LARGEST_BIAS."""
     if bias is None:
         return np.zeros(channels)
     return np.abs(np.ravel(bias)) / (data.scale * LARGEST_BIAS)
@@ -114,7 +114,7 @@ def of_constant(value: np.ndarray) -> Quantization:
 
 
 def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8") -> np.ndarray:
-    """Real numbers as integers that `dtype` has, in bytes."""
+    """Real numbers as integers in the range of `dtype`, stored in bytes."""
     shape = [1] * value.ndim
     if quantization.axis is not None:
         shape[quantization.axis] = -1

@@ -1,4 +1,4 @@
-"""Float ops that have no int8 form, spelled with ops that have one: one axis as two, averages over padding, ..."""
+"""Replaces float ops without an int8 form by ops with an int8 form: an axis by two, averages over padding, ..."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from npukit.quantize.function import constant, outputs, rewritten, substituted
 
 operators: Any = relax.op
 Spell = Callable[[relax.BlockBuilder, Any], Any]
-"""A function from a call to the expression that takes its place, or None to leave it."""
+"""Returns a replacement for a call, or None to leave the call."""
 
 
 def respelled(module: IRModule) -> IRModule:
-    """The same function of ops that have an int8 form, as far as they are known here."""
+    """The same function in ops with an int8 form, where a replacement is known."""
     known: dict[Any, Any] = {}
 
     def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
@@ -33,7 +33,7 @@ def respelled(module: IRModule) -> IRModule:
 
 
 def _conv1d(builder: relax.BlockBuilder, call: Any) -> Any:
-    """A convolution of images one row high."""
+    """A one-dimensional convolution becomes a convolution of images with a single row."""
     attributes = call.attrs
     if (str(attributes.data_layout), str(attributes.kernel_layout)) != ("NCW", "OIW"):
         return None
@@ -81,7 +81,7 @@ def _numbers(values: Any) -> list[int]:
 
 
 def _average(builder: relax.BlockBuilder, call: Any) -> Any:
-    """An average that counts its padding is one of an image with zeros around it."""
+    """An average that counts padding becomes an average over an explicitly padded image."""
     attributes = call.attrs
     counts = bool(attributes.count_include_pad) and any(_numbers(attributes.padding))
     if not counts or bool(attributes.ceil_mode) or str(attributes.layout) != "NCHW":
@@ -93,7 +93,7 @@ def _average(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _largest(builder: relax.BlockBuilder, call: Any) -> Any:
-    """The largest of each channel is a pool over the whole image."""
+    """A maximum over each channel becomes a pool over the whole image."""
     shape, axes = shape_of(call.args[0]), call.attrs.axis
     if len(shape) != 4 or axes is None or sorted(int(axis) % 4 for axis in axes) != [2, 3]:
         return None
@@ -102,7 +102,7 @@ def _largest(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _by_constant(builder: relax.BlockBuilder, call: Any) -> Any:
-    """Divided by constants is multiplied by their reciprocals; a single number is left to its table."""
+    """A division by constants becomes a product with reciprocals. A division by a single number is left to a table."""
     divisor = constant(call.args[1])
     if divisor is None or divisor.size == 1 or divisor.dtype != np.float32 or not np.all(divisor):
         return None
@@ -110,12 +110,12 @@ def _by_constant(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _broadcast(builder: relax.BlockBuilder, call: Any) -> Any:
-    """Spread to the shape that it has."""
+    """A broadcast to the operand's own shape is dropped."""
     return call.args[0] if shape_of(call) == shape_of(call.args[0]) else None
 
 
 def _softmax(builder: relax.BlockBuilder, call: Any) -> Any:
-    """A softmax takes a factor in; a divisor is one."""
+    """A divisor before a softmax becomes a factor, which the softmax absorbs."""
     source = resolve(call.args[0], norms.Definitions(builder))
     divisor = constant(source.args[1]) if callee(source) == "divide" else None
     if divisor is None or divisor.size != 1 or not divisor.all():
@@ -125,7 +125,7 @@ def _softmax(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _looked_up(builder: relax.BlockBuilder, call: Any) -> Any:
-    """A row of a table is a number of each column: columns lie together, so that PEs can have some of them each."""
+    """Reads a table's row as a number of each column. Columns become contiguous, so that PEs can hold some each."""
     table, indices = constant(call.args[0]), call.args[1]
     if table is None or table.ndim != 2 or prod(shape_of(indices)) != 1 or int(call.attrs.axis) % 2:
         return None
@@ -135,7 +135,7 @@ def _looked_up(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _first(*spells: Spell) -> Spell:
-    """The first spelling that there is."""
+    """Tries several replacements and returns the first result."""
 
     def spell(builder: relax.BlockBuilder, call: Any) -> Any:
         return next((found for each in spells if (found := each(builder, call)) is not None), None)

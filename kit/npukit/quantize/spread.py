@@ -1,6 +1,6 @@
-"""Channels that differ widely, between dense layers and what is computed in float: each has a range of its own.
+"""Ranges by channel, for widely different channels between dense layers and float ops.
 
-What is float anyway multiplies or divides by factors of the channels, the other side has them in its weights.
+The float ops multiply or divide by a factor for each channel. On the other side, weights contain the factors.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 
 LEAST = 2.0**-8
-"""The least factor of a channel, of the largest one's."""
+"""Least factor of a channel, relative to the largest channel."""
 
 FEW, TAIL = 1024, 3
-"""The least range of a channel that has had fewer numbers, as their largest says little of others: so many times the
-root of the mean of their squares, weighted by their squares, which is large for a channel of few large numbers.
+"""Least range of a channel with fewer than FEW numbers, because their maximum says little about others.
+
+The range is TAIL times the root of the mean of the numbers' squares, weighted by the squares. This mean is large for a
+channel of few large numbers.
 """
 
 Factors = Mapping[Any, np.ndarray]
-"""The factors of the channels of some results, at most 1: these are divided by them before they are quantised."""
+"""Factors of the channels of results, at most 1. Results are divided by their factors before quantisation."""
 NO_FACTORS: Factors = MappingProxyType({})
 
 
 def read_in_float(points: Points, kept: Collection[Any]) -> list[Any]:
-    """The dense layers' results that only ops in float read."""
+    """Results of dense layers that only float ops read."""
     taken = {*outputs(points.module), *(read for value in _integer_ops(points, kept) for read in variables(value))}
     taken -= {points.inside(variable) for variable in points.quantised}
     return [each for each in points.in_order() if each not in taken | {*kept} and dense_input(points, each) is not None]
 
 
 def read_by_dense(points: Points, kept: Collection[Any]) -> list[Any]:
-    """Results computed in float that dense layers read, and nothing else that is not in float."""
+    """Results computed in float whose only readers are dense layers and float ops."""
     readers = _integer_ops(points, kept)
     dense = {value.args[0] for value in readers if _is_foldable(value)}
     others = {read for value in readers if not _is_foldable(value) for read in variables(value)}
@@ -47,7 +49,7 @@ def read_by_dense(points: Points, kept: Collection[Any]) -> list[Any]:
 
 
 def _integer_ops(points: Points, kept: Collection[Any]) -> list[Any]:
-    """All values but those that the kept results are computed by."""
+    """All values outside the computation of the kept results."""
     in_float = {part for variable in kept for part in points.parts(variable)}
     return [value for variable, value in points.values.items() if variable not in in_float]
 
@@ -57,16 +59,16 @@ def _is_foldable(value: Any) -> bool:
 
 
 def dense_input(points: Points, variable: Any) -> Any:
-    """The variable that a dense layer of constant weights reads, if it makes this one."""
+    """The input of the dense layer with constant weights that computes the variable; None for other variables."""
     inside = points.inside(variable)
     value: Any = points.values.get(variable if inside is None else inside)
     return value.args[0] if _is_foldable(value) else None
 
 
 def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, ObservedRange]]:
-    """The factors, and the ranges of what is quantised once divided, by the largest magnitudes of their channels.
+    """The factors, and the ranges of the divided results. `peaks`: largest magnitude of each channel.
 
-    Those of `shared` are left half of their differences, as the weights that take the factors in get the other half.
+    Results in `shared` get the square root of the factors, because weights absorb the other half of the difference.
     """
     largest = {variable: max(float(peak.max()), LEAST) for variable, peak in peaks.items()}
     factors = {variable: np.maximum(peak / largest[variable], LEAST) for variable, peak in peaks.items()}
@@ -77,7 +79,7 @@ def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Fa
 def channel_peaks(
     runs: Iterator[list[np.ndarray]], order: Sequence[Any], wanted: Sequence[Any]
 ) -> dict[Any, np.ndarray]:
-    """The largest magnitude of each channel of each wanted variable that is to be reckoned with, seen all runs."""
+    """The largest magnitude to expect in each channel of each wanted variable, from all runs."""
     places, seen = [order.index(each) for each in wanted], {each: _Channels() for each in wanted}
     for values in runs if wanted else ():
         for variable, place in zip(wanted, places, strict=True):
@@ -90,7 +92,7 @@ def channel_peaks(
 
 @dataclass
 class _Channels:
-    """Channels on the last axis: how many numbers of each there were, the largest, sums of squares and of theirs."""
+    """Statistics of the channels on the last axis: count, largest magnitude, sums of squares and of fourth powers."""
 
     count: int = 0
     peaks: Any = 0.0

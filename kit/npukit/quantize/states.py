@@ -1,4 +1,4 @@
-"""States that a user names, and what they hold while a float model runs through calibration data."""
+"""States named by the user, and their values while a float model runs over calibration data."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from npukit.quantize.observe import ObservedRange, Run, runner
 from npukit.quantize.points import Points
 
 Names = Sequence[tuple[str, str]]
-"""Pairs of an input and the output that becomes it, as the model calls them, or `in1` and `out1` by number."""
+"""Pairs of a state's input and output, by their names in the model or as `in1` and `out1`."""
 
 
 def with_named_states(module: IRModule, names: Names, model: str) -> IRModule:
-    """The module with the states that a user names, each zero at first. `model` is what errors call the file."""
+    """The module with the states named by the user, initially zero. `model`: the file's name in errors."""
     inputs, known = parameters(module), output_names(module)
     results = [known[place] if place < len(known) else "" for place in range(len(outputs(module)))]
     pairs = list(states_of(module))
@@ -39,7 +39,7 @@ def with_named_states(module: IRModule, names: Names, model: str) -> IRModule:
 
 
 def _numbered(name: str, stem: str, names: Sequence[str], said: str) -> int:
-    """The number of an input or output, by its name or as `in0`."""
+    """The index of an input or output, from its name or from `in0`."""
     known = {each or f"{stem}{place}": place for place, each in enumerate(names)}
     numbered = {f"{stem}{place}": place for place in range(len(names))}
     if name not in (known | numbered):
@@ -49,16 +49,17 @@ def _numbered(name: str, stem: str, names: Sequence[str], said: str) -> int:
 
 @dataclass(frozen=True)
 class Frames:
-    """A float module as it runs through calibration data, one frame at a time: its inputs, and the chosen variables.
+    """A float module running over calibration data, frame by frame. Yields inputs and values of the chosen variables.
 
-    Its states hold what the frame before left in them, all cases being one stream; the data have no array for them.
+    All cases form one stream, in which each frame finds the states left by the frame before. The data have no arrays
+    for states.
     """
 
     run: Run
     states: Sequence[StatePair]
     data: Calibration
     count: int
-    """Inputs of the module, its states among them."""
+    """Inputs of the module, including states."""
 
     def __iter__(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
         held = [state.initial for state in self.states]
@@ -83,7 +84,7 @@ def frames(module: IRModule, chosen: Sequence[Any], data: Calibration, states: S
 def choose_tied(
     points: Points, ranges: Mapping[Any, ObservedRange], states: Sequence[StatePair]
 ) -> dict[Any, Quantization]:
-    """The quantisation of each variable, that of a state the one of what becomes of it."""
+    """The quantisation of each variable. The input and the output of a state have the same."""
     inputs, results = parameters(points.module), outputs(points.module)
     pairs = [(inputs[state.input], points.origin(results[state.output])) for state in states]
     known = [(before, after) for before, after in pairs if before in ranges and after in ranges]

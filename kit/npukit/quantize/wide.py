@@ -1,6 +1,6 @@
-"""Results computed in float that dense layers read in 16 bits: as upper and lower bytes, rows of one int8 tensor.
+"""Float results for dense layers in 16 bits, as an int8 tensor with rows of upper bytes and rows of lower bytes.
 
-A layer multiplies both by its weights at once; float adds the two sums, and rounds nothing between them.
+A layer multiplies both kinds of rows by the weights at once. Float ops add the two sums without rounding in between.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from npukit.quantize.spread import dense_input, read_by_dense, read_in_float
 operators: Any = relax.op
 
 STEPS_OF_A_BYTE = 256.0
-"""Steps of the lower byte in one of the upper."""
+"""Steps of the lower byte per step of the upper byte."""
 STEPS = Quantization((1.0,), (0,))
-"""Bytes as they are."""
+"""Quantisation of bytes as themselves."""
 
 
 @dataclass(frozen=True)
 class Wide:
-    """Results that dense layers read in 16 bits, and those of such layers that stay sums, as only float reads them."""
+    """Results that dense layers read in 16 bits. `sums`: the layers' results kept as sums, as only float reads them."""
 
     results: frozenset[Any] = frozenset()
     sums: frozenset[Any] = frozenset()
 
     @staticmethod
     def of(points: Points, kept: Collection[Any], wanted: Mapping[str, Any]) -> Wide:
-        """The results that are `wanted` so, by their names, of those `kept` in float."""
+        """The wide results. `kept`: results in float; `wanted`: results to be read in 16 bits, by name."""
         others = [name for name, each in wanted.items() if each not in read_by_dense(points, kept)]
         if others:
             raise NpukitError(
@@ -51,9 +51,9 @@ NOTHING_WIDE = Wide()
 
 
 def in_bytes(builder: relax.BlockBuilder, value: Any, chosen: Quantization) -> Any:
-    """The rows of a value's upper bytes, and behind them those of its lower bytes.
+    """The rows of a value's upper bytes, followed by the rows of the lower bytes.
 
-    Each is made element by element, so that PEs may share the row of a single token.
+    Each element is computed independently, so that PEs may share the row of a single token.
     """
     turns = relax.const(np.array([1 / chosen.scale], np.float32))
     high = builder.emit_te(_upper, value, turns, primfunc_name_hint="upper")
@@ -79,7 +79,7 @@ def _byte(steps: Any) -> Any:
 
 
 def products(builder: relax.BlockBuilder, rows: Any, weights: Any, scales: np.ndarray) -> Any:
-    """The products, in floats, of weights and the numbers of which rows of bytes are given."""
+    """The products of weights and 16-bit numbers, given as rows of bytes, in float."""
     sums = builder.emit(operators.matmul(rows, weights, out_dtype="int32"))
     *outer, twice, _ = shape_of(sums)
     axis, count = len(outer), twice // 2

@@ -1,4 +1,4 @@
-"""What an Ethos-U takes, and how Vela is asked: a subgraph goes out as a TFLite file, a command stream comes back."""
+"""The Ethos-U as a plug-in: a subgraph goes to Vela as a TFLite file, and a command stream comes back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 KINDS = TFLITE_KINDS - {"transpose"}
 
 SYSTEMS = {55: "Ethos_U55_High_End_Embedded", 65: "Ethos_U65_High_End", 85: "Ethos_U85_SYS_DRAM_Mid"}
-"""Vela's names of the clocks and memories that its estimates are for."""
+"""Vela's names for the clocks and memories assumed in its estimates, by generation."""
 
 
 class EthosU(NetworkPlugin):

@@ -1,4 +1,4 @@
-"""velac OPTIONS... SUBGRAPH COMPILED: Arm's Vela with these options, its answer as npukit wants it.
+"""velac OPTIONS... SUBGRAPH COMPILED: runs Arm's Vela with these options and converts the result for npukit.
 
 The blob is described in ethos_u.md.
 """
@@ -21,7 +21,7 @@ import numpy as np
 MAGIC, HEADER_WORDS, ENDS = 0x554F4854, 16, 5
 ALIGNMENT = 16
 STREAM_ACTION = 2
-"""Vela leaves a list of actions for Arm's driver; this one is the command stream, its words behind it."""
+"""The command stream's action in Vela's list of actions for Arm's driver. The stream's words follow it."""
 
 
 def main() -> None:
@@ -83,12 +83,12 @@ def _ends(found: dict[str, np.ndarray]) -> list[tuple[int, int]]:
 
 def _stream(payload: bytes) -> bytes:
     words = struct.unpack(f"<{len(payload) // 4}I", payload)
-    at = 1  # behind the name of the format
+    at = 1  # after the name of the format
     while at < len(words):
         if words[at] & 0xFF == STREAM_ACTION:
             length = words[at] >> 16 | (words[at] >> 8 & 0xFF) << 16
             return payload[4 * (at + 1) : 4 * (at + 1 + length)]
-        at += 3 if words[at] & 0xFF == 1 else 1  # the configuration has two words behind it
+        at += 3 if words[at] & 0xFF == 1 else 1  # two words follow the configuration
     sys.exit("Vela has left no command stream")
 
 

@@ -1,6 +1,6 @@
 """graphnpuc SUBGRAPH COMPILED: the network compiler of the graph NPU.
 
-A program of its own that stands for what a chip maker has already: of npukit it knows the two files alone
+An independent program in place of a chip maker's existing compiler. Its only link to npukit are the two files
 (docs/accelerators.md), and it needs nothing but Python. The blob is described in graphnpu.md.
 """
 
@@ -26,12 +26,12 @@ ALIGNMENT = 16
 
 
 class Refusal(Exception):
-    """The NPU cannot do this, in words for the user."""
+    """A refusal, with the reason for the user."""
 
 
 @dataclass
 class Layer:
-    """One layer of the blob but for the places of its operands."""
+    """A layer of the blob, without the places of its operands."""
 
     op: dict[str, Any]
     sources: list[str]
@@ -44,7 +44,7 @@ class Layer:
 
 @dataclass
 class Compiler:
-    """The subgraph, and where its tensors are put."""
+    """Compiles a subgraph and places its tensors."""
 
     graph: dict[str, Any]
     places: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Compiler:
         return {"blob": base64.b64encode(blob).decode(), "cycles": cycles, "scratch_bytes": self.scratch_bytes}
 
     def _storage(self) -> dict[str, str]:
-        """Which tensor's bytes each tensor has: a reshape those of its input, but the output its own."""
+        """By tensor, the tensor whose memory is used. A reshape shares its input's memory; the output has its own."""
         names = {name: name for name in self.graph["tensors"]}
         for op in self.graph["ops"]:
             if op["kind"] == "reshape":
@@ -82,7 +82,7 @@ class Compiler:
     # --- places
 
     def _place(self, layers: list[Layer], names: dict[str, str]) -> None:
-        """Scratch memory for what is neither input nor output: each tensor at the lowest place that is free."""
+        """Places all tensors but inputs and output in scratch memory, each at the lowest free place."""
         for index, name in enumerate(self.graph["inputs"]):
             self.places[name] = (INPUT + index) << 24
         self.places[self.graph["outputs"][0]] = OUTPUT << 24
@@ -125,7 +125,7 @@ class Compiler:
         return prod(self._shape(name))
 
     def _filter(self, op: dict[str, Any]) -> tuple[bytes, bytes]:
-        """Weights channel by channel, and bias, multiplier and shift of each channel."""
+        """The weights channel by channel, and the bias, multiplier and shift of each channel."""
         shape, values = self._shape(op["inputs"][1]), self._values(op["inputs"][1])
         source, channels = self._shape(op["inputs"][0])[-1], self._shape(op["outputs"][0])[-1]
         if op["kind"] == "depthwise_conv2d":

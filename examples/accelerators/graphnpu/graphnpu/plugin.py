@@ -1,4 +1,4 @@
-"""What the NPU takes, and how its maker's compiler is asked: a subgraph goes out as a file and a blob comes back."""
+"""The graph NPU as a plug-in: a subgraph goes to the maker's compiler as a file, and a blob comes back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from npukit.net.net import Net, Op
 
 HERE = Path(__file__).resolve().parent
 COMPILER = (sys.executable, HERE / "graphnpuc.py")
-"""A finished program: npukit knows nothing of it but its two files. A binary on the PATH would do as well."""
+"""A finished program. npukit sees only its two files. A binary on the PATH would do as well."""
 
 KINDS = ("add", "average_pool", "conv2d", "dense", "depthwise_conv2d", "max_pool", "reshape")
 
 
 class GraphNpu(NetworkPlugin):
-    """Connected ops, as many at once as it can."""
+    """Connected ops, as many at once as possible."""
 
     name, version, alignment = "graphnpu", "1.0", 4
     model = HERE / "device" / "graphnpu_model.c"

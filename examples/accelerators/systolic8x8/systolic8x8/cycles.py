@@ -1,4 +1,4 @@
-"""What a tile costs: the manual's formulas for the array, and what the driver adds on the core."""
+"""Costs of a tile: the manual's formulas for the array, plus the driver's cycles on the core."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from npukit.accel.geometry import Plane
 
 SIDE = 8
 CORE_PER_COMMAND = 45
-"""Cycles of the core to start a command and to wake from it."""
+"""Cycles of the core to start a command and to wake after its end."""
 
 CORE_PER_RESULT = 39
 """Cycles of the core to requantise an accumulator, as measured on the emulator."""
 
 CORE_PER_COLUMN = 62
-"""To begin with an output channel of a pass."""
+"""Cycles of the core to begin an output channel in a pass."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -31,11 +31,12 @@ class Figures:
     setup_cycles: int
 
     def rows_at_once(self, width: int, depth: int) -> int:
-        """Pixels of a row of the output that one pass takes."""
+        """Pixels of an output row in a single pass."""
         return min(width, self.accumulator_rows, self.scratchpad_bytes // depth)
 
     def cycles(self, plane: Plane, depth: int, taps: int, channels: int, at_once: int) -> int:
-        """`depth` is padded to whole sides; a tap has so many input `channels`, a pass `at_once` pixels."""
+        """Cycles of a plane. `depth` is padded to whole sides; a tap has `channels` inputs, and a pass `at_once`
+        pixels."""
         full, rest = divmod(plane.width, at_once)
         passes = [at_once] * full + ([rest] if rest else [])
         return plane.height * sum(self._pass(rows, plane.channels, depth, taps, channels) for rows in passes)

@@ -1,4 +1,4 @@
-"""What the array takes, what that costs, in how large passes, and the call that does it."""
+"""The systolic array as a plug-in: supported ops, costs, sizes of passes, and the call of the driver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYER = (
 
 
 class Systolic8x8:
-    """Convolutions of one group, and dense layers. The core requantises."""
+    """Convolutions with a single group, and dense layers. The core requantises."""
 
     name = "systolic8x8"
     version = "1.0"
@@ -72,7 +72,7 @@ class Systolic8x8:
         return Cost(cycles, constants, scratch_bytes=4 * SIDE * rows)
 
     def choices(self, net: Net, op: Op) -> list[Choice]:
-        """Pixels of a pass: as many as fit, or half or a quarter of them, for which the core waits less at a time."""
+        """Pixels of a pass: as many as fit, or half or a quarter, for shorter waits of the core."""
         most = self._most_at_once(net, op)
         return [Choice(f"{rows} pixels") for rows in (most, most // 2, most // 4) if rows]
 
@@ -106,7 +106,7 @@ class Systolic8x8:
 
 
 def padded(count: int) -> int:
-    """Up to a whole number of the array's sides."""
+    """The count, rounded up to a multiple of the array's side."""
     return -(-count // SIDE) * SIDE
 
 

@@ -1,4 +1,4 @@
-"""From an op of the net to a program: the fixed-point arithmetic of TensorFlow Lite in the unit's instructions."""
+"""Compiles an op of the net to a program: TensorFlow Lite's fixed-point arithmetic in the unit's instructions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .instructions import Instruction
 
 KINDS = (Add, Subtract, Multiply, Maximum, Minimum, Requantize)
 FIRST, SECOND, OUTPUT = 0, 1, 2
-"""Pointers; and registers of the operands."""
+"""Pointers, and registers of the operands."""
 
 
 def program(net: Net, op: Op) -> list[Instruction]:
-    """What the unit does with 16 elements."""
+    """The program for 16 elements."""
     return [*_loads(net, op), *_body(net, op), *_finish(net, op), Instruction("store", FIRST, OUTPUT)]
 
 
 def _loads(net: Net, op: Op) -> Iterator[Instruction]:
-    """The operands, less their zero points but where they stay as they are."""
+    """Loads the operands. Subtracts zero points, except for maximum and minimum."""
     for index, name in enumerate(op.inputs):
         yield Instruction("load", index, index)
         if not isinstance(op.attributes, Maximum | Minimum):
@@ -71,7 +71,7 @@ def _rescale(register: int, factor: Multiplier) -> Iterator[Instruction]:
 
 
 def _finish(net: Net, op: Op) -> Iterator[Instruction]:
-    """The output's zero point and clamp."""
+    """Adds the output's zero point and clamps."""
     if isinstance(op.attributes, Maximum | Minimum):
         return
     yield Instruction("addi", FIRST, FIRST, immediate=quantization(net, op.output).zero_point)

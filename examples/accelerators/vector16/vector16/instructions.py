@@ -1,4 +1,4 @@
-"""The instruction set: instructions, their words, and back again."""
+"""The instruction set, with an assembler and a disassembler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMATS = {"halt": "halt", "load": "load v{d}, [p{a}]", "store": "store v{d}, [p
 
 @dataclass(frozen=True)
 class Instruction:
-    """`d` is a register; `a` a register, or a pointer of load and store."""
+    """`d` is a register. `a` is a register, or the pointer of a load or store."""
 
     operation: str
     d: int = 0
@@ -36,12 +36,12 @@ class Instruction:
 
 
 def assemble(program: Sequence[Instruction]) -> np.ndarray:
-    """The program's words, `halt` at the end."""
+    """The program's words, ending with `halt`."""
     return np.array([word for each in (*program, Instruction("halt")) for word in each.words()], np.int32)
 
 
 def disassemble(words: Sequence[int]) -> Iterator[Instruction]:
-    """The instructions up to `halt`; ValueError at a word that is none."""
+    """The instructions up to `halt`. Raises ValueError at an invalid word."""
     rest = iter(int(word) for word in words)
     for word in rest:
         fields = [word >> shift & 0xFF for shift in (0, 8, 16, 24)]

@@ -1,4 +1,4 @@
-"""What the vector unit takes, what that costs, and the call that loads and runs a program."""
+"""The vector unit as a plug-in: supported ops, costs, and the call that loads and runs a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .instructions import LANES, assemble
 HERE = Path(__file__).resolve().parent
 SHAPE_WORDS = 9
 CORE_CYCLES_PER_WORD = 8
-"""To load a word of the program."""
+"""Cycles of the core to load a word of the program."""
 
 CORE_CYCLES_PER_RUN = 70
 
@@ -56,7 +56,7 @@ class Vector16:
         )
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        """As if rows of pixels were runs: where they are not dense, pixels are, and it takes longer."""
+        """The cost with a run for each row of pixels. Pixels that are not dense are a run each, and take longer."""
         instructions, plane = program(net, op), Plane.of(output)
         words = len(assemble(instructions))
         vectors = -(-plane.width * plane.channels // LANES)
@@ -80,7 +80,7 @@ class Vector16:
 
 
 def _shape(tile: Tile) -> np.ndarray:
-    """The words of `enum vector16_shape`. Where every operand's pixels touch, a row is one run."""
+    """The words of `enum vector16_shape`. A row is a single run if the pixels of every operand are contiguous."""
     plane = Plane.of(tile.output.box)
     operands = (tile.inputs[0], tile.inputs[-1], tile.output)
     dense = all(operand.pixel_stride == plane.channels for operand in operands)

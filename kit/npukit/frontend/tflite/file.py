@@ -228,7 +228,7 @@ def _unpacked(packed: np.ndarray, count: int) -> np.ndarray:
 
 
 def _raw(data: bytes, buffer: Any) -> Any:
-    """The bytes of a buffer. In large models, buffers lie behind the flatbuffer."""
+    """The bytes of a buffer. In large models, buffers follow after the flatbuffer."""
     if buffer.Offset() > 1:
         return memoryview(data)[buffer.Offset() : buffer.Offset() + buffer.Size()]
     vector = buffer.DataAsNumpy()

@@ -30,7 +30,7 @@ enum { MAGIC = 0x554F4854, BAD_BLOB = -1 };
 
 #define ETHOS_U ((struct ethos_u_registers *)BOARD_ETHOS_U_BASE)
 
-/* Where a tensor lies in the arena. */
+/* Offset and size of a tensor in the arena. */
 struct end {
     uint32_t offset, bytes;
 };
@@ -62,7 +62,7 @@ static void copy(void *to, const void *from, uint32_t bytes)
 
 static void reset(void)
 {
-    ETHOS_U->reset = 0; /* not secure, user: what the streams need; whatever is written resets */
+    ETHOS_U->reset = 0; /* not secure, user: as required by the streams; any value written resets */
     while ((ETHOS_U->status & IN_RESET) != 0) {
     }
 }
@@ -101,6 +101,6 @@ int32_t ethos_u_wait(void)
     accelerator_after();
     ETHOS_U->command = CLEAR_INTERRUPT;
     copy(result.output, result.from, result.bytes);
-    result.bytes = 0; /* there may be nothing to wait for the next time */
+    result.bytes = 0; /* a further wait copies nothing */
     return (int32_t)(status & (BUS_ERROR | PARSE_ERROR));
 }

@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-/* Starts, with the inputs in the arena: those that lie elsewhere are copied. `arena` is the scratch memory that Vela has
- * planned. */
+/* Copy inputs that lie elsewhere into the arena, and start. `arena`: the scratch memory planned by Vela. Return 0, or
+ * -1 for a bad blob. */
 int32_t ethos_u_start(const uint8_t *blob, void *arena, void *output, void *first, void *second, void *third,
                       void *fourth);
 
-/* Waits until it is done, and copies the output if it shall lie elsewhere. 0, or the bits of STATUS that say what is wrong. */
+/* Wait for the end. Copy the output if its place is outside the arena. Return 0, or the error bits of STATUS. */
 int32_t ethos_u_wait(void);
 
 #endif

@@ -7,7 +7,7 @@
 struct graphnpu_registers {
     volatile uint32_t start;
     const volatile uint32_t status;
-    volatile uint32_t error; /* any write clears it */
+    volatile uint32_t error; /* cleared by any write */
     volatile uint32_t base[6]; /* scratch, output, inputs */
 };
 

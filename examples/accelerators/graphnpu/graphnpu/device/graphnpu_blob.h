@@ -1,4 +1,5 @@
-/* A blob of the graph NPU, and what its layers compute: graphnpu.md. For the model and for the stand-in on the core. */
+/* A blob of the graph NPU and the arithmetic of its layers (graphnpu.md), for the model and for the stand-in on the
+ * core. */
 #ifndef GRAPHNPU_BLOB_H
 #define GRAPHNPU_BLOB_H
 
@@ -58,7 +59,7 @@ static inline int32_t graphnpu_offset(struct graphnpu_plane plane, int32_t y, in
     return (y * plane.width + x) * plane.channels + c;
 }
 
-/* As TensorFlow Lite rescales: the left shift wraps, both roundings. */
+/* Rescale like TensorFlow Lite: the left shift wraps, and the result is rounded twice. */
 static inline int32_t graphnpu_rescale(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int32_t left = shift > 0 ? shift : 0, right = shift < 0 ? -shift : 0;
@@ -73,7 +74,7 @@ static inline int8_t graphnpu_clamped(const struct graphnpu_layer *layer, int32_
     return (int8_t)(raised > layer->clamp_max ? layer->clamp_max : raised);
 }
 
-/* Whether there is an input under a tap of the kernel, and its row and column. */
+/* Find the row and column under a tap of the kernel. Return true if they lie in the input. */
 static inline bool graphnpu_under(const struct graphnpu_layer *layer, struct graphnpu_element at, int32_t tap, int32_t *y, int32_t *x)
 {
     *y = at.y * layer->stride_y + tap / layer->kernel_width * layer->dilation_y - layer->pad_top;

@@ -1,4 +1,4 @@
-/* The graph NPU for npukit's built-in emulator: graphnpu.md, to the cycle. */
+/* The graph NPU for npukit's built-in emulator, accurate to the cycle: graphnpu.md. */
 #include "device.h"
 
 #include "graphnpu_blob.h"
@@ -11,7 +11,7 @@ enum { ERROR_BUSY = 1, ERROR_SRAM, ERROR_BLOB };
 struct unit {
     const struct device_place *place;
     uint32_t registers[REGISTERS];
-    uint32_t running[GRAPHNPU_BASES]; /* addresses: the blob, then the registers as they were at the start */
+    uint32_t running[GRAPHNPU_BASES]; /* addresses: the blob, then the base registers at the start */
     bool busy;
 };
 
@@ -22,7 +22,7 @@ static const char *start(void *state, const struct device_place *place)
     return 0;
 }
 
-/* ---- before a run: is it a blob, and is all that it touches in the SRAM ---- */
+/* ---- before a run: check the blob and its accesses ---- */
 
 static bool inside(const struct unit *unit, int32_t place, uint64_t bytes)
 {
@@ -86,7 +86,7 @@ static uint32_t check(const struct unit *unit)
 
 /* ---- a run ---- */
 
-/* Operands are read and results appear only now, so that software that does not wait is found out. */
+/* Read operands and write results only at the end, to expose software that does not wait. */
 static void finished(void *state)
 {
     struct unit *unit = state;
@@ -95,7 +95,7 @@ static void finished(void *state)
     for (int i = 0; i < GRAPHNPU_BASES; i++) {
         bases.at[i] = (int8_t *)unit->place->sram + unit->running[i];
     }
-    /* Software may have written over the blob meanwhile; then nothing comes of it. */
+    /* Software may have overwritten the blob meanwhile. Nothing is computed then. */
     const uint32_t layers = check(unit) == 0 ? blob->layers : 0;
     for (uint32_t i = 0; i < layers; i++) {
         graphnpu_run_layer(&blob->layer[i], &bases);

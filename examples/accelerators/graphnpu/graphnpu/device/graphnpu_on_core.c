@@ -1,4 +1,4 @@
-/* The graph NPU's blobs computed by the core, for boards without the NPU: the same bytes, without its speed. */
+/* The graph NPU's blobs, computed by the core on boards without the NPU: equal bytes, but slower. */
 #include "graphnpu.h"
 
 #include "graphnpu_blob.h"
@@ -9,7 +9,7 @@ static int32_t error;
 
 int32_t graphnpu_start(const uint8_t *blob, void *scratch, void *output, void *first, void *second, void *third, void *fourth)
 {
-    /* The blob is only read. */
+    /* The blob is read only. */
     const struct graphnpu_bases bases = {{(int8_t *)(uintptr_t)blob, scratch, output, first, second, third, fourth}};
     const struct graphnpu_blob *graph = (const struct graphnpu_blob *)(const void *)blob;
     error = graph->magic == GRAPHNPU_MAGIC ? 0 : ERROR_BLOB;

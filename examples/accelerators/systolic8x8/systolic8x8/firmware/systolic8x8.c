@@ -1,5 +1,6 @@
-/* The systolic array's driver: systolic8x8.md. Row by row of the output, the pixels' windows are gathered in the
- * scratchpad; then, eight output channels at a time, the array multiplies while the core requantises what came before. */
+/* The systolic array's driver: systolic8x8.md. For each row of the output, gather the pixels' windows in the
+ * scratchpad. Then multiply on the array, eight output channels at a time, while the core requantises the previous
+ * eight. */
 #include "systolic8x8.h"
 
 #include "accelerator.h"
@@ -8,7 +9,7 @@
 struct systolic8x8_registers {
     volatile uint32_t command;
     const volatile uint32_t status;
-    volatile uint32_t error; /* any write clears it */
+    volatile uint32_t error; /* cleared by any write */
     volatile uint32_t address;
     volatile int32_t stride;
     volatile int32_t place;
@@ -51,13 +52,13 @@ struct pixels {
     int32_t y, x, count, depth;
 };
 
-/* The least x >= 0 whose input column, x * stride + first, is not before 0. */
+/* Return the least x >= 0 whose input column, x * stride + first, is not negative. */
 static int32_t first_inside(int32_t first, int32_t stride)
 {
     return first >= 0 ? 0 : (-first + stride - 1) / stride;
 }
 
-/* The first x whose input column is behind the input, at most `count`. */
+/* Return the first x whose input column is beyond the input, at most `count`. */
 static int32_t first_behind(int32_t first, int32_t stride, int32_t width, int32_t count)
 {
     const int32_t behind = first >= width ? 0 : (width - first + stride - 1) / stride;

@@ -1,7 +1,7 @@
-/* Layers for the 8 x 8 systolic array, and what of their arithmetic the array does not do.
+/* Layers for the 8 x 8 systolic array, and the arithmetic left to the core.
  *
- * Two implementations stand behind systolic8x8_layer: systolic8x8.c drives the hardware, systolic8x8_on_core.c computes
- * the same on the core, for boards without the array. */
+ * systolic8x8_layer has two implementations: systolic8x8.c drives the hardware, systolic8x8_on_core.c computes the same
+ * on the core, for boards without the array. */
 #ifndef SYSTOLIC8X8_H
 #define SYSTOLIC8X8_H
 
@@ -33,25 +33,25 @@ enum systolic8x8_layer {
     OUTPUT_ZERO,
     CLAMP_MIN,
     CLAMP_MAX,
-    ROWS_AT_ONCE, /* pixels of a row that fit in scratchpad and accumulators together */
+    ROWS_AT_ONCE, /* pixels of a row that fit into both scratchpad and accumulators */
 };
 
 /* The words of `channels`, for each output channel. */
 enum systolic8x8_channel { BIAS, MULTIPLIER, SHIFT, CHANNEL_WORDS };
 
-/* A convolution; a dense layer is one of a single pixel. `weights`: [channels / 8][products, padded to 8][8].
- * `scratch`: room for 32 * ROWS_AT_ONCE bytes. 0, or the array's error code. */
+/* Compute a convolution, or a dense layer as a convolution with a single pixel. `weights`: [channels / 8][products,
+ * padded to 8][8]. `scratch`: room for 32 * ROWS_AT_ONCE bytes. Return 0, or the array's error code. */
 int32_t systolic8x8_layer(void *input, const int8_t *weights, const int32_t *channels, const int32_t *layer, void *scratch,
                           void *output);
 
-/* Products of a sum, padded to whole sides of the array. */
+/* Return the number of products in a sum, padded to whole sides of the array. */
 static inline int32_t systolic8x8_depth(const int32_t *layer)
 {
     const int32_t depth = layer[KERNEL_HEIGHT] * layer[KERNEL_WIDTH] * layer[INPUT_CHANNELS];
     return (depth + SYSTOLIC8X8_SIDE - 1) / SYSTOLIC8X8_SIDE * SYSTOLIC8X8_SIDE;
 }
 
-/* What an output channel's accumulators go through. In registers, where no store to the output can change it. */
+/* The requantisation of an output channel, kept in registers: no store to the output can change it there. */
 struct systolic8x8_stage {
     int32_t bias, multiplier, left, right, zero, low, high;
 };
@@ -63,7 +63,7 @@ static inline struct systolic8x8_stage systolic8x8_stage(const int32_t *channel,
                                       layer[OUTPUT_ZERO], layer[CLAMP_MIN],    layer[CLAMP_MAX]};
 }
 
-/* An accumulator as TensorFlow Lite makes an int8 of it: rounded twice, the left shift wraps. */
+/* Convert an accumulator to int8 like TensorFlow Lite: the left shift wraps, and the result is rounded twice. */
 static inline int8_t systolic8x8_finish(int32_t accumulator, struct systolic8x8_stage stage)
 {
     const int32_t shifted = (int32_t)(((uint32_t)accumulator + (uint32_t)stage.bias) << stage.left);

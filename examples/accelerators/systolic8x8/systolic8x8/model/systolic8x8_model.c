@@ -1,4 +1,4 @@
-/* The systolic array for npukit's built-in emulator: systolic8x8.md, to the cycle. */
+/* The systolic array for npukit's built-in emulator, accurate to the cycle: systolic8x8.md. */
 #include "device.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ struct array {
     const struct device_place *place;
     uint32_t scratchpad_bytes, accumulator_rows, port_bytes, setup_cycles;
     uint32_t registers[REGISTERS]; /* as written; COMMAND, STATUS and ERROR unused */
-    uint32_t running[REGISTERS];   /* as they were when the command started */
+    uint32_t running[REGISTERS];   /* the registers when the command started */
     uint32_t error;
     uint64_t cycles;
     bool busy;
@@ -49,7 +49,7 @@ static const char *start(void *state, const struct device_place *place)
 
 /* ---- checks ---- */
 
-/* Whether rows of so many bytes, a stride apart, lie within 0..size. */
+/* Return true if rows of `bytes` bytes, `stride` bytes apart, lie within 0..size. */
 static bool inside(uint32_t start_at, int64_t stride, uint32_t rows, uint64_t bytes, uint32_t size)
 {
     const int64_t last = (int64_t)start_at + (int64_t)(rows ? rows - 1 : 0) * stride;
@@ -149,7 +149,7 @@ static void multiply(struct array *array)
     }
 }
 
-/* Operands are read and results appear only now, so that software that does not wait is found out. */
+/* Read operands and write results only at the end, to expose software that does not wait. */
 static void finished(void *state)
 {
     struct array *array = state;

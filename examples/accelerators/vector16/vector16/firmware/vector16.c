@@ -1,4 +1,4 @@
-/* The vector unit's driver: vector16.md. Loads the program, then starts it on one run of elements after the other. */
+/* The vector unit's driver: vector16.md. Load the program, then start it once for each run of elements. */
 #include "vector16.h"
 
 #include "accelerator.h"
@@ -7,7 +7,7 @@
 struct vector16_registers {
     volatile uint32_t start; /* write: any value */
     const volatile uint32_t status;
-    volatile uint32_t error; /* any write clears it */
+    volatile uint32_t error; /* cleared by any write */
     volatile uint32_t elements;
     volatile uint32_t pointer[4];
 };

@@ -1,4 +1,4 @@
-/* Programs for the vector unit. vector16.c runs them on the hardware, vector16_on_core.c on the core. */
+/* Programs for the vector unit: vector16.c runs them on the hardware, vector16_on_core.c on the core. */
 #ifndef VECTOR16_H
 #define VECTOR16_H
 
@@ -19,10 +19,10 @@ enum vector16_shape {
     OUTPUT_RUN_STRIDE,
 };
 
-/* Run the program on every run of elements but do not wait for the last: 0. One operand has no use for `second`. */
+/* Run the program on every run of elements, without waiting for the last run. Return 0. Unary ops ignore `second`. */
 int32_t vector16_start(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape);
 
-/* Wait for the last run, at once if there is none: 0, or the unit's error code. */
+/* Wait for the last run, at once if there is none. Return 0, or the unit's error code. */
 int32_t vector16_wait(void);
 
 /* A program's pointers: the operands and the output. */

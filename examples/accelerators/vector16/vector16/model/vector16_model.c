@@ -1,4 +1,4 @@
-/* The vector unit for npukit's built-in emulator: vector16.md, to the cycle. */
+/* The vector unit for npukit's built-in emulator, accurate to the cycle: vector16.md. */
 #include "device.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ struct unit {
     const struct device_place *place;
     uint32_t program_words, setup_cycles;
     uint32_t registers[REGISTERS];
-    uint32_t running[REGISTERS]; /* as they were at the start; the pointers move on */
+    uint32_t running[REGISTERS]; /* the registers at the start; the pointers move on */
     uint32_t program[PROGRAM_ROOM];
     int32_t v[VECTORS][LANES];
     uint64_t cycles;
@@ -45,7 +45,7 @@ static const char *start(void *state, const struct device_place *place)
     return take(place, "setup_cycles", 10000, &unit->setup_cycles) ? 0 : "vector16 needs setup_cycles";
 }
 
-/* The instruction at word `at`, which moves on behind it; false if there is none. */
+/* Fetch the instruction at word `at`, and move `at` past it. Return false if the instruction is invalid. */
 static bool fetch(const struct unit *unit, uint32_t *at, struct instruction *instruction)
 {
     if (*at >= unit->program_words) {
@@ -65,7 +65,7 @@ static bool fetch(const struct unit *unit, uint32_t *at, struct instruction *ins
            shifts;
 }
 
-/* ---- before a run: is the program one, and where does it read and write ---- */
+/* ---- before a run: check the program and its accesses ---- */
 
 static uint32_t check(const struct unit *unit, uint64_t *instructions)
 {
@@ -83,7 +83,7 @@ static uint32_t check(const struct unit *unit, uint64_t *instructions)
         if (each.a >= 4) {
             return ERROR_INSTRUCTION;
         }
-        /* What of the last vector is no element is not touched. */
+        /* The unit does not access the lanes beyond the last element. */
         const uint64_t end = unit->registers[POINTER + each.a] +
                              (++loads[each.a] == 1 ? unit->registers[ELEMENTS] : loads[each.a] * vectors * LANES);
         if (end > unit->place->sram_bytes) {
@@ -153,7 +153,7 @@ static void run_vector(struct unit *unit, uint32_t lanes)
     }
 }
 
-/* Operands are read and results appear only now, so that software that does not wait is found out. */
+/* Read operands and write results only at the end, to expose software that does not wait. */
 static void finished(void *state)
 {
     struct unit *unit = state;
