@@ -1,4 +1,4 @@
-"""Small ONNX models in QDQ form, and what ONNX Runtime makes of their steps."""
+"""Small ONNX models in QDQ form, and the results of their steps in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": Tensor
 
 @dataclass
 class Graph:
-    """A QDQ graph in the making. Names of values are plain: `x` is dequantised as `x_real`."""
+    """A QDQ graph under construction. Values have plain names: `x` is dequantised as `x_real`."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""ONNX's own backend node tests as nets: float ones are quantised with their own inputs."""
+"""ONNX's own backend node tests as nets. Float tests are quantised with their own inputs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 
 CLAIMED = {"BatchNormalization", *(name for spec in SPECS.values() for name in spec.names.onnx)} - {"QuantizeLinear"}
-"""A float input that is quantised at once leaves nothing to compute."""
+"""Ops in the tests. QuantizeLinear is left out: if a float input is quantised at once, nothing remains to compute."""
 
 IN_INTEGERS = {"ConvInteger", "MatMulInteger"}
-"""Ops that are exact."""
+"""Exact ops."""
 ON_INTEGERS = {"DequantizeLinear", "ArgMax", *IN_INTEGERS, *RULES}
-"""Ops of models that are quantised already, and so on int8 and uint8."""
+"""Ops of quantised models, on int8 and uint8."""
 IN_FLOAT = {"DynamicQuantizeLinear"}
-"""Ops of models that are quantised at run time, as those with scales for blocks. All others are quantised here."""
+"""Ops of models quantised at run time, including models with scales for blocks. All others are quantised here."""
 TYPES = (np.float32, np.int8, np.uint8)
 WHOLE = {"ArgMax": (np.int64,), **dict.fromkeys(IN_INTEGERS, (np.int32,))}
-"""Further types that an op's result may have."""
+"""Additional types of an op's result."""
 ALL_VARY = ("Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Sub")
-"""Ops whose float inputs are all activations; of any other only the first is, and the rest are constants."""
+"""Ops whose float inputs are all activations. For other ops, inputs after the first are constants."""
 
 LISTED = Path(__file__).with_name("onnx_node_failures.txt")
 
 LEAST_DB = 20
-"""Signal over error that int8 must reach; 8 bits of noise give 30 and more."""
+"""Least signal-to-error ratio of int8 in decibels. Eight bits of noise give 30 and more."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class NodeTest:
 
 @dataclass(frozen=True)
 class Imported:
-    """A test as a net, and what the net takes."""
+    """A test as a net, and the net's inputs."""
 
     test: NodeTest
     net: Net
@@ -70,7 +70,7 @@ class Imported:
 
 
 def claimed_tests() -> Iterator[NodeTest]:
-    """Those of one node of a kind that npukit claims, on types that it claims."""
+    """Tests of a single node whose kind and types npukit claims to support."""
     with warnings.catch_warnings(action="ignore"):
         from onnx.backend.test.loader import load_model_tests
 
@@ -82,7 +82,7 @@ def claimed_tests() -> Iterator[NodeTest]:
 
 
 def _is_claimed(model: onnx.ModelProto, data: Any) -> bool:
-    """One node, whose first input and whose outputs are of types that are computed."""
+    """True for a single node with supported types of its first input and its outputs."""
     if len(model.graph.node) != 1 or model.graph.node[0].op_type not in CLAIMED:
         return False
     kind, first, results = model.graph.node[0].op_type, data[0][0], data[1]
@@ -108,7 +108,7 @@ def _node_test(name: str, model: onnx.ModelProto, inputs: Any, outputs: Any) -> 
 
 
 def imported(test: NodeTest) -> Imported:
-    """The test's model as npukit reads it; an NpukitError if it does not."""
+    """The net of a test. Raises NpukitError if npukit does not read the model."""
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "model.onnx"
         onnx.save(test.model, path)
@@ -127,7 +127,7 @@ def _loaded(test: NodeTest, path: Path) -> Net:
 
 
 def said(error: NpukitError) -> str:
-    """What an import fails with, without the names that all these models have."""
+    """The message of a failed import, without the parts common to all models."""
     named = re.sub(r"^model.onnx:? (node 0 \(.*?\):? )?|^model: ", "", error.message)
     return named.removeprefix("cannot be imported: ")
 
@@ -138,7 +138,7 @@ def _as_integers(net: Net, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def verdict(given: Imported, outputs: Sequence[np.ndarray]) -> str:
-    """Empty if the outputs are those of the test, else why they are not."""
+    """An empty string if the outputs equal the test's, else the difference."""
     pairs = zip(given.net.outputs, outputs, given.test.outputs, strict=True)
     exact = given.test.kind in IN_INTEGERS
     return next(filter(None, (_compared(given.net, *pair, exact=exact) for pair in pairs)), "")
@@ -158,6 +158,6 @@ def _compared(net: Net, name: str, got: np.ndarray, expected: np.ndarray, *, exa
 
 
 def listed() -> dict[str, str]:
-    """The reason by the name of each test that does not pass."""
+    """The known failures: reasons by test."""
     lines = LISTED.read_text().splitlines()
     return {name: reason for name, _, reason in (line.partition(": ") for line in lines)}

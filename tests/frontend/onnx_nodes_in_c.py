@@ -1,4 +1,4 @@
-"""ONNX's node tests through the generated C: many nets as one network, built for one core and run on the emulator."""
+"""ONNX's node tests through the generated C: many nets merged to a network for one core, run on the emulator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BATCH = 66
 
 
 def reasons(tests: Sequence[NodeTest]) -> Iterator[tuple[str, str]]:
-    """Each test's name, and why it does not pass; empty if it does."""
+    """The name of each test, and the reason for a failure; an empty string otherwise."""
     nets: list[Imported] = []
     for test in tests:
         try:
@@ -50,7 +50,7 @@ def reasons(tests: Sequence[NodeTest]) -> Iterator[tuple[str, str]]:
 
 
 def _run(batch: Sequence[Imported]) -> Iterator[tuple[str, str]]:
-    """The C must give what the reference gives, and that what the test wants."""
+    """Compares the C with the reference, and the reference with the test's results."""
     expected = [run_reference(each.net, list(each.inputs)) for each in batch]
     wrong = _differing(batch, expected)
     for index, each in enumerate(batch):
@@ -59,7 +59,7 @@ def _run(batch: Sequence[Imported]) -> Iterator[tuple[str, str]]:
 
 
 def _differing(batch: Sequence[Imported], expected: Sequence[Sequence[np.ndarray]]) -> dict[int, str]:
-    """By the number of the test, a tensor in which the C differs from the reference."""
+    """A tensor with a difference between the C and the reference, by the number of the test."""
     net = merged([each.net for each in batch])
     inputs = tuple(array[None] for each in batch for array in each.inputs)
     outputs = {index: array[None] for index, array in enumerate(array for each in expected for array in each)}
@@ -69,7 +69,7 @@ def _differing(batch: Sequence[Imported], expected: Sequence[Sequence[np.ndarray
 
 
 def merged(nets: Sequence[Net]) -> Net:
-    """All of them side by side; names of the third begin with `t3_`."""
+    """All nets side by side. Names of the third net begin with `t3_`."""
     parts = [_prefixed(net, f"t{index}_") for index, net in enumerate(nets)]
     return check_net(
         Net(
@@ -102,7 +102,7 @@ def _prefixed(net: Net, prefix: str) -> Net:
 
 @cache
 def board() -> Board:
-    """One PE with room for many networks."""
+    """A board with a single PE and memory for many networks."""
     mesh = load_board("pe-mesh")
     alone = mesh.mesh.model_copy(update={"pes": Grid(columns=1, rows=1)})
     memory = tuple(each.model_copy(update={"size": SRAM}) for each in mesh.memory)

@@ -1,4 +1,4 @@
-"""Small PyTorch programs, saved. To be imported where PyTorch is."""
+"""Small PyTorch programs, saved. Importing this module requires PyTorch."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Convolutional(nn.Module):
 
 
 class Remembering(nn.Module):
-    """A cell that keeps what it makes in a buffer."""
+    """A cell that keeps its result in a buffer."""
 
     held: torch.Tensor
 
@@ -44,7 +44,7 @@ class Remembering(nn.Module):
 
 
 class Quantised(nn.Module):
-    """As a quantiser of PyTorch's (PT2E) leaves it: int8 weights and activations, float bias."""
+    """A layer as left by PyTorch's quantiser (PT2E): int8 weights and activations, float bias."""
 
     scales: torch.Tensor
 
@@ -65,7 +65,7 @@ class Quantised(nn.Module):
 
 
 class Pooled(nn.Module):
-    """Pools and extremes of three axes, which PyTorch's exporter gives as parts of tuples and operators of theirs."""
+    """Pools and extremes over three axes, which PyTorch exports as parts of tuples and as special operators."""
 
     def forward(self, sound: torch.Tensor) -> torch.Tensor:
         pooled = nn.functional.max_pool1d(both(sound, 0.03, 5), 2)
@@ -73,7 +73,7 @@ class Pooled(nn.Module):
 
 
 class Extremes(nn.Module):
-    """What stands out among numbers, and where, which PyTorch's exporter gives as parts of tuples."""
+    """Extreme values and their indices, which PyTorch exports as parts of tuples."""
 
     def forward(self, sound: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         least, _ = sound.min(1, keepdim=True)
@@ -82,7 +82,7 @@ class Extremes(nn.Module):
 
 
 class Plain(nn.Module):
-    """Without anything that says how it is quantised."""
+    """A network without quantisation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class Plain(nn.Module):
 
 
 def by_torchao(module: nn.Module, *shape: int) -> nn.Module:
-    """The module as torchao's PT2E quantises it for x86: uint8 activations, weights by channel, float at the ends."""
+    """The module quantised by torchao's PT2E for x86: uint8 activations, weights by channel, floats at the ends."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
     from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 

@@ -1,4 +1,4 @@
-"""Random int8 ops of TFLite, one maker for each kind; and what LiteRT's reference kernels say of them."""
+"""Random int8 ops of TFLite, one maker for each kind, and the comparison with LiteRT's reference kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from npukit.net.tables import quantised
 
 
 def _two(bundle: Bundle, given: Quantized | None = None) -> tuple[list[str], Shape]:
-    """Operands of one shape, or broadcasting; one of them constant, or none."""
+    """Operands of equal or broadcasting shapes. At most one is constant."""
     shape = some_shape(bundle)
     other = bundle.one_of([shape, tuple(bundle.one_of((1, size)) for size in shape), shape[-1:]])
     first = bundle.input(shape, given)
@@ -61,7 +61,7 @@ def softmax(bundle: Bundle) -> None:
 def function(
     code: str, fixed: Quantized | None = None, *, table: str = "", positive: bool = False
 ) -> Callable[[Bundle], None]:
-    """An op of one operand, whose result may have to be quantised in a certain way, or its operand to be above 0."""
+    """A unary op. `fixed`: required quantisation of the result; `positive`: the operand is above 0."""
 
     def made(bundle: Bundle) -> None:
         shape, source = some_shape(bundle), bundle.quantized()
@@ -96,7 +96,7 @@ def _shifted(given: Quantized, dtype: str) -> Quantized:
 
 
 def float_ends(bundle: Bundle) -> None:
-    """Real numbers in, real numbers out, as converters leave models whose ends nobody asked to quantise."""
+    """Float inputs and outputs around int8 ops, as converters leave them by default."""
     shape = some_shape(bundle)
     inside, beyond = (bundle.between(shape) for _ in range(2))
     bundle.op("QUANTIZE", [bundle.real_input(shape)], inside)
@@ -162,7 +162,7 @@ def bundle_of(seed: int, makers: Sequence[str]) -> Bundle:
 
 
 def differing(bundle: Bundle, folder: Path) -> list[str]:
-    """Which results npukit's reference has otherwise than LiteRT's reference kernels, and by how much."""
+    """The differences between the results of npukit's reference and of LiteRT's reference kernels."""
     path = folder / "model.tflite"
     path.write_bytes(bundle.bytes())
     net = load_net_from_model(path)
@@ -175,7 +175,7 @@ def differing(bundle: Bundle, folder: Path) -> list[str]:
 
 
 def _run(net: Net, data: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The net takes integers where the model has real numbers that it quantises at once."""
+    """Runs the net on integers in place of real inputs that the model quantises at once."""
     inputs = [_as_integers(net, *pair) for pair in zip(net.inputs, data, strict=True)]
     if {op.kind for op in net.ops} - {"reshape"} != {"dense"}:
         return run_reference(net, inputs)
@@ -184,7 +184,7 @@ def _run(net: Net, data: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def rounded_once(value: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """What LiteRT makes of a dense layer's sums, which TFLite Micro rounds twice."""
+    """LiteRT's rescaling of a dense layer's sums, which TFLite Micro rounds twice."""
     right = 31 - shifts.astype(np.int64)
     return (value * multipliers.astype(np.int64) + (np.int64(1) << (right - 1))) >> right
 
@@ -197,14 +197,14 @@ def _as_integers(net: Net, name: str, value: np.ndarray) -> np.ndarray:
 
 
 def _as_real(net: Net, name: str, value: np.ndarray) -> np.ndarray:
-    """The net gives integers where the model gives their real numbers at the end."""
+    """The real numbers of the net's integers, for comparison with the model's float outputs."""
     given = net.tensor(name).quantization
     assert given is not None
     return (value.astype(np.float32) - given.zero_point) * np.float32(given.scale)
 
 
 def _difference(ours: np.ndarray, theirs: np.ndarray, within: int) -> str:
-    """Empty if they are equal, or not further apart than `within`."""
+    """The difference as text; empty if within `within`."""
     if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
         return f"{ours.dtype} {ours.shape}, not {theirs.dtype} {theirs.shape}"
     distance = np.abs(ours.astype(np.float64) - theirs)

@@ -1,4 +1,4 @@
-"""Random int8 ops of TFLite that are made of other ops, or of C that TVM makes."""
+"""Random int8 ops of TFLite composed of other ops, or compiled to C by TVM."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def top_k(bundle: Bundle) -> None:
 
 
 def cast(bundle: Bundle) -> None:
-    """Floats to integers and truth values, and back."""
+    """Floats to integers and Booleans, and back."""
     shape, wanted = some_shape(bundle), bundle.one_of(["int8", "int32", "int64", "bool"])
     large = wanted == "int64" and bundle.often()
     between = bundle.output(shape, dtype=wanted)
@@ -133,7 +133,7 @@ def arg_min(bundle: Bundle) -> None:
 
 
 def select(bundle: Bundle) -> None:
-    """What is larger than a number is taken from one tensor, the rest from another."""
+    """Elements are taken from either of two tensors, depending on a comparison."""
     shape, compared, given = some_shape(bundle), bundle.quantized(), bundle.quantized()
     limit = bundle.constant(bundle.integers(shape), compared.scale, compared.zero)
     condition = bundle.model.tensor(bundle.name(), shape, dtype="bool")
@@ -176,4 +176,4 @@ ROUNDED: dict[str, Callable[[Bundle], None]] = {
     "l2_normalization": l2_normalization,
     "squared_difference": squared_difference,
 }
-"""Those that npukit computes in float, and rounds once."""
+"""Ops that npukit computes in float and rounds once."""

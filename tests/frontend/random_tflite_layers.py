@@ -18,7 +18,7 @@ ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RE
 def _weighted(
     bundle: Bundle, source: Quantized, shape: Shape, axis: int, *, by_channel: bool, bias: float = 0.8
 ) -> list[str]:
-    """Weights and, as often as `bias` says, a bias. Scales are spread so that shifts of both signs occur."""
+    """Weights and, with the probability `bias`, a bias. Scales are spread to produce shifts of both signs."""
     channels, depth = shape[axis], int(np.prod(shape)) // shape[axis]
     count = channels if by_channel else 1
     scales = (np.exp(bundle.random.uniform(-6, 0, count)) / depth**0.5).astype(np.float32)
@@ -31,7 +31,7 @@ def _weighted(
 
 
 def _windowed(size: int, window: int, stride: int, dilation: int, padding: int) -> int:
-    """The outputs along one side; 0 or less where the window does not fit."""
+    """The output size along one side; 0 or less if the window does not fit."""
     if padding == SAME:
         return -(-size // stride)
     return (size - (window - 1) * dilation - 1) // stride + 1
@@ -40,7 +40,7 @@ def _windowed(size: int, window: int, stride: int, dilation: int, padding: int) 
 def _window(
     bundle: Bundle, image: Shape, largest: int = 4, *, dilates: bool = True
 ) -> tuple[Shape, Shape, dict[str, Any]]:
-    """A window, the sides of the result, and the options that say so."""
+    """A window, the sides of the result, and the matching options."""
     while True:
         window, strides, padding = bundle.sizes(1, largest, 2), bundle.sizes(1, 3, 2), bundle.one_of((SAME, VALID))
         dilation = bundle.sizes(1, 3, 2) if dilates and bundle.often(0.4) else (1, 1)

@@ -1,4 +1,4 @@
-"""Random ops of TFLite that move int8 values, or find the largest."""
+"""Random ops of TFLite that move int8 values or find the largest."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def slice_(bundle: Bundle) -> None:
 
 
 def strided_slice(bundle: Bundle) -> None:
-    """Forwards and backwards, with ends counted from either end, opened by masks, and single places."""
+    """Forward and backward slices, with ends counted from either end or opened by masks, and single indices."""
     shape = some_shape(bundle)
     while True:
         strides = [bundle.one_of((1, 1, 2, 3, -1, -2)) for _ in shape]

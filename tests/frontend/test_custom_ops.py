@@ -1,4 +1,4 @@
-"""Custom ops whose C the user has: read from a model, computed in the sandbox and on the emulated device alike."""
+"""Custom ops with C from the user: read from a model, computed equally in the sandbox and on the emulated device."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ for (int32_t at = 0; at < output_size; ++at) {
 
 
 def halving(folder: Path) -> Path:
-    """A ReLU in int8 and a custom op of two results behind it."""
+    """An int8 ReLU followed by a custom op with two results."""
     model, path = Model(), folder / "halving.tflite"
     model.input("x", (1, 12), 0.5, -3)
     model.tensor("r", (1, 12), 0.5, -3)

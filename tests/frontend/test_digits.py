@@ -1,4 +1,4 @@
-"""The project's own model, in the formats it is shipped in, and as ONNX Runtime's own quantiser leaves it."""
+"""The project's own model, in all formats shipped and as quantised by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_onnx_runtime_quantises_is_within_one_too(activations: QuantType, t
 
 
 class Images(CalibrationDataReader):
-    """A hundred digits to calibrate with."""
+    """A hundred digits for calibration."""
 
     def __init__(self) -> None:
         self.images: Iterator[np.ndarray] = iter(np.load(DIGITS / "digits.npz")["float0"][:100])
@@ -59,7 +59,7 @@ class Images(CalibrationDataReader):
 
 
 def assert_each_op_is_within_one(path: Path) -> None:
-    """Every op gets ONNX Runtime's own integers as inputs, so that nothing adds up."""
+    """Feeds ONNX Runtime's integers to each op, to keep errors from accumulating."""
     net = load_net_from_model(path)
     for image in np.load(DIGITS / "digits.npz")["float0"][:30]:
         steps = [as_int8(step) for step in onnx_steps(path, {"image": image})]
@@ -80,7 +80,7 @@ def computed(net: Net, op: Op, values: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def expected_of(steps: list[np.ndarray], got: np.ndarray) -> np.ndarray:
-    """The next step of that size, in the net's layout."""
+    """The next step of the same size, in the net's layout."""
     while steps[0].size != got.size:
         steps.pop(0)
     step = steps.pop(0)

@@ -1,4 +1,4 @@
-"""Files of strangers: what they claim is bounded, what they say is read or refused, and nothing comes out wrong."""
+"""Files of unknown origin: their claims are limited, their contents are read or refused, and no result is wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POOL: dict[str, Any] = {"StrideH": 1, "StrideW": 1, "FilterHeight": 1, "FilterWi
 
 
 def one_op(code: str, table: str = "", shape: tuple[int, ...] = SHAPE, **options: Any) -> Model:
-    """One op from x to y; `shape` is y's."""
+    """A single op from x to y. `shape`: the shape of y."""
     model = Model()
     model.input("x", SHAPE, 0.05, -3)
     model.tensor("y", shape, 0.05, -3)
@@ -104,7 +104,7 @@ def test_limits_are_raised_by_one_variable(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_tensors_that_share_a_buffer_take_its_bytes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer gives each entry a buffer of its own: here all but one name the first one's."""
+    """The writer gives each entry a separate buffer. Here all further entries name the first buffer."""
     add = tflite.TensorAddBuffer
     monkeypatch.setattr(tflite, "TensorAddBuffer", lambda builder, number: add(builder, min(number, 1)))
     model = Model()
@@ -199,7 +199,7 @@ def test_int8_weights_have_no_zero_point(tmp_path: Path) -> None:
 
 
 def test_activations_of_16_bits_have_no_zero_point(tmp_path: Path) -> None:
-    """TFLite wants 0, and its kernels do not look."""
+    """TFLite requires 0, but the kernels do not check."""
     model = Model()
     model.inputs.append(model.tensor("x", (1, 8), 0.05, -3, dtype="int16"))
     model.constant("w", np.ones((6, 8), np.int8), 0.1, 0)
@@ -254,7 +254,7 @@ def test_sums_of_scales_far_apart_are_refused(kind: str, scales: tuple[float, fl
 @pytest.mark.parametrize("exponent", [9, 14, 15, 17, 30, 40, 100])
 @pytest.mark.parametrize("kind", ["Conv", "Gemm", "MatMul", "Mul"])
 def test_huge_factors_saturate(kind: str, exponent: int, tmp_path: Path) -> None:
-    """Sums of whole numbers, so large in the output's scale that all but 0 are at an end of int8."""
+    """Sums of integers, so large in the output's scale that all except 0 saturate."""
     graph, random = Graph(), np.random.default_rng(exponent)
     shape = {"Conv": (1, 3, 5, 5), "Mul": (2, 6)}.get(kind, (2, 6))
     weights = random.integers(-2, 3, {"Conv": (4, 3, 3, 3), "Mul": (2, 6)}.get(kind, (6, 5))).astype(np.int8)
@@ -269,7 +269,7 @@ def test_huge_factors_saturate(kind: str, exponent: int, tmp_path: Path) -> None
 
 
 def exact(kind: str, data: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The op on whole numbers of any size."""
+    """The op on integers of unlimited size."""
     if kind == "Conv":
         windows = np.lib.stride_tricks.sliding_window_view(data.astype(object), (3, 3), axis=(2, 3))
         return np.einsum("nchwij,ocij->nohw", windows.astype(float), weights.astype(float)).astype(int).astype(object)
@@ -346,7 +346,7 @@ def test_an_onnx_attribute_that_nobody_reads_is_at_its_default(tmp_path: Path) -
 
 
 def test_a_split_into_fewer_parts_than_it_has_outputs(tmp_path: Path) -> None:
-    """ONNX's shape inference ends the process of it."""
+    """ONNX's shape inference would end the process."""
     graph = Graph()
     graph.nodes.append(helper.make_node("Split", [graph.dequantized("x", 0.1, 0)], ["a", "b"], axis=3))
     for name in "ab":

@@ -21,7 +21,7 @@ MACS = {
     "pretrainedResnet_quant": 12_501_632,
     "vww_96_int8": 7_489_664,
 }
-"""As the models' own page states them."""
+"""MACs stated on the models' own page."""
 
 
 @pytest.mark.parametrize("name", MACS)
@@ -38,7 +38,7 @@ def test_has_the_stated_work(name: str) -> None:
 
 
 def layers(net: Net, name: str) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """Each op's output here, and in the layer file."""
+    """The output of each op in npukit, and in the layer file."""
     file = np.load(models() / f"{name}_layers.npz")
     values = evaluate(net, [file["in0"]])
     expected = [file[key] for key in sorted(file.files) if key.startswith("op")]
@@ -54,12 +54,12 @@ def test_equals_the_layer_file_in_every_layer(name: str) -> None:
 
 
 def rounded_once(value: np.ndarray, multiplier: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """LiteRT's way with fully connected layers."""
+    """LiteRT's rescaling of fully connected layers."""
     return (value * multiplier.astype(np.int64) + (1 << (30 - shift.astype(np.int64)))) >> (31 - shift.astype(np.int64))
 
 
 def test_hello_world_differs_from_its_layer_file_only_as_litert_rounds_once() -> None:
-    """The layer files are LiteRT's, and all three of its layers are fully connected."""
+    """The layer files come from LiteRT, and all three layers of this model are fully connected."""
     net = load_net_from_model(models() / "hello_world_int8.tflite")
     got, expected = layers(net, "hello_world_int8")
     assert sum(np.count_nonzero(a.ravel() != b.ravel()) for a, b in zip(got, expected, strict=True)) == 1

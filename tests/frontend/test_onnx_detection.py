@@ -19,7 +19,7 @@ IMAGES, CLASSES, BOXES = 2, 3, 40
 
 
 def suppression(limits: dict[str, Any], *, by_centre: int = 0) -> onnx.ModelProto:
-    """The op alone, with those of its limits that are given."""
+    """The op alone, with the given limits as constants and the rest omitted."""
     names = ["most", "common", "threshold"]
     kinds = [TensorProto.INT64, TensorProto.FLOAT, TensorProto.FLOAT]
     given = [helper.make_tensor(n, k, [1], [limits[n]]) for n, k in zip(names, kinds, strict=True) if n in limits]

@@ -1,4 +1,4 @@
-"""ONNX graphs whose sizes, constants and branches are computed in the graph, as exporters write them."""
+"""ONNX graphs as exporters write them, with sizes, constants and branches computed in the graph."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def written(
 
 
 OPEN = ("a", "b", "c", "d")
-"""Sizes that are not said."""
+"""Open sizes."""
 
 
 def tensor(name: str, shape: Sequence[Any], kind: int = FLOAT) -> Any:
@@ -51,7 +51,7 @@ def tensor(name: str, shape: Sequence[Any], kind: int = FLOAT) -> Any:
 
 
 def compared(path: Path, inputs: Sequence[np.ndarray], **options: Any) -> Net:
-    """The net in float, once it has shown to give what ONNX's own evaluator gives."""
+    """The net in float, after a check against ONNX's own evaluator."""
     net = load_model(path, in_float=True, **options).net
     wanted = evaluated(path, dict(zip(net.inputs, inputs, strict=True)))
     for ours, theirs in zip(run_reference(net, list(inputs)), wanted, strict=True):
@@ -74,7 +74,7 @@ def noise(*shape: int) -> np.ndarray:
 
 
 def test_a_pad_of_sizes_that_the_graph_computes(tmp_path: Path) -> None:
-    """As PyTorch's tracer writes a pad: amounts with zeros behind them, turned around, from the input's shape."""
+    """PyTorch's tracer computes a pad's amounts from the input's shape, appends zeros and reverses them."""
     nodes = [
         node("Shape", "x", "shape"),
         node("Gather", "shape last", "width"),
@@ -115,7 +115,7 @@ def test_a_reshape_of_open_sizes_once_they_are_closed(tmp_path: Path) -> None:
 
 
 def branches(*kinds: str) -> dict[str, onnx.GraphProto]:
-    """Branches with values and constants of the same names, one within the other."""
+    """Branches that use the same names for values and constants, one branch within the other."""
     return {
         name: helper.make_graph(
             [node("Add", "x one", "part"), node(kind, "part", "made")],
@@ -144,7 +144,7 @@ def test_the_branch_that_a_shape_chooses(size: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("opset", [7, 8, 19])
 @pytest.mark.parametrize("which", [True, False])
 def test_of_two_branches_a_condition_chooses_at_run_time(which: bool, opset: int, tmp_path: Path) -> None:
-    """Before opset 9 a choice had no other form than branches."""
+    """Before opset 9, branches are the only form of a choice."""
     ends = [tensor("c", [1], BOOL), tensor("x", [2, 3])], [tensor("y", [2, 3])]
     written(tmp_path / "m.onnx", [node("If", "c", "y", **branches("Exp", "Neg"))], [], ends, opset)
     compared(tmp_path / "m.onnx", [np.array([which]), noise(2, 3)])
@@ -168,7 +168,7 @@ def test_a_pad_of_no_size_is_left_out(tmp_path: Path) -> None:
 
 
 def growing(trips: str) -> list[onnx.NodeProto]:
-    """A loop that adds x to a sum at each step, ends behind step 3, and keeps all sums."""
+    """A loop that adds x to a sum at each step, ends after step 3, and returns all sums."""
     body = helper.make_graph(
         [node("Add", "sum x", "more"), node("Less", "i three", "go"), node("Identity", "more", "kept")],
         "body",
@@ -237,7 +237,7 @@ def test_what_would_be_too_large_is_not_computed(tmp_path: Path) -> None:
 
 
 def quantised(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """`nodes` from `a` to `b`, between int8 numbers of one scale."""
+    """`nodes` from `a` to `b`, between int8 numbers with a common scale."""
     return [
         node("QuantizeLinear", "x scale zero", "qx"),
         node("DequantizeLinear", "qx scale zero", "a"),
@@ -272,7 +272,7 @@ def test_slopes_that_the_importer_reshapes(tmp_path: Path) -> None:
 
 
 def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
-    """As exporters write models that are large, and PyTorch's all of them."""
+    """Exporters write large models in this way, and PyTorch's exporter all models."""
     weights = numpy_helper.from_array(noise(6, 5), "w")
     written(
         tmp_path / "whole.onnx", [node("MatMul", "x w", "y")], [weights], ([tensor("x", [2, 6])], [tensor("y", [2, 5])])

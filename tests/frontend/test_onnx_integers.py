@@ -1,4 +1,4 @@
-"""ONNX's integer products and dynamic quantisation, bit for bit what ONNX Runtime computes node by node."""
+"""ONNX's integer products and dynamic quantisation, equal bit for bit to ONNX Runtime node by node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model(nodes: Sequence[onnx.NodeProto], inputs: Arrays, constants: Arrays, re
 
 
 def equal(made: Any, inputs: Arrays, folder: Path, *, in_float: bool = False) -> Net:
-    """npukit's reference, which the device equals, against ONNX Runtime without optimisations; the net."""
+    """The net, after a check of npukit's reference (equal to the device) against ONNX Runtime without optimisations."""
     path = saved(made, folder)
     net = load_model(path, in_float=in_float).net
     for got, expected in zip(run_reference(net, list(inputs.values())), run_onnx(path, inputs), strict=True):
@@ -48,7 +48,7 @@ def equal(made: Any, inputs: Arrays, folder: Path, *, in_float: bool = False) ->
 
 
 def summed(net: Net) -> bool:
-    """True if the layer is one of sums of int8, which the MAC array makes."""
+    """True if the layer computes sums of int8, as the MAC array does."""
     return any(op.kind == "sums" for op in net.ops)
 
 
@@ -64,7 +64,7 @@ def integers(random: np.random.Generator, dtype: str, *shape: int) -> np.ndarray
     known=st.sampled_from(["xz wz", "w wz", "w xz wz"]),
 )
 def test_convolutions(seed: int, types: str, known: str, tmp_path: Path) -> None:
-    """Weights, and the zero point of what they meet, are constants or computed at run time."""
+    """Weights and the data's zero point are constants or computed at run time."""
     random = np.random.default_rng(seed)
     groups, depth, *window = (int(size) for size in random.integers((1, 1, 1, 1), (3, 4, 4, 4)))
     x, w = types.split()
@@ -97,7 +97,7 @@ def test_convolutions_along_one_axis(moved: bool, tmp_path: Path) -> None:
 
 
 def test_what_is_between_two_convolutions_stays_as_the_first_leaves_it(tmp_path: Path) -> None:
-    """Float code takes the axes as they lie in memory, so that nothing is transposed but what comes in."""
+    """Float code keeps the axes as they are in memory, so that only the input is transposed."""
     random = np.random.default_rng(6)
     inputs = {"x": random.normal(size=(1, 4, 5, 6)).astype(np.float32)}
     values = {"b": random.normal(size=(4, 1, 1)).astype(np.float32), "w": integers(random, "int8", 4, 4, 3, 3)}

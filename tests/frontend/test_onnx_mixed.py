@@ -1,4 +1,4 @@
-"""ONNX models that mix what usually comes alone: static and dynamic quantisation, two types of index, odd operands."""
+"""ONNX models with unusual mixtures: static and dynamic quantisation, two types of index, odd operands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def int8(seed: int, *shape: int) -> np.ndarray:
 
 
 def compared(path: Path, *, within: float = 1, **inputs: np.ndarray) -> Net:
-    """The net, whose outputs are ONNX Runtime's to `within`."""
+    """The net, after a check that the outputs are within `within` of ONNX Runtime's."""
     net = load_net_from_model(path)
     for got, expected in zip(run_reference(net, list(inputs.values())), run_onnx(path, inputs), strict=True):
         assert got.dtype == expected.dtype
@@ -39,7 +39,7 @@ def with_output(model: onnx.ModelProto, name: str, dtype: int) -> onnx.ModelProt
 
 
 def test_static_and_dynamic_quantisation_in_one_model(tmp_path: Path) -> None:
-    """A convolution with scales in the file, then a dense layer whose scales are found at run time."""
+    """A convolution with scales in the file, then a dense layer with scales computed at run time."""
     graph = Graph()
     graph.constant("w", int8(1, 8, 4, 3, 3))
     graph.node("Conv", [graph.dequantized("x", 0.04, 9), graph.dequantized("w", 0.01, 0)], "c")
@@ -107,7 +107,7 @@ def test_slices_backwards(steps: list[int], tmp_path: Path) -> None:
 
 
 def test_a_layer_whose_result_stays_float_sums_up_in_integers(tmp_path: Path) -> None:
-    """One of integers that no quantise follows: its float is the exact sum times both scales, groups included."""
+    """The integer layer has no quantise after it. The float result is the exact sum times both scales, with groups."""
     random, graph = np.random.default_rng(6), Graph()
     scales = random.uniform(0.001, 0.02, 40).astype(np.float32)
     graph.constant("w", int8(7, 40, 1, 3, 3))
@@ -127,7 +127,7 @@ def test_a_layer_whose_result_stays_float_sums_up_in_integers(tmp_path: Path) ->
 
 
 def test_an_input_that_is_moved_before_it_is_quantised(tmp_path: Path) -> None:
-    """A pad of floats, as tracing leaves it in front of a convolution: it pads the integers."""
+    """Tracing leaves a pad of floats in front of a convolution. It becomes a pad of the integers."""
     graph = Graph()
     graph.constant("pads", np.array([0, 0, 1, 0, 0, 0, 0, 2], np.int64))
     graph.node("Transpose", [graph.node("Pad", ["x", "pads"], "padded")], "moved", perm=[0, 2, 3, 1])

@@ -1,6 +1,6 @@
-"""ONNX's own backend node tests, through the C on the emulator: of a sample, exactly those listed do not pass.
+"""ONNX's own backend node tests, through the C on the emulator. Of a sample, exactly the listed tests fail.
 
-Continuous integration runs them all: `benchmarks/onnx_nodes.py`.
+Continuous integration runs all of them: `benchmarks/onnx_nodes.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from frontend.onnx_nodes import NodeTest, claimed_tests, listed
 from frontend.onnx_nodes_in_c import reasons
 
 EVERY = 300
-"""The sample: one test in so many."""
+"""Every EVERY-th test is in the sample."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""ONNX ops one by one in QDQ form: at most 1 from ONNX Runtime."""
+"""ONNX ops in QDQ form, each by itself: at most 1 from ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_product_of_activations(tmp_path: Path) -> None:
 
 
 def test_matrices_of_a_product_are_rows_of_an_image(tmp_path: Path) -> None:
-    """So that PEs may share them, and the rows of each."""
+    """PEs may then share the matrices and the rows of each matrix."""
     graph = Graph()
     graph.node("MatMul", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.02, -3)], "r")
     graph.quantized("r", 0.2, 1, "y")

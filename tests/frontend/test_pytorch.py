@@ -1,4 +1,4 @@
-"""Programs of torch.export: what becomes of them, and what a hostile file cannot do."""
+"""Programs of torch.export: their import, and protection from hostile files."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -26,7 +26,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: pip install 'n
 models = pytest.importorskip("pytorch_models")
 IMAGE = (1, 3, 8, 8)
 GOOD = 28
-"""Decibels of signal over error."""
+"""Least signal-to-error ratio in decibels."""
 
 
 def noise(*shape: int) -> np.ndarray:
@@ -39,14 +39,14 @@ def _same_weights() -> None:
 
 
 def reals(net: Any, inputs: np.ndarray) -> np.ndarray:
-    """The outputs' real numbers for real inputs."""
+    """The real outputs for real inputs."""
     (integers,) = run_reference(net, [quantised(inputs, net.tensor(net.inputs[0]).quantization)])
     given = net.tensor(net.outputs[0]).quantization
     return (integers.astype(np.float64) - given.zero_point) * given.scale
 
 
 def test_a_buffer_that_the_program_changes_is_a_state(tmp_path: Path) -> None:
-    """It begins as the program was saved."""
+    """The state begins with the buffer's saved value."""
     module, frames = models.Remembering().eval(), noise(8, 1, 6)
     net, values = load_model(models.saved(module, tmp_path, 1, 6), in_float=True).net, None
     (state,) = net.states
@@ -85,7 +85,7 @@ def test_a_quantised_program_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_what_torchao_quantises_is_taken_as_it_is(tmp_path: Path) -> None:
-    """The layer that takes integers and gives integers is in integers; the sums of one that gives floats are."""
+    """A layer from integers to integers is computed in integers. A layer with float results has integer sums."""
     pytest.importorskip("torchao", reason="torchao is not here")
     module, images = models.by_torchao(models.Plain(), *IMAGE), noise(8, *IMAGE)
     path = tmp_path / "model.pt2"
@@ -152,7 +152,7 @@ def test_without_pytorch_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
 
 
 class Boom:
-    """Unpickled, it writes a file."""
+    """Writes a file when unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -162,7 +162,7 @@ class Boom:
 
 
 def rewritten(path: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
-    """The archive with one of its files changed."""
+    """The archive with a changed file."""
     with zipfile.ZipFile(path) as file:
         parts = {entry: file.read(entry) for entry in file.namelist()}
     (found,) = [entry for entry in parts if entry.endswith(name)]

@@ -1,4 +1,4 @@
-"""Models in QOperator form, as ONNX Runtime's quantiser writes them."""
+"""Models in QOperator form, written by ONNX Runtime's quantiser."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Every int8 op of TFLite that npukit reads, with random shapes and parameters, against LiteRT's reference kernels.
 
-They are an implementation that nobody here wrote, and equal to the last bit in all ops but those that npukit computes
-in float (`random_tflite_further.ROUNDED`, at most 1 off) and one: FULLY_CONNECTED, whose
-rescaling they round once and TFLite Micro twice. So that here, too, nothing but the rounding may differ, npukit's
-reference rounds once for this comparison; that it rounds as TFLite Micro else, the anomaly detection model shows
-(`test_mlperf_tiny.py`).
+LiteRT is an independent implementation, equal to the last bit with two exceptions. Ops in float in npukit
+(`random_tflite_further.ROUNDED`) are at most 1 off. LiteRT rounds the rescaling of FULLY_CONNECTED once, TFLite Micro
+twice. For this comparison, npukit's reference therefore rounds once, so that nothing but the rounding may differ. The
+anomaly detection model shows the rounding of TFLite Micro otherwise (`test_mlperf_tiny.py`).
 
-`python -m fuzz.tflite_ops` does this for long.
+`python -m fuzz.tflite_ops` runs this test for longer.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ ELSEWHERE = {
     *("DENSIFY", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     *(kind for kind in CONVERTERS if kind.startswith(CUSTOM)),
 }
-"""What LiteRT or TFLite Micro have not in int8, or not precisely, mere shapes, and custom ops.
+"""Ops missing or imprecise in LiteRT's or TFLite Micro's int8, mere changes of shape, and custom ops.
 
 They are tested in `test_tflite_*.py`.
 """
 
 AT_ONCE = 6
-"""Ops in one model, which is read faster than models with one each."""
+"""Ops in a model. Reading several ops from one model is faster."""
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -1,4 +1,4 @@
-"""A Relax module as a model: what TVM's own frontends give, or a script of the user's."""
+"""A Relax module as a model, from TVM's own frontends or from the user's script."""
 
 from __future__ import annotations
 

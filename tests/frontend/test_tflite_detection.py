@@ -1,4 +1,4 @@
-"""TFLite's custom op of the last step of a detector: equal to LiteRT's and to TFLite Micro's kernels."""
+"""TFLite's custom op for a detector's last step: equal to the kernels of LiteRT and of TFLite Micro."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def anchors() -> np.ndarray:
 
 
 def detector(*, quantised: bool = False, **options: Any) -> bytes:
-    """The op alone; of integers with their dequantisation in it."""
+    """The op alone. Quantised inputs are dequantised inside the op."""
     model, dtype = Model(), "uint8" if quantised else "float32"
     scales = ((0.05, 128), (1 / 256, 0)) if quantised else (((), 0), ((), 0))
     for name, columns, (scale, zero) in zip(("boxes", "scores"), (4, CLASSES + 1), scales, strict=True):
@@ -47,7 +47,7 @@ def detector(*, quantised: bool = False, **options: Any) -> bytes:
 
 
 def seen(seed: int) -> list[np.ndarray]:
-    """Boxes and scores, some of which are alike."""
+    """Boxes and scores. Some scores are equal."""
     random = np.random.default_rng(seed)
     scores = random.integers(0, 60, (1, BOXES, CLASSES + 1)) / 64
     return [random.normal(0, 2, (1, BOXES, 4)).astype(np.float32), scores.astype(np.float32)]
@@ -63,7 +63,7 @@ def by_litert(data: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def assert_alike(got: list[np.ndarray], want: list[np.ndarray]) -> None:
-    """As many detections, and these equal."""
+    """Checks that the number of detections and all detections are equal."""
     (count,) = want[3]
     assert 0 < count < MOST or count == MOST
     assert np.array_equal(got[3], want[3])

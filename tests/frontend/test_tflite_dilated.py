@@ -1,4 +1,4 @@
-"""Dilated convolutions as converters write them: one convolution, equal to LiteRT's three ops."""
+"""Dilated convolutions as converters write them: a single convolution, equal to LiteRT's three ops."""
 
 from __future__ import annotations
 

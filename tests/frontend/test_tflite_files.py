@@ -1,4 +1,4 @@
-"""TFLite files as converters of different ages and settings write them."""
+"""TFLite files as written by converters of different ages and settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALID = tflite.Padding.VALID
 
 
 def convolution(bias_axis: int) -> bytes:
-    """A convolution with a scale for each channel, its bias's along the axis that its converter says."""
+    """A convolution with scales by channel. `bias_axis`: the axis that its converter states for the bias."""
     model, random = Model(), np.random.default_rng(5)
     scales = random.uniform(0.001, 0.01, 4).astype(np.float32)
     model.input("x", (1, 5, 5, 3), 0.05, -3)
@@ -64,7 +64,7 @@ def test_a_variable_that_nothing_changes_is_a_constant(tmp_path: Path) -> None:
 
 
 def branched() -> Model:
-    """One of two functions of x, as the first number wants."""
+    """Two functions of x in branches, selected by the first input."""
     model = Model()
     model.inputs += [model.tensor(name, shape, dtype=dtype) for name, shape, dtype in ENDS]
     graphs = []
@@ -122,7 +122,7 @@ def test_branches_within_branches_are_bounded(tmp_path: Path) -> None:
 
 
 def half_precision() -> Model:
-    """Weights in float16, as the converter writes them, and a transposed convolution."""
+    """Weights in float16, as written by the converter, and a transposed convolution."""
     model, random = Model(), np.random.default_rng(9)
     model.inputs.append(model.tensor("x", (1, 4, 5, 3), dtype="float32"))
     for name, shape in (("w", (2, 3, 3, 3)), ("b", (2,))):
@@ -155,7 +155,7 @@ def test_weights_in_half_precision(tmp_path: Path) -> None:
 
 
 def sixteen_bits(code: str) -> tuple[Model, tuple[int, ...]]:
-    """An op on activations of 16 bits, weights of 8 and biases of 64."""
+    """An op on 16-bit activations with 8-bit weights and 64-bit biases."""
     model, random, shape = Model(), np.random.default_rng(7), (1, 5, 6, 4)
     model.inputs.append(model.tensor("x", shape, 0.0003, dtype="int16"))
     model.tensor("y", shape, 0.0002, dtype="int16")
@@ -189,7 +189,7 @@ def test_activations_of_sixteen_bits(code: str, tmp_path: Path) -> None:
 
 
 def test_sixteen_bits_are_moved_as_they_are(tmp_path: Path) -> None:
-    """A reshape is none, a transposition and a slice are moves: nothing is computed of what does not change."""
+    """A reshape needs no op; a transposition and a slice are moves. Unchanged values are not computed."""
     model = Model()
     model.inputs.append(model.tensor("x", (1, 5, 6), 0.0003, dtype="int16"))
     for name, shape in (("t", (1, 6, 5)), ("r", (6, 5)), ("y", (3, 5))):
@@ -214,7 +214,7 @@ IN, OUT, CELL = LSTM_SCALES
 
 @pytest.mark.parametrize("steps", [STEPS, 1])
 def test_an_int8_lstm_keeps_its_state_in_the_types_of_its_tensors(steps: int, tmp_path: Path) -> None:
-    """Over the sequence of a frame; and from frame to frame, if a frame is one step."""
+    """The state lasts over a frame's sequence, or from frame to frame if a frame is a single step."""
     model, real = int8_lstm(steps)
     (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
     data = np.random.default_rng(8).integers(-128, 128, (1, STEPS, LSTM_WIDTH), np.int8)
@@ -236,7 +236,7 @@ def test_an_int8_lstm_keeps_its_state_in_the_types_of_its_tensors(steps: int, tm
 
 
 def four_bits() -> Model:
-    """A dense layer whose weights take half a byte each."""
+    """A dense layer with 4-bit weights."""
     model, random = Model(), np.random.default_rng(7)
     model.input("x", (3, 10), 0.05, -3)
     model.halves("w", random.integers(-7, 8, (5, 10), np.int8), 0.1)
@@ -265,7 +265,7 @@ def litert(path: Path) -> Any:
 
 
 def answer(interpreter: Any, *inputs: np.ndarray) -> np.ndarray:
-    """The first output of the next frame."""
+    """The first output for the next frame."""
     for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
@@ -273,7 +273,7 @@ def answer(interpreter: Any, *inputs: np.ndarray) -> np.ndarray:
 
 
 def counting(*, known: bool = True) -> Model:
-    """A loop that adds what x has at each step to a sum, four times; where it begins may come from outside."""
+    """A loop that adds four steps of x to a sum. The first step may be an input."""
     model, condition, body = Model(), Model(), Model()
     ends = (("step", (), "int32"), ("sum", (1, 3), "float32"), ("all", (4, 1, 3), "float32"))
     for graph in (condition, body):
@@ -320,7 +320,7 @@ def test_a_loop_whose_steps_frames_decide_is_refused(tmp_path: Path) -> None:
 
 
 def filtered(folder: Path) -> Path:
-    """A filter of four over sound of any length, which the file takes for one by default."""
+    """A filter of four over sound of any length. The file states a length of one by default."""
     model = Model()
     model.inputs.append(model.tensor("sound", (1, 1, 1, 1), dtype="float32"))
     model.constant("w", np.ones((1, 1, 4, 1), np.float32))
@@ -343,7 +343,7 @@ def test_open_sizes_are_named_where_the_default_does_not_do(tmp_path: Path) -> N
 
 
 def test_a_choice_between_integers_of_different_scales_is_refused(tmp_path: Path) -> None:
-    """TFLite's kernel copies the integers for what they are, whatever the file says that they stand for."""
+    """TFLite's kernel copies integers regardless of their scales in the file."""
     model = Model()
     model.inputs.append(model.tensor("which", (2, 3), dtype="bool"))
     for name, scale in (("a", 0.05), ("b", 0.2)):

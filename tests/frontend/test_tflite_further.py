@@ -1,4 +1,4 @@
-"""TFLite ops that npukit has no kernel for: in float beside LiteRT, and in int8 beside real numbers."""
+"""TFLite ops without a kernel in npukit: in float against LiteRT, in int8 against real numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def real_input(model: Model, name: str, shape: tuple[int, ...] = SHAPE) -> str:
 
 
 def in_float(model: Model, folder: Path, *inputs: np.ndarray) -> None:
-    """The outputs are LiteRT's but for the last digits of functions."""
+    """Checks the outputs against LiteRT's, up to the last digits of functions."""
     path = folder / "model.tflite"
     path.write_bytes(model.bytes(["y"]))
     (got,), (expected,) = run_reference(load_model(path, in_float=True).net, list(inputs)), run_litert(path, inputs)
@@ -81,7 +81,7 @@ def test_divisions_of_whole_numbers_go_down(code: str, tmp_path: Path) -> None:
 
 
 def test_what_shapes_say_is_folded(tmp_path: Path) -> None:
-    """The ranks, fills and ranges of whole numbers that exporters leave."""
+    """Exporters leave ranks, fills and ranges of integers in models."""
     model = Model()
     real_input(model, "x")
     for name, value in (("begin", 1), ("step", 1), ("none", 0), ("axis", 2)):
@@ -123,7 +123,7 @@ def test_an_lstm(time_major: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("time_major", [False, True])
 def test_an_lstm_of_one_step_goes_on_from_frame_to_frame(time_major: bool, tmp_path: Path) -> None:
-    """As in LiteRT, whose variable tensors nothing resets."""
+    """LiteRT never resets variable tensors."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
     model, shape = lstm_model(time_major=time_major, steps=1)
     path, values = tmp_path / "model.tflite", None
@@ -156,7 +156,7 @@ def test_an_lstm_with_more_is_refused(place: int, shape: tuple[int, ...], said: 
     ("code", "logical"), [("GREATER_EQUAL", "LOGICAL_AND"), ("LESS", "LOGICAL_OR"), ("NOT_EQUAL", "LOGICAL_AND")]
 )
 def test_choices(code: str, logical: str, tmp_path: Path) -> None:
-    """Where a comparison holds, or another does not, one operand; else the other."""
+    """Selects the first operand where a comparison and a negated comparison combine to true, else the second."""
     model, table = Model(), "".join(part.capitalize() for part in code.split("_"))
     first, second = (real_input(model, name) for name in "ab")
     for name in ("below", "never", "above", "taken"):
@@ -170,7 +170,7 @@ def test_choices(code: str, logical: str, tmp_path: Path) -> None:
 
 
 def in_int8(code: str, table: str, constant: Any, shape: tuple[int, ...], folder: Path) -> tuple[np.ndarray, ...]:
-    """The input's numbers, and the result's."""
+    """The real numbers of the input and of the result."""
     model = Model()
     model.input("x", (1, 3, 4), 0.05, -3)
     model.constant("c", np.array(constant, np.int32))
@@ -182,7 +182,7 @@ def in_int8(code: str, table: str, constant: Any, shape: tuple[int, ...], folder
 
 
 def test_sums_are_rounded_from_real_numbers(tmp_path: Path) -> None:
-    """LiteRT's own wrap around where they do not fit."""
+    """LiteRT's own sums wrap around on overflow."""
     data, got = in_int8("SUM", "Reducer", [1], (1, 4), tmp_path)
     assert np.abs(got - np.clip(data.sum(axis=1), -13.3, 12.2)).max() <= 0.0501
 
@@ -193,7 +193,7 @@ def test_broadcasts(tmp_path: Path) -> None:
 
 
 def test_log_softmax_is_rounded_from_real_numbers(tmp_path: Path) -> None:
-    """LiteRT's own is up to 4 off where it is almost -16."""
+    """LiteRT's own results are up to 4 off near -16."""
     model, path = Model(), tmp_path / "model.tflite"
     model.input("x", (40, 9), 0.1, -3)
     model.op("LOG_SOFTMAX", ["x"], [model.tensor("y", (40, 9), 1 / 16, 127)], "LogSoftmax")

@@ -1,4 +1,4 @@
-"""What TFLite Micro has and LiteRT has not, or rounds otherwise: equal to it to the last bit, frame after frame."""
+"""Ops of TFLite Micro that LiteRT lacks or rounds otherwise: equal to TFLite Micro to the last bit, frame by frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RELU = tflite.ActivationFunctionType.RELU
 
 
 def svdf(state: str, rank: int, *, activation: int = RELU) -> Model:
-    """Two filters a unit if the rank is 2, over five frames."""
+    """An SVDF over five frames, with two filters for each unit if the rank is 2."""
     model, random, units, length, given = Model(), np.random.default_rng(rank), 3, 5, 7
     wide, filters = state == "int16", units * rank
     model.input("x", (1, given), 0.03, 5)
@@ -62,7 +62,7 @@ def test_svdf_remembers_as_many_frames_as_it_filters(state: str, rank: int, tmp_
     ids=str,
 )
 def test_an_lstm_in_integers(options: dict[str, Any], steps: int, tmp_path: Path) -> None:
-    """Whole sequences, of which each begins anew, and single steps that follow from each other."""
+    """Whole sequences start anew in each frame; single steps continue from frame to frame."""
     data, random = int8_lstm(steps, **options)[0].bytes(["y"]), np.random.default_rng(steps)
     (tmp_path / "model.tflite").write_bytes(data)
     net, before = load_model(tmp_path / "model.tflite").net, None
@@ -101,7 +101,7 @@ def test_integers_of_another_width(before: str, after: str, tmp_path: Path) -> N
 
 
 class Wide:
-    """A model of one op on activations of 16 bits."""
+    """A model of a single op on 16-bit activations."""
 
     def __init__(self, seed: int) -> None:
         self.model, self.random = Model(), np.random.default_rng(seed)
@@ -161,14 +161,14 @@ def dense(bias: str) -> Callable[[Wide], None]:
 
 
 def long_dense(wide: Wide) -> None:
-    """Sums of bytes of which 32 bits need not hold all."""
+    """Sums of bytes that may exceed 32 bits."""
     weights = wide.model.constant("w", wide.random.integers(120, 128, (1, 70000), np.int8), 0.004)
     names = [wide.input((1, 70000), 0.0007), weights, wide.bias(1, "int64", 0.0007 * 0.004)]
     wide.model.op("FULLY_CONNECTED", names, [wide.output((1, 1), 0.1)], "FullyConnected")
 
 
 def far_scales(largest: float) -> Callable[[Wide], None]:
-    """A bias of more than 32 bits, and channels whose sums are of other sizes."""
+    """A bias of more than 32 bits, and channels with sums of other magnitudes."""
 
     def made(wide: Wide) -> None:
         scales = np.array([0.004, 0.02, 1e-6, largest], np.float32)
@@ -189,7 +189,7 @@ def binary(code: str) -> Callable[[Wide], None]:
 
 
 def many_differences(wide: Wide) -> None:
-    """So many that some lie where a factor in single precision would round otherwise."""
+    """Enough differences to include some that a factor in single precision would round otherwise."""
     names = [wide.input((2, 70, 90), 0.00097), wide.input((2, 70, 90), 0.00023)]
     wide.model.op("SUB", names, [wide.output((2, 70, 90), 0.0011)], "Sub")
 

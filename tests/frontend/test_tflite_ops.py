@@ -1,4 +1,4 @@
-"""TFLite ops one by one: from a written file to integers, equal to LiteRT's reference kernels."""
+"""TFLite ops, each by itself, from a written file to integers: equal to LiteRT's reference kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def int32(*values: Any) -> np.ndarray:
 
 
 def compared(model: Model, outputs: list[str], folder: Path, *inputs: np.ndarray) -> Net:
-    """The net, once it has shown to equal LiteRT's reference bit for bit."""
+    """The net, after a bit-exact check against LiteRT's reference."""
     path = folder / "model.tflite"
     path.write_bytes(model.bytes(outputs))
     net = load_net_from_model(path)
@@ -198,7 +198,7 @@ def test_mean(axes: tuple[int, ...], shape: tuple[int, ...], keep: int, tmp_path
 
 
 def moved(code: str, shape: tuple[int, ...], constants: list[np.ndarray], table: str = "", **options: Any) -> Model:
-    """An op that moves values of x by constant amounts."""
+    """An op that moves the values of x by constant amounts."""
     model = Model()
     model.input("x", SHAPE, 0.05, -3)
     names = [model.constant(f"c{number}", value) for number, value in enumerate(constants)]
@@ -257,7 +257,7 @@ def test_moves(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_resized_in_16_bits(code: str, size: tuple[int, int], options: dict[str, Any], tmp_path: Path) -> None:
-    """Fractions of a quarter, whose products fit 32 bits, and of a 1024th."""
+    """Fractions of a quarter, with products that fit 32 bits, and fractions of a 1024th."""
     model, table = Model(), {"RESIZE_BILINEAR": "ResizeBilinear"}.get(code, "ResizeNearestNeighbor")
     model.inputs.append(model.tensor("x", SHAPE, 0.0007, dtype="int16"))
     model.constant("size", int32(*size))
@@ -327,7 +327,7 @@ def test_uint8_at_both_ends(tmp_path: Path) -> None:
 
 
 def test_shapes_computed_in_the_model(tmp_path: Path) -> None:
-    """SHAPE, STRIDED_SLICE and PACK, as Keras' Flatten is exported."""
+    """SHAPE, STRIDED_SLICE and PACK, as in an exported Flatten of Keras."""
     model = Model()
     model.input("x", SHAPE, 0.05, -3)
     model.tensor("shape", (4,), dtype="int32")
@@ -345,7 +345,7 @@ def test_shapes_computed_in_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("also_read", [False, True])
 def test_padding_before_a_convolution_is_the_convolution_s(also_read: bool, tmp_path: Path) -> None:
-    """As exporters write a stride of 2 with padding on one side; where somebody else reads it too, it stays."""
+    """Exporters write a stride of 2 with padding on one side in this way. A pad with another reader stays."""
     model = Model()
     model.input("x", SHAPE, 0.05, -3)
     model.constant("around", np.array([[0, 0], [0, 1], [1, 2], [0, 0]], np.int32))

@@ -1,4 +1,4 @@
-"""TFLite Micro's ops on signals: equal to its kernels to the last bit, frame after frame."""
+"""TFLite Micro's signal ops: equal to TFLite Micro's kernels to the last bit, over many frames."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from npukit.net.reference import evaluate
 from npukit.quantize.models import load_model
 
 INT16, INT32 = 7, 2
-"""TFLite's numbers of the types."""
+"""TFLite's codes of the types."""
 
 
 class Signals:
-    """A model of one signal op, and the frames that it is given."""
+    """A model of a single signal op, and its input frames."""
 
     def __init__(self, kind: str, **options: Any) -> None:
         self.model, self.random = Model(), np.random.default_rng(len(kind))
@@ -29,7 +29,7 @@ class Signals:
         self.frames: list[list[np.ndarray]] = [[] for _ in range(7)]
 
     def given(self, make: Callable[[int], np.ndarray]) -> Signals:
-        """One more input; `make` gives a frame of it by its number."""
+        """Adds an input. `make` returns the frame with a given number."""
         arrays = [make(number) for number in range(len(self.frames))]
         name = f"x{len(self.names)}"
         self.model.inputs.append(self.model.tensor(name, arrays[0].shape, dtype=str(arrays[0].dtype)))
@@ -39,7 +39,7 @@ class Signals:
         return self
 
     def random_integers(self, shape: Sequence[int], dtype: str, bits: int = 0) -> Signals:
-        """Small ones in the first frame, ever larger ones, all that there are in the last."""
+        """Adds random integers: small in the first frame, growing, of the whole range in the last frame."""
         most = bits or np.iinfo(dtype).bits
         low = int(np.iinfo(dtype).min < 0)
 
@@ -150,7 +150,7 @@ def test_equal_to_tflite_micro(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("places", [(), (3,), (0, 8), (5, 14), (19,), (17, 18)])
 def test_the_smallest_number_is_forgotten_with_what_came_before(places: tuple[int, ...], tmp_path: Path) -> None:
-    """TFLite Micro takes -32768 for less than any number, wherever the parts of the samples begin."""
+    """TFLite Micro takes -32768 as less than any number, wherever the parts of the samples begin."""
 
     def frame(number: int) -> np.ndarray:
         made = np.arange(20, dtype=np.int16) * np.int16((-1) ** number * 7 * number) - np.int16(9 * number)
@@ -184,7 +184,7 @@ def test_stacked_frames_count_once_there_are_enough(tmp_path: Path) -> None:
 
 
 def assert_equal(signals: Signals, folder: Path, counts: Callable[[Sequence[np.ndarray]], bool]) -> None:
-    """Equal frames, as far as they count."""
+    """Checks that all frames selected by `counts` are equal."""
     data, seen = signals.bytes(), 0
     (folder / "model.tflite").write_bytes(data)
     net, before = load_model(folder / "model.tflite").net, None

@@ -1,4 +1,4 @@
-"""Sparse constants of TFLite, and custom ops that are read."""
+"""Sparse constants of TFLite, and built-in support for custom ops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from npukit.quantize.models import load_model
 
 
 def numbers(builder: Any, values: np.ndarray) -> int:
-    """A vector of places, as small as the converter makes it."""
+    """A vector of indices, in the smallest type as in the converter."""
     vector = builder.CreateNumpyVector(values.astype(np.uint8))
     tflite.Uint8VectorStart(builder)
     tflite.Uint8VectorAddValues(builder, vector)
@@ -27,7 +27,7 @@ def numbers(builder: Any, values: np.ndarray) -> int:
 
 
 def axis(builder: Any, size: int, listed: tuple[np.ndarray, np.ndarray] | None) -> int:
-    """A dense axis, or a sparse one of the listed ends and places."""
+    """A dense axis, or a sparse axis with the listed ends and indices."""
     ends, places = (numbers(builder, each) for each in listed) if listed else (0, 0)
     tflite.DimensionMetadataStart(builder)
     tflite.DimensionMetadataAddDenseSize(builder, size)
@@ -41,7 +41,7 @@ def axis(builder: Any, size: int, listed: tuple[np.ndarray, np.ndarray] | None) 
 
 
 def sparsity(kept: np.ndarray, block: int, *, dense: int = 0) -> Any:
-    """The description of a matrix in rows of blocks, of which those `kept` are stored."""
+    """The sparsity of a matrix in rows of blocks. `kept`: the stored blocks."""
     builder, (rows, columns) = flatbuffers.Builder(256), kept.shape
     ends = np.concatenate([[0], np.cumsum(kept.sum(1))])
     axes = [axis(builder, dense or rows, None), axis(builder, columns, (ends, np.nonzero(kept)[1]))]
@@ -77,7 +77,7 @@ def test_a_sparse_constant_that_claims_too_much_is_damaged() -> None:
 
 
 def upsampling(*, custom: bytes = b"") -> bytes:
-    """A transposed convolution, TFLite's own or that of MediaPipe's."""
+    """A transposed convolution of TFLite or of MediaPipe."""
     model, random = Model(), np.random.default_rng(4)
     model.inputs.append(model.tensor("x", (1, 4, 5, 3), dtype="float32"))
     model.constant("w", random.normal(0, 1, (2, 3, 3, 3)).astype(np.float32))

@@ -1,4 +1,4 @@
-"""TFLite files of the older kind, uint8 throughout: what LiteRT's reference kernels give, by int8 arithmetic inside."""
+"""Older TFLite files, uint8 throughout: equal to LiteRT's reference kernels, with int8 arithmetic inside."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compared(model: Model, folder: Path, data: np.ndarray, within: int = 0) -> N
 
 @pytest.mark.parametrize(("zero", "low", "high"), [(128, 0, 256), (120, 0, 248), (30, 0, 158), (90, 0, 256)])
 def test_weights_about_any_zero_point(zero: int, low: int, high: int, tmp_path: Path) -> None:
-    """They become int8 about theirs; input channels whose weights do not fit it are taken twice."""
+    """Weights become int8 around their zero point. Input channels whose weights do not fit are used twice."""
     model = model_of()
     model.constant("w", uint8(1, 5, 3, 3, 4, low=low, high=high), 0.004, zero)
     model.constant("b", np.arange(5, dtype=np.int32) * 300, 0.05 * 0.004)
@@ -69,7 +69,7 @@ def test_weights_of_a_dense_layer_that_int8_cannot_hold(tmp_path: Path) -> None:
 
 
 def test_a_sum_a_pool_and_a_softmax(tmp_path: Path) -> None:
-    """LiteRT's softmax of uint8 rounds otherwise: at most 1 apart."""
+    """LiteRT's uint8 softmax rounds otherwise: at most 1 apart."""
     model = model_of()
     model.tensor("s", SHAPE, 0.09, 120, dtype="uint8")
     model.tensor("m", (1, 3, 3, 4), 0.09, 120, dtype="uint8")

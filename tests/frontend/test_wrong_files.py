@@ -1,4 +1,4 @@
-"""Whatever is wrong with a file: one clear error, at once, and no file touched but the model's own."""
+"""A faulty file raises a clear error at once. No file is touched except the model's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TFLite model that grows op by op, with random scales and zero points; its ops know nothing of each other."""
+"""A TFLite model built op by op, with random scales and zero points. The ops are independent of each other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Quantized:
 
 @dataclass
 class Bundle:
-    """A model as it grows, its inputs' values, and what each output is."""
+    """A model under construction, with the values of the inputs and the descriptions of the outputs."""
 
     random: np.random.Generator
     model: Model = field(default_factory=Model)
@@ -33,7 +33,7 @@ class Bundle:
     maker: str = ""
 
     def pick(self, low: int, high: int) -> int:
-        """low <= the number <= high."""
+        """A random number with low <= number <= high."""
         return int(self.random.integers(low, high + 1))
 
     def often(self, share: float = 0.5) -> bool:
@@ -73,11 +73,11 @@ class Bundle:
         return self.model.constant(self.name(), value, scales, zero, axis)
 
     def places(self, *values: int) -> str:
-        """A constant of int32."""
+        """An int32 constant."""
         return self.constant(np.array(values, np.int32))
 
     def between(self, shape: Shape) -> str:
-        """What one op gives and another takes."""
+        """A tensor between two ops."""
         given = self.quantized()
         return self.model.tensor(self.name(), shape, given.scale, given.zero)
 

@@ -52,17 +52,17 @@ class Model:
     ops: list[tuple[str, list[str], list[str], str, Mapping[str, Any]]] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     signatures: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Shapes with -1 for sizes that are open."""
+    """Shapes with -1 for open sizes."""
     graphs: list[tuple[Model, list[str]]] = field(default_factory=list)
-    """Further subgraphs, and the outputs of each."""
+    """Further subgraphs with their outputs."""
 
     def subgraph(self, model: Model, outputs: Sequence[str] = ()) -> int:
-        """The number of another graph."""
+        """Adds a subgraph and returns its number."""
         self.graphs.append((model, list(outputs)))
         return len(self.graphs)
 
     def handle(self, name: str, variable: str) -> str:
-        """The handle of a variable."""
+        """Adds the handle of a variable."""
         self.tensor(name, (), dtype="resource")
         self.op("VAR_HANDLE", [], [name], "VarHandle", SharedName=variable)
         return name
@@ -99,7 +99,7 @@ class Model:
         return name
 
     def halves(self, name: str, value: np.ndarray, scale: Scales) -> str:
-        """A constant of four bits a number: of two numbers the first lies in the lower half of a byte."""
+        """A 4-bit constant. The first of two numbers lies in the lower half of a byte."""
         self.constant(name, value, scale)
         flat = np.append(value.ravel(), [0] * (value.size % 2)).astype(np.uint8) & 15
         packed = flat[::2] | flat[1::2] << 4
@@ -109,17 +109,17 @@ class Model:
     def variable(
         self, name: str, shape: Sequence[int], dtype: str = "float32", scale: float | None = None, zero: int = 0
     ) -> str:
-        """What an op keeps its state in."""
+        """A variable for an op's state."""
         scales, zeros = ((), ()) if scale is None else ((scale,), (zero,))
         self.entries.append(Entry(name, tuple(shape), dtype, scales, zeros, 0, None, variable=True))
         return name
 
     def op(self, code: str, inputs: Sequence[str], outputs: Sequence[str], table: str = "", **options: Any) -> None:
-        """An op; `table` is the schema's name of its options, without `Options`."""
+        """Adds an op. `table`: the schema's name of the options, without `Options`."""
         self.ops.append((code, list(inputs), list(outputs), table, options))
 
     def custom(self, name: str, inputs: Sequence[str], outputs: Sequence[str], options: bytes) -> None:
-        """An op that is none of TFLite's own, with the bytes that are its options."""
+        """Adds a custom op. `options`: the bytes of the op's options."""
         self.op(f"CUSTOM {name}", inputs, outputs, custom=options)
 
     def bytes(self, outputs: Sequence[str]) -> bytes:
@@ -127,7 +127,7 @@ class Model:
 
 
 def lstm_model(*, time_major: bool = False, clip: float = 0.0, steps: int = 5) -> tuple[Model, tuple[int, int, int]]:
-    """An LSTM in float from x to y, and the shape of x."""
+    """A float LSTM from x to y, and the shape of x."""
     model, random, given, size = Model(), np.random.default_rng(13), 4, 3
     shape, result = ((steps, 2, given), (steps, 2, size)) if time_major else ((2, steps, given), (2, steps, size))
     model.inputs.append(model.tensor("x", shape, dtype="float32"))
@@ -145,7 +145,7 @@ def lstm_model(*, time_major: bool = False, clip: float = 0.0, steps: int = 5) -
 
 
 LSTM_WIDTH, LSTM_UNITS, LSTM_SCALES = 6, 5, (0.02, 1 / 128, 2.0**-12)
-"""Those of data, hidden state and cell."""
+"""Scales of data, hidden state and cell."""
 
 
 def int8_lstm(
@@ -157,7 +157,7 @@ def int8_lstm(
     zero: int = 0,
     cell: float = LSTM_SCALES[2],
 ) -> tuple[Model, list[np.ndarray]]:
-    """An LSTM in int8, its cell's state in 16 bits, and its weights and biases in real numbers, gate by gate."""
+    """An int8 LSTM with a 16-bit cell state, and the real weights and biases, gate by gate."""
     model, random, real = Model(), np.random.default_rng(3), list[np.ndarray]()
     given, out, _ = LSTM_SCALES
     first = (steps, batch) if time_major else (batch, steps)
@@ -245,7 +245,7 @@ class _Writer(Tables):
 
 
 def run_litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """LiteRT's reference kernels, an implementation nobody here wrote; skips where it is not installed."""
+    """The results of LiteRT's reference kernels, an independent implementation. Skips the test without LiteRT."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert, an oracle, is not installed")
     resolver = litert.OpResolverType.BUILTIN_REF
     interpreter = litert.Interpreter(str(path), experimental_op_resolver_type=resolver, num_threads=1)
@@ -257,7 +257,7 @@ def run_litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def ring(*, begins: int, changes: bool = True) -> Model:
-    """A streaming layer: what was there and what comes are joined, and a part of it is kept in a variable."""
+    """A streaming layer: joins earlier and new data, and keeps a part in a variable."""
     model, once = Model(), Model()
     once.constant("zero", np.full((1, 2, 3), begins, np.int8), 0.05, -3)
     once.op("ASSIGN_VARIABLE", [once.handle("handle", "kept"), "zero"], [])
@@ -278,7 +278,7 @@ def ring(*, begins: int, changes: bool = True) -> Model:
 
 
 def run_micro(model: bytes, frames: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
-    """The outputs of frame after frame by TFLite Micro, which nobody here wrote; skips where it is not installed."""
+    """The outputs of TFLite Micro, an independent implementation, frame by frame. Skips tests without TFLite Micro."""
     micro = pytest.importorskip("tflite_micro.python.tflite_micro.runtime", reason="TFLite Micro is not installed")
     interpreter, outputs = micro.Interpreter.from_bytes(model, arena_size=1 << 22), []
     count = tflite.Model.GetRootAs(model).Subgraphs(0).OutputsLength()  # pyright: ignore[reportOptionalMemberAccess]

@@ -1,4 +1,4 @@
-"""Small float ONNX models, and what npukit makes of them."""
+"""Small float ONNX models, quantised by npukit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def weights(*shape: int, seed: int = 11) -> np.ndarray:
 
 
 def node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
-    """A node whose input names are parted by spaces."""
+    """A node with the names of its inputs separated by spaces."""
     return helper.make_node(kind, inputs.split(), output.split(), **attributes)
 
 
@@ -42,7 +42,7 @@ def saved(folder: Path, shape: tuple[int, ...], nodes: list[onnx.NodeProto], **c
 
 @dataclass(frozen=True)
 class Compared:
-    """A quantised model, and how near its outputs are to ONNX Runtime's in float."""
+    """A quantised model, and the signal-to-error ratio of its outputs to ONNX Runtime's in float."""
 
     loaded: Loaded
     sqnr_db: float
@@ -53,7 +53,7 @@ class Compared:
 
 
 def calibrated(path: Path, shape: tuple[int, ...]) -> Compared:
-    """Calibrated with noise, and compared on other noise."""
+    """Calibrates with noise and compares on other noise."""
     noise = np.random.default_rng(5).standard_normal((2 * CASES, *shape)).astype(np.float32)
     data = path.parent / "calibration.npz"
     np.savez(data, in0=noise[:CASES])

@@ -1,4 +1,4 @@
-"""Float models computed in float: near ONNX Runtime, whatever their ops are."""
+"""Float models computed in float: close to ONNX Runtime for any op."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _expected(path: Path, cases: np.ndarray) -> np.ndarray:
 
 
 def _check_text(net: Net, folder: Path, cases: np.ndarray, expected: Any) -> None:
-    """The code travels with the net's text."""
+    """The net's text includes the code."""
     save_net(net, folder)
     (again,) = run_reference(load_net(folder), [cases])
     assert again.tobytes() == expected.tobytes()

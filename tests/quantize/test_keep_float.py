@@ -1,4 +1,4 @@
-"""Layers that stay in float in a network that is quantised here."""
+"""Layers that stay in float in a network quantised here."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_model_that_is_not_quantised_here() -> None:
 
 @pytest.fixture
 def wide_channels(tmp_path: Path) -> dict[str, Any]:
-    """A dense layer whose channels differ a thousandfold, a sum with its input, a norm, one more layer; samples."""
+    """A dense layer with channels that differ a thousandfold, a sum with the input, a norm, a dense layer; samples."""
     random, width = np.random.default_rng(0), 32
     sizes = 10 ** random.uniform(-2, 1, width)
     ends = {"w": random.normal(size=(width, width)) * sizes, "b": random.normal(size=width) * sizes}
@@ -102,7 +102,7 @@ def test_a_dense_layer_that_only_float_reads_has_a_range_for_each_channel(wide_c
 
 @pytest.mark.exhaustive
 def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
-    """It sums integers all the same, of two rows for each token: what is lost is lost in weights and output."""
+    """The layer sums integers of two rows for each token. Only weights and output lose precision."""
     kept = load_model(**wide_channels, keep_float=["x", "add_0", "norm_0"])
     wide = load_model(**wide_channels, keep_float=["x", "add_0"], keep_int16=["norm_0"])
     (sums,) = (op for op in wide.net.ops if op.kind == "sums")
@@ -112,7 +112,7 @@ def test_a_dense_layer_reads_16_bits(wide_channels: dict[str, Any]) -> None:
 
 @pytest.mark.exhaustive
 def test_pes_share_what_becomes_of_bytes(wide_channels: dict[str, Any]) -> None:
-    """A token's bytes and the results of their sums are made of that token alone, wherever its rows lie."""
+    """A token's bytes and sums depend on this token alone, wherever its rows lie."""
     wide = load_model(**wide_channels, keep_float=["x", "add_0"], keep_int16=["norm_0"])
     made = [op for op in codes(wide) if op.name in ("upper_0", "lower_0", "whole_0")]
     token = Box((0, 3, 0), (1, 4, 32))
@@ -125,7 +125,7 @@ def test_what_not_only_dense_layers_read_has_no_16_bits(wide_channels: dict[str,
 
 
 def test_weights_with_zero_points_are_not_for_16_bits(wide_channels: dict[str, Any]) -> None:
-    """They come from a quantizer alone; the two bytes' products would each want a correction."""
+    """Only quantizers give weights zero points. Both bytes' products would need a correction."""
 
     def moved(tensor: Tensor, values: np.ndarray | None) -> Tensor:
         given = tensor.quantization
@@ -138,9 +138,10 @@ def test_weights_with_zero_points_are_not_for_16_bits(wide_channels: dict[str, A
 
 
 def test_a_channel_of_few_tokens_has_room_for_others() -> None:
-    """Few of four normal numbers are near the largest of thousands; one that was seen is within the range all the same.
+    """The maximum of four normal numbers is mostly far below the maximum of thousands.
 
-    Of a language model that was calibrated with 48 tokens this is most of what others lose.
+    Every observed number is within the range nevertheless. In a language model calibrated with 48 tokens, this is the
+    cause of most of the loss in other tokens.
     """
     random = np.random.default_rng(4)
     few, many = (random.normal(size=(count, 32)).astype(np.float32) for count in (4, 4000))

@@ -1,4 +1,4 @@
-"""Memory that quantising takes: of large images, the layers of few cases at once."""
+"""Memory use of quantisation: with large images, the layers of only a few cases at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.quantize.models import load_model
 
 CASES, SIDE, CHANNELS, LAYERS = 16, 160, 16, 8
 TIMES = 8
-"""A multiple of the bytes of the calibration data: they are loaded, checked and converted, and layers come on top."""
+"""Memory limit in multiples of the calibration data, which are loaded, checked and converted. Layers come on top."""
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-"""States that a user names of a float model: carried in calibration, tied to one scale, kept by the network."""
+"""States named by the user in a float model: carried over in calibration, quantised with one scale, kept in the net."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def floats(path: Path) -> np.ndarray:
-    """What ONNX Runtime gives for the frames, carrying the state."""
+    """ONNX Runtime's results for the frames, with the state carried over."""
     session, held, found = Session(path.read_bytes()), np.zeros((1, HELD), np.float32), []
     for frame in FRAMES:
         y, held = session.run({"x": frame, "held": held})
@@ -60,7 +60,7 @@ def test_a_named_state_is_kept_in_float(model: Path, names: tuple[str, str]) -> 
 
 
 def test_a_named_state_has_one_scale(model: Path, tmp_path: Path) -> None:
-    """Its range is that of a stream, the calibration data's; no frame rescales it."""
+    """The state's range is observed over the stream of calibration data. No frame rescales the state."""
     np.savez(tmp_path / "stream.npz", in0=FRAMES)
     loaded = load_model(model, states=(("held", "held_next"),), calibration=tmp_path / "stream.npz")
     net, wanted = loaded.net, floats(model)

@@ -23,7 +23,7 @@ POINT = 0.01
 
 @pytest.fixture(scope="module")
 def training() -> tuple[np.ndarray, np.ndarray]:
-    """Images as the model takes them, and labels; none of them is in the test split."""
+    """Images in the model's layout, and labels. None is in the test split."""
     pytest.importorskip("sklearn", reason="scikit-learn, whose digits these are, is not here")
     sys.path.insert(0, str(DIGITS))
     try:

@@ -1,4 +1,4 @@
-"""Float ONNX ops and groups of them, quantised: near ONNX Runtime's floats, and with no op more than needed."""
+"""Float ONNX ops and groups of ops, quantised: close to ONNX Runtime's floats, without superfluous ops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.quantize.observe import ObservedRange, extremes, percentiles
 IMAGE = (1, 4, 8, 6)
 ROWS = (1, 5, 8)
 GOOD = 28
-"""Decibels of signal over error that int8 reaches on noise, if nothing is wrong."""
+"""Signal-to-error ratio in decibels that a correct int8 network reaches on noise."""
 
 CONV = node("Conv", "x w b", "c", pads=[1, 1, 1, 1])
 KERNEL = {"w": weights(6, 4, 3, 3), "b": weights(6)}
@@ -47,7 +47,7 @@ def test_activations(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_function_spelled_out_is_one_table(tmp_path: Path) -> None:
-    """x * sigmoid(x), and what it is used for beside."""
+    """x * sigmoid(x), followed by a sum."""
     nodes = [CONV, node("Sigmoid", "c", "s"), node("Mul", "c s", "g"), node("Add", "g one", "y")]
     check(tmp_path, IMAGE, nodes, ["conv2d", "lookup"], **KERNEL, one=ONE)
 
@@ -70,7 +70,7 @@ def test_a_sum_of_branches(tmp_path: Path) -> None:
 
 
 def test_an_activation_beside_its_convolution(tmp_path: Path) -> None:
-    """The convolution's own result is wanted too."""
+    """Another op reads the convolution's own result."""
     nodes = [CONV, node("Relu", "c", "r"), node("Mul", "r c", "m"), node("Conv", "m v", "y")]
     got = calibrated(saved(tmp_path, IMAGE, nodes, **KERNEL, v=weights(2, 6, 1, 1)), IMAGE)
     assert got.kinds == ["conv2d", "lookup", "conv2d"]
@@ -103,7 +103,7 @@ def test_splits_and_moves_are_not_quantised_again(tmp_path: Path) -> None:
 
 
 def test_attention(tmp_path: Path) -> None:
-    """Its scaling is part of the softmax."""
+    """The softmax absorbs the scaling."""
     nodes = [node("MatMul", "x wq", "q"), node("MatMul", "x wk", "k"), node("MatMul", "x wv", "v")]
     nodes += [node("Transpose", "k", "kt", perm=[0, 2, 1]), node("MatMul", "q kt", "s"), node("Mul", "s c", "u")]
     nodes += [node("Softmax", "u", "p", axis=-1), node("MatMul", "p v", "y")]
@@ -127,7 +127,7 @@ def test_transposed_convolution(tmp_path: Path) -> None:
 
 
 def test_a_depthwise_channel_with_tiny_weights_and_a_large_bias(tmp_path: Path) -> None:
-    """Its bias would not fit the accumulator in units of its weights."""
+    """The bias in units of the weights would overflow the accumulator."""
     kernel, bias = weights(4, 1, 3, 3), weights(4)
     kernel[1] *= 1e-9
     bias[1] = 2
@@ -213,7 +213,7 @@ def test_an_rms_norm_in_small_ops_is_one(spelling: str, tmp_path: Path) -> None:
 
 
 def test_a_norm_over_other_axes_stays_as_it_is(tmp_path: Path) -> None:
-    """It has no last axes of its own."""
+    """The norm is not over the last axes."""
     nodes = [
         node("ReduceMean", "x", "m", axes=[1]),
         *(node("Sub", "x m", "d"), node("Mul", "d d", "q"), node("ReduceMean", "q", "v", axes=[1])),

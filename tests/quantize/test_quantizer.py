@@ -1,4 +1,4 @@
-"""A quantizer of a plug-in's: the scales that its hardware can have, in networks that are quantised here."""
+"""A plug-in's quantizer: scales supported by the hardware, in networks quantised here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = CHECKOUT / "examples/digits"
 
 
 def power_of_two(tensor: Tensor, values: np.ndarray | None) -> Tensor:
-    """The tensor around zero, with one scale that is a power of two."""
+    """A symmetric tensor with a single scale, a power of two."""
     del values
     given = tensor.quantization
     assert given is not None
@@ -55,7 +55,7 @@ def test_all_scales_are_its(tmp_path: Path) -> None:
 
 
 def four_bits(tensor: Tensor, values: np.ndarray | None) -> Tensor:
-    """Weights from -7 to 7, with one scale for all."""
+    """Weights from -7 to 7 with a single scale."""
     if values is None:
         return tensor
     return replace(tensor, dtype="int4", quantization=Quantization((float(np.abs(values).max()) / 7,), (0,)))

@@ -1,4 +1,4 @@
-"""Recurrent layers: unrolled they are the same function, and in int8 near it; every step shares weights and tables."""
+"""Recurrent layers: equal when unrolled in float, close in int8, with weights and tables shared by all steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oracles.onnx_runtime import Session
 
 STEPS, SIZE, HIDDEN, GATES = 4, 5, 6, {"LSTM": 4, "GRU": 3, "RNN": 1}
 GOOD = 27
-"""Decibels of signal over error."""
+"""Least signal-to-error ratio in decibels."""
 
 
 def arrays(kind: str, directions: int, seed: int = 3) -> dict[str, np.ndarray]:
@@ -34,7 +34,7 @@ def arrays(kind: str, directions: int, seed: int = 3) -> dict[str, np.ndarray]:
 
 
 def model(folder: Path, kind: str, inputs: str = "x W R B", **more: Any) -> Path:
-    """A layer whose last state is the output, or with `last=False` the whole sequence."""
+    """A layer with the last state as its output, or the whole sequence with `last=False`."""
     batch, steps, last = more.pop("batch", 1), more.pop("steps", STEPS), more.pop("last", True)
     directions = 2 if more.get("direction") == "bidirectional" else 1
     state = np.full((directions, batch, HIDDEN), 0.3, np.float32)

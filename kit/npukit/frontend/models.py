@@ -66,9 +66,9 @@ def layout_of(path: Path) -> Layout:
 
 
 _HELD: dict[Path, IRModule] = {}
-"""Relax modules given through the Python API, by the file in place of each.
+"""Relax modules given through the Python API, by the path of a placeholder file.
 
-npukit never reads such a file back. TVM's JSON can name any TVM object, so npukit loads no module from a file.
+npukit never reads the placeholder back. TVM's JSON can name any TVM object, so npukit loads no module from a file.
 """
 
 

@@ -121,7 +121,7 @@ def lstm(write: Writer, data: Any, weights: Weights, state: State, *, clip: floa
 
 
 def gru(write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """Computes a GRU step. The reset gate scales the hidden state's product, as in cuDNN, PyTorch and Keras."""
+    """Computes a GRU step. The reset gate scales weights times hidden state, as in cuDNN, PyTorch and Keras."""
     (hidden,), size = state, weights.hidden
     total = write.gates(data, 2, 3, size)
     if hidden is None and not weights.second_bias.any():

@@ -8,7 +8,7 @@ from npukit.errors import NpukitError
 from npukit.net.limits import check_shape
 
 InputShapes = Mapping[str, tuple[int, ...] | float]
-"""By input name, either the shape or the constant value of all elements."""
+"""Statements by input name: the shape of an input, or the constant value of all elements."""
 
 
 def check_input_names(model: str, names: Sequence[str], given: InputShapes) -> None:

@@ -84,7 +84,7 @@ class _Sums:
 
 
 Both = Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
-"""For each case, the net's inputs, and the float values of the layers and then of the first output."""
+"""The net's inputs for each case, and the float values of the layers and then of the first output."""
 
 
 def compare(net: Net, layers: Sequence[Layer], both: Both, labels: np.ndarray | None) -> Report:

@@ -1,6 +1,6 @@
 """Ranges by channel, for widely different channels between dense layers and float ops.
 
-The float ops multiply or divide by a factor for each channel. On the other side, weights contain the factors.
+Float ops multiply or divide by a factor for each channel. Dense layers have the factors in their weights.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Compiler:
         return {"blob": base64.b64encode(blob).decode(), "cycles": cycles, "scratch_bytes": self.scratch_bytes}
 
     def _storage(self) -> dict[str, str]:
-        """By tensor, the tensor whose memory is used. A reshape shares its input's memory; the output has its own."""
+        """The tensor whose memory each tensor uses. A reshape shares its input's memory, but the output has its own."""
         names = {name: name for name in self.graph["tensors"]}
         for op in self.graph["ops"]:
             if op["kind"] == "reshape":

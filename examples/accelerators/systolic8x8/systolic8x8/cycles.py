@@ -35,8 +35,7 @@ class Figures:
         return min(width, self.accumulator_rows, self.scratchpad_bytes // depth)
 
     def cycles(self, plane: Plane, depth: int, taps: int, channels: int, at_once: int) -> int:
-        """Cycles of a plane. `depth` is padded to whole sides; a tap has `channels` inputs, and a pass `at_once`
-        pixels."""
+        """Cycles of a plane. `depth` is padded to whole sides; a tap has `channels` inputs, a pass `at_once` pixels."""
         full, rest = divmod(plane.width, at_once)
         passes = [at_once] * full + ([rest] if rest else [])
         return plane.height * sum(self._pass(rows, plane.channels, depth, taps, channels) for rows in passes)

@@ -1,4 +1,4 @@
-"""A node's attributes. An attribute without a reader must have its default value."""
+"""A node's attributes. Unread attributes must have their default values."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class _Fold:
         return [inner.get(value.name, value.name) for value in graph.output]
 
     def _keep(self, node: onnx.NodeProto, *, alias: bool = False) -> None:
-        """Adds the node and infers the types of its results. An `alias` of a constant becomes a constant instead."""
+        """Adds the node and infers the types of its results. `alias`: fold the node if its inputs are constant."""
         if alias and self._fold(node):
             return
         if node.op_type == "Concat":  # exporters leave pads of no size, but no tensor may be empty

@@ -17,7 +17,7 @@ OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
 CONVOLUTIONS = {3: ("conv1d", "NCW", "OIW"), 4: ("conv2d", "NCHW", "OIHW"), 5: ("conv3d", "NCDHW", "OIDHW")}
-"""By rank: Relax's operator, and the layouts of data and weights."""
+"""Relax's operator by rank, and the layouts of data and weights."""
 
 
 class ConvInteger(OnnxOpConverter):
@@ -55,7 +55,7 @@ STEPS = ("strides", "dilations")
 
 
 def _met(weights: np.ndarray, axis: int, size: int, before: int, after: int, stride: int, dilation: int) -> np.ndarray:
-    """The sums along an axis of the weights on data rather than padding, for each position of the window."""
+    """Sums of weights along an axis, for each position of the window. Weights on padding are left out."""
     taps = np.arange(weights.shape[axis]) * dilation
     places = np.arange(-before, size + after - taps[-1], stride)[:, None] + taps
     inside = ((places >= 0) & (places < size)).astype(np.int32)
@@ -96,7 +96,7 @@ def _less_sign(bb: Any, integers: Any) -> Any:
 
 
 def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray) -> Any:
-    """The sums minus the zero point, shifted to int8, times `reach`: the sum of weights on data."""
+    """Sums corrected by the zero point. `reach`: for each sum, the total of its weights on data."""
     begin = operators.subtract(operators.astype(zero, "int32"), relax.const(SIGN, "int32"))
     amount = operators.multiply(bb.emit(operators.reshape(begin, [])), relax.const(reach, "int32"))
     return operators.subtract(bb.emit(sums), bb.emit(amount))
@@ -149,7 +149,7 @@ class DynamicQuantizeLinear(OnnxOpConverter):
 
 
 def _of_rows(bb: Any, limit: Any, data: Any) -> Any:
-    """The largest or least number of each row, which PEs compute independently. A single row is returned as is."""
+    """The largest or least number of each row, which PEs compute independently. For a single row, the data itself."""
     rank = len(data.ty.shape)
     if rank < 2 or int(data.ty.shape[rank - 2]) == 1:
         return data

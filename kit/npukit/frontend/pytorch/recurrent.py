@@ -21,7 +21,7 @@ KINDS: Mapping[Any, tuple[Step, tuple[int, ...]]] = {
     torch.ops.aten.lstm.input: (lstm, (0, 1, 3, 2)),
     torch.ops.aten.gru.input: (gru, (1, 0, 2)),
 }
-"""By operator: the step function, and PyTorch's gates in the order of `Weights`."""
+"""The step function by operator, and PyTorch's gates in the order of `Weights`."""
 
 
 def recurrent_converters(known: Known) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class _Flat:
     initial: dict[Variable, TfliteTensor] = field(default_factory=dict)
     current: dict[Variable, int] = field(default_factory=dict)
     begins: dict[Variable, int] = field(default_factory=dict)
-    """By variable: the current tensor (`current`), and the tensor of the first read (`begins`)."""
+    """Tensors by variable: the tensor of its first read (`begins`), and its current tensor (`current`)."""
     same: dict[int, int] = field(default_factory=dict)
     """Aliases of tensors: results of reading a variable, and results of inlined graphs."""
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
