@@ -1,4 +1,4 @@
-"""Slices of a tensor, as Relax operators that npukit reads."""
+"""Slices of a tensor, as Relax operators known to npukit."""
 
 from __future__ import annotations
 

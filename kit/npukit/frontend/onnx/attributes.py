@@ -16,7 +16,7 @@ REPEATED: Mapping[str, tuple[str, Callable[[Shapes], Any]]] = {
     **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose"), ("kernel_shape", lambda inputs: inputs[1][2:])),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size", lambda inputs: inputs[2][-1])),
 }
-"""An attribute, by op, that repeats a size from the shapes of the node's inputs, and a function to find this size."""
+"""The attribute of each op that repeats a size from the node's input shapes, and a function to find this size."""
 
 
 class NodeAttributes(dict[str, Any]):
@@ -47,9 +47,9 @@ def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs
 
 
 def schema_of(kind: str, opset: int, domain: str = "") -> Any:
-    """The definition of an op in an opset, or in the newest one if the op is younger.
+    """The definition of an op in an opset, or in the newest opset for a younger op.
 
-    `folded` may write Where in opsets without it.
+    `folded` may write Where in opsets without Where.
     """
     try:
         return onnx.defs.get_schema(kind, opset, domain)

@@ -127,7 +127,7 @@ class _Importer(TvmImporter):
         return self._attributes
 
     def _shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """The shapes of a node's inputs; () for an input that is absent or not a tensor."""
+        """The shapes of a node's inputs; () for an absent input or another type than a tensor."""
         kinds = [getattr(self._nodes.get(name), "ty", None) for name in names]
         return [_shape_of(kind) or () for kind in kinds]
 

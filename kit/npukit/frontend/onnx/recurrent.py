@@ -64,7 +64,7 @@ class _Recurrent(OnnxOpConverter):
 
     @classmethod
     def _check(cls, attr: Any, given: Any, arrays: Any, steps: int) -> None:
-        """Raises an error for a layer beyond npukit's unrolling."""
+        """Raises an error for a layer that npukit cannot unroll."""
         names = tuple(_text(name) for name in attr.get("activations", ()))
         if any(each != cls.activations[place % len(cls.activations)] for place, each in enumerate(names)):
             raise NpukitError(f"its activations are {', '.join(names)}; npukit reads {', '.join(cls.activations)}")

@@ -47,7 +47,7 @@ def _half_pixel(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
 
 
 def _symmetric(axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
-    """Half pixels, centred although the sizes are rounded."""
+    """Half pixels. The image stays centred although sizes are rounded."""
     return axis.size / 2 * (1 - axis.result / (axis.scale * axis.size)) + _half_pixel(axis, places)
 
 

@@ -118,7 +118,7 @@ def _indices(vector: Any) -> tuple[int, ...]:
 
 
 def _kind(code: Any) -> str:
-    """The name of a builtin or custom op. An op's version is ignored, because it only tells which fields are used."""
+    """The name of a builtin or custom op. An op's version is ignored: it follows from the fields used."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     if number == tflite.BuiltinOperator.CUSTOM:
         return custom_kind((code.CustomCode() or b"").decode(errors="replace"))
@@ -200,9 +200,9 @@ def _open(tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
-    """The value of a constant as stored in the file; zero for a variable, which holds an op's state; else None.
+    """The value of a constant as stored in the file; zeros for a variable; None for other tensors.
 
-    A variable is zero before each frame.
+    A variable holds an op's state and is zero before each frame.
     """
     if tensor.Buffer() >= model.BuffersLength():
         raise ValueError("a tensor names a buffer that is not there")

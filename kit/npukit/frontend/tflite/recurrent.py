@@ -288,7 +288,7 @@ def _is_float(emitter: Emitter, op: TfliteOp) -> bool:
 
 
 def _check_activation(emitter: Emitter, op: TfliteOp) -> None:
-    """Raises an error for an activation other than ReLU on integers, which kernels replace by the range of int8."""
+    """Raises an error for an integer op without ReLU. Integer kernels implement ReLU by the range of int8."""
     kind = op.options["FusedActivationFunction"]
     if not _is_float(emitter, op) and kind != tflite.ActivationFunctionType.RELU:
         raise NpukitError("its activation is not ReLU, which alone TFLite's kernels of integers have")

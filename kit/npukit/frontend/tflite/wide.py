@@ -66,9 +66,10 @@ TABLE_STEPS = 512
 
 
 def by_width(wide: Converter, usual: Converter) -> Converter:
-    """Selects `wide` if first input and first output are int16, else `usual`. Their zero point must be 0, as in TFLite.
+    """Selects `wide` if first input and first output are int16, else `usual`. A 16-bit input must have zero point 0.
 
-    A 16-bit result of an 8-bit input may have another zero point, as from softmax.
+    The 16-bit result of a 16-bit input must have zero point 0 too, as in TFLite. A 16-bit result of an 8-bit input may
+    have another zero point, as from softmax.
     """
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:

@@ -142,9 +142,9 @@ def _made(
 
 
 HALF, WORD = 1 << 15, 1 << 31
-"""Ranges of signed 16-bit and 32-bit numbers."""
+"""Largest magnitudes of 16-bit and 32-bit numbers."""
 LOW, SIGN = 255, 128
-"""Largest lower byte of a 16-bit number. Loss of a lower byte whose top bit is inverted to become a sign."""
+"""Largest lower byte of a 16-bit number. Decrease of a byte when its inverted top bit becomes a sign."""
 DROPPED_BITS = 16
 """Bits of a multiplier that TFLite drops before multiplying 64-bit sums."""
 

@@ -1,4 +1,4 @@
-/* The computation of the systolic array and its driver, on the core alone, sum by sum. */
+/* The computation of the systolic array and the driver, on the core alone, sum by sum. */
 #include "systolic8x8.h"
 
 static int32_t sum_of_row(const int8_t *row, int32_t x, const int8_t *weights, const int32_t *layer)
