@@ -28,7 +28,7 @@ class Convolutional(nn.Module):
 
 
 class Remembering(nn.Module):
-    """A cell that keeps its result in a buffer."""
+    """A cell that keeps the result in a buffer."""
 
     held: torch.Tensor
 

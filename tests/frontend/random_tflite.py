@@ -1,4 +1,4 @@
-"""Random int8 ops of TFLite, one maker for each kind, and the comparison with LiteRT's reference kernels."""
+"""Random int8 ops of TFLite, with a maker for each kind, and the comparison with LiteRT's reference kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from npukit.net.tables import quantised
 
 
 def _two(bundle: Bundle, given: Quantized | None = None) -> tuple[list[str], Shape]:
-    """Operands of equal or broadcasting shapes. At most one is constant."""
+    """Operands of equal or broadcasting shapes, at most one of them constant."""
     shape = some_shape(bundle)
     other = bundle.one_of([shape, tuple(bundle.one_of((1, size)) for size in shape), shape[-1:]])
     first = bundle.input(shape, given)
@@ -184,7 +184,7 @@ def _run(net: Net, data: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def rounded_once(value: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """LiteRT's rescaling of a dense layer's sums, which TFLite Micro rounds twice."""
+    """LiteRT's rescaling of a dense layer's sums. TFLite Micro rounds twice here."""
     right = 31 - shifts.astype(np.int64)
     return (value * multipliers.astype(np.int64) + (np.int64(1) << (right - 1))) >> right
 

@@ -74,7 +74,7 @@ def noise(*shape: int) -> np.ndarray:
 
 
 def test_a_pad_of_sizes_that_the_graph_computes(tmp_path: Path) -> None:
-    """PyTorch's tracer computes a pad's amounts from the input's shape, appends zeros and reverses them."""
+    """PyTorch's tracer computes a pad's amounts from the shape of the input, appends zeros and reverses the amounts."""
     nodes = [
         node("Shape", "x", "shape"),
         node("Gather", "shape last", "width"),
@@ -115,7 +115,7 @@ def test_a_reshape_of_open_sizes_once_they_are_closed(tmp_path: Path) -> None:
 
 
 def branches(*kinds: str) -> dict[str, onnx.GraphProto]:
-    """Branches that use the same names for values and constants, one branch within the other."""
+    """Two branches with equal names for their values and constants."""
     return {
         name: helper.make_graph(
             [node("Add", "x one", "part"), node(kind, "part", "made")],

@@ -24,7 +24,7 @@ def int8(seed: int, *shape: int) -> np.ndarray:
 
 
 def compared(path: Path, *, within: float = 1, **inputs: np.ndarray) -> Net:
-    """The net, after a check that the outputs are within `within` of ONNX Runtime's."""
+    """The net, after a check that outputs and ONNX Runtime's outputs differ by at most `within`."""
     net = load_net_from_model(path)
     for got, expected in zip(run_reference(net, list(inputs.values())), run_onnx(path, inputs), strict=True):
         assert got.dtype == expected.dtype

@@ -25,7 +25,7 @@ def int8(seed: int, *shape: int) -> np.ndarray:
 
 
 def compared(graph: Graph, output: str, folder: Path, **inputs: np.ndarray) -> Net:
-    """The net, after a check that results are at most 1 from ONNX Runtime's."""
+    """The net, after a check for at most 1 between its results and ONNX Runtime's."""
     path = saved(graph.model({name: value.shape for name, value in inputs.items()}, output), folder)
     net = load_net_from_model(path)
     (expected,) = run_onnx(path, inputs)
@@ -200,7 +200,7 @@ def asymmetric(weights: np.ndarray, zero_point: int, operator: str, channels: in
 
 FEW = int8(10, 20, 20, 3, 3).clip(-20, 127)
 FEW[3, 7, 1, 1] = FEW[5, 9, 0, 2] = FEW[:2, 16, 2, 2] = -120
-"""Weights, few of which exceed int8 after 100 is subtracted."""
+"""Weights with few numbers beyond int8 after 100 is subtracted."""
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,11 @@ ELSEWHERE = {
 }
 """Ops missing or imprecise in LiteRT's or TFLite Micro's int8, mere changes of shape, and custom ops.
 
-They are tested in `test_tflite_*.py`.
+`test_tflite_*.py` test these ops.
 """
 
 AT_ONCE = 6
-"""Ops in a model. Reading several ops from one model is faster."""
+"""Ops in each model. Reading several ops from a model is faster."""
 
 
 @pytest.mark.parametrize("maker", MAKERS)

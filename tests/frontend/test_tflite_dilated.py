@@ -1,4 +1,4 @@
-"""Dilated convolutions as converters write them: a single convolution, equal to LiteRT's three ops."""
+"""Dilated convolutions in the form of converters: a single convolution, equal to LiteRT's three ops."""
 
 from __future__ import annotations
 

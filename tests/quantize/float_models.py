@@ -23,7 +23,7 @@ def weights(*shape: int, seed: int = 11) -> np.ndarray:
 
 
 def node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
-    """A node with the names of its inputs separated by spaces."""
+    """A node whose input names are separated by spaces."""
     return helper.make_node(kind, inputs.split(), output.split(), **attributes)
 
 
@@ -42,7 +42,7 @@ def saved(folder: Path, shape: tuple[int, ...], nodes: list[onnx.NodeProto], **c
 
 @dataclass(frozen=True)
 class Compared:
-    """A quantised model, and the signal-to-error ratio of its outputs to ONNX Runtime's in float."""
+    """A quantised model, and the closeness of the outputs to ONNX Runtime's in float."""
 
     loaded: Loaded
     sqnr_db: float

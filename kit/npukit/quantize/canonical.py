@@ -1,4 +1,4 @@
-"""Brings a float module into the form for quantisation: constants folded, convolutions including scales and shifts."""
+"""Prepares a float module for quantisation: folds constants, merges scales and shifts into convolutions."""
 
 from __future__ import annotations
 

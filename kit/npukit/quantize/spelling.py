@@ -125,7 +125,7 @@ def _softmax(builder: relax.BlockBuilder, call: Any) -> Any:
 
 
 def _looked_up(builder: relax.BlockBuilder, call: Any) -> Any:
-    """Reads a table's row as a number of each column. Columns become contiguous, so that PEs can hold some each."""
+    """Reads a table's row as a number of each column. Columns become contiguous, so that PEs can share them."""
     table, indices = constant(call.args[0]), call.args[1]
     if table is None or table.ndim != 2 or prod(shape_of(indices)) != 1 or int(call.attrs.axis) % 2:
         return None

@@ -8,7 +8,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 
 class Conv(onnx_frontend.Conv):
-    """A convolution whose automatic padding becomes explicit and so stays an attribute of the operator."""
+    """A convolution with explicit instead of automatic padding. The padding stays an attribute of the operator."""
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

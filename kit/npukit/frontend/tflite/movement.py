@@ -152,7 +152,7 @@ def _real_number(emitter: Emitter, index: int) -> float:
 
 
 def resize_nearest(emitter: Emitter, op: TfliteOp) -> None:
-    """Resizes to the nearest neighbour. Aligned corners and half pixels round coordinates; otherwise they are cut."""
+    """Resizes to the nearest neighbour. Aligned corners round, half pixels round halves up, others round down."""
     if op.options["AlignCorners"]:
         _resize(emitter, op, "nearest_neighbor", "round")
     else:

@@ -66,9 +66,9 @@ TABLE_STEPS = 512
 
 
 def by_width(wide: Converter, usual: Converter) -> Converter:
-    """Selects `wide` if first input and first output are int16, else `usual`. A 16-bit input must have zero point 0.
+    """Selects `wide` if first input and first output are int16, else `usual`.
 
-    The 16-bit result of a 16-bit input must have zero point 0 too, as in TFLite. A 16-bit result of an 8-bit input may
+    A 16-bit input and its 16-bit result must have zero point 0, as in TFLite. A 16-bit result of an 8-bit input may
     have another zero point, as from softmax.
     """
 
