@@ -2,8 +2,8 @@
 """The worker process: requests on standard input, replies on standard output.
 
 A message, either way, is two little-endian 32-bit lengths, then a JSON object of the first length, then bytes of the
-second. The JSON of a request has `do`, the name of a function below, and its arguments; that of a reply is its result,
-or `{"error": text}`. The process ends when its input does.
+second. The JSON of a request has `do`, the name of a method below, and its arguments. The JSON of a reply is the
+result, or `{"error": text}`. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER = struct.Struct("<II")
 
 
 class Worker:
-    """One board, and what can be asked of it. Each public method is a request."""
+    """One board. Each public method answers a request."""
 
     def __init__(self) -> None:
         self._board: EmulatedBoard | None = None
@@ -39,7 +39,7 @@ class Worker:
         return self._board
 
     def create(self, request: dict[str, Any], _: bytes) -> Reply:
-        """Set the board up: its PEs powered but not yet running, or the root PE starting from flash."""
+        """Set up the board: PEs powered but not running, or the root PE starting from flash."""
         flash = request.get("flash")
         self._flash = Flash(**flash) if flash else None
         self._created = request
@@ -47,7 +47,7 @@ class Worker:
         return {}, b""
 
     def restart(self, request: dict[str, Any], _: bytes) -> Reply:
-        """Start a board with flash again, for a cause of the hardware manual's section 7.1."""
+        """Restart a board with flash. `cause`: hardware manual, section 7.1."""
         self._create(request["cause"])
         return {}, b""
 
@@ -86,7 +86,7 @@ class Worker:
         return {}, b""
 
     def run(self, request: dict[str, Any], _: bytes) -> Reply:
-        """Run until a cycle, output if asked for, or so many seconds of real time. The payload is the output."""
+        """Run until a cycle, output (with `stop_at_output`), or `seconds` of real time. The payload is the output."""
         board = self._running
         outcome = board.run(request["until"], request["stop_at_output"], request["seconds"])
         reply: dict[str, Any] = {"outcome": outcome, "now": board.now()}
@@ -95,7 +95,7 @@ class Worker:
         return reply, board.take()
 
     def send(self, _: dict[str, Any], payload: bytes) -> Reply:
-        """Bytes to the board's UART."""
+        """Send bytes to the board's UART."""
         self._running.send(payload)
         return {}, b""
 
@@ -107,14 +107,14 @@ class Worker:
         return {"there": self._running.write(request["place"], request["address"], payload)}, b""
 
     def trace(self, request: dict[str, Any], _: bytes) -> Reply:
-        """Write down, or no longer, what happens, and when PEs come to instructions: `marks`, ascending for each PE."""
+        """Turn the trace on or off. `marks`: by PE, ascending, instructions whose executions are recorded."""
         for pe, addresses in request["marks"]:
             self._running.mark(pe, addresses)
         self._running.trace(request["on"])
         return {}, b""
 
     def alone(self, request: dict[str, Any], payload: bytes) -> Reply:
-        """Layers that a PE runs again and again in its next frame; the payload is a table, places and bytes."""
+        """Run layers of a PE's next frame alone, once per case. The payload is a table, places and input bytes."""
         self._running.alone(request["pe"], request["span"], request["counts"], payload)
         return {}, b""
 
@@ -183,7 +183,7 @@ def send(stream: BinaryIO, reply: dict[str, Any], payload: bytes) -> None:
 
 
 def serve() -> None:
-    # Whatever prints must not disturb the replies.
+    # Printed text must not disturb the replies.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     worker = Worker()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Accesses to memory that a Cortex-M4 is particular about: words in pairs and lists, and the stack."""
+"""Memory accesses with special rules on a Cortex-M4: pairs and lists of words, and the stack."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ALWAYS_ALIGNED = (arm.ARM_REG_SP, arm.ARM_REG_PC)
 
 
 def word_base(instruction: capstone.CsInsn) -> int | None:
-    """The register without whose being a multiple of 4 the instruction faults.
+    """The base register that must be a multiple of 4, otherwise the instruction faults. None: no condition.
 
     Offsets are multiples of 4 in all of these instructions; SP and PC are always aligned.
     """
@@ -56,7 +56,7 @@ def stores(instruction: capstone.CsInsn) -> bool:
 
 
 def stack_growth(instruction: capstone.CsInsn) -> int:
-    """Bytes by which the stack pointer goes down (negative: up); 0 if that is not written in the instruction."""
+    """Bytes by which the stack pointer goes down (negative: up); 0 if the instruction does not state them."""
     kind, operands = instruction.id, instruction.operands
     if kind in _PUSHES or kind in _POPS:
         bytes_moved = list_bytes(instruction, operands)
@@ -74,7 +74,7 @@ def stack_growth(instruction: capstone.CsInsn) -> int:
 
 
 def _single_push(instruction: capstone.CsInsn) -> int:
-    """`STR Rt, [SP, #-n]!` and its fellows."""
+    """A push of one register: `STR Rt, [SP, #-n]!` and similar."""
     memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
     if memory is None or memory.base != arm.ARM_REG_SP or not instruction.writeback:
         return 0

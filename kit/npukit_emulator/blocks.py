@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Facts of a block of instructions for the C core: costs up to each of them, and what needs care."""
+"""Decoded blocks of instructions for the C core: costs up to each instruction, and conditions to check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _decoder.detail = True
 
 
 class Remark(IntFlag):
-    """Remarks as in `enum remark` of core/code.h."""
+    """Properties of an instruction: `enum remark` of core/code.h."""
 
     NONE = 0
     SENDS_EVENT = 1
@@ -40,10 +40,11 @@ _BASE_REGISTER_SHIFT = 12
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """`progress`: instructions and cycles spent before each halfword and at the end, and remarks on what starts there.
+    """Costs of a block. `progress`: instructions and cycles before each halfword and at the end, and remarks on the
+    instruction there.
 
-    The rest says how the block meets its neighbours, as `struct joint` in core/code.h. A taken branch costs
-    `refill_cycles` more, which the core adds when the next block does not follow on.
+    The other fields are those of `struct joint` in core/code.h: the block's relation to its neighbours. A taken branch
+    costs `refill_cycles` more, which the core adds when the next block does not follow in memory.
     """
 
     progress: list[tuple[int, int, int]]
@@ -63,7 +64,7 @@ class _Instruction:
     size: int
     cycles: int = 1
     loaded: int | None = None
-    """The register that it loads, for a next one to be pipelined behind it."""
+    """The register of a single load, behind which the next instruction may be pipelined."""
     can_follow: bool = False
     address: tuple[int, ...] = ()
     accesses_memory: bool = False
@@ -71,13 +72,13 @@ class _Instruction:
     stack_growth: int = 0
     decoded: capstone.CsInsn | None = None
     conditional_after: int = 0
-    """The number of instructions under an IT instruction."""
+    """The number of instructions under this IT instruction."""
     uses_fpu: bool = False
     is_barrier: bool = False
 
 
 def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCosts:
-    """`others` are the cycles of instructions, by name, that take other than on a Cortex-M4."""
+    """The costs of a block. `others`: cycles of instructions, by name, that differ from a Cortex-M4's."""
     instructions = list(_instructions(code, address, others))
     first, last = instructions[0], instructions[-1]
     conditional = _conditional(instructions)
@@ -107,7 +108,7 @@ def _progress(instructions: list[_Instruction], remarks: list[int], halfwords: i
 
 
 def _conditional(instructions: list[_Instruction]) -> set[int]:
-    """The numbers of those that are under an IT instruction."""
+    """Indices of the instructions under an IT instruction."""
     return {
         conditional
         for index, each in enumerate(instructions)
@@ -116,7 +117,7 @@ def _conditional(instructions: list[_Instruction]) -> set[int]:
 
 
 def _words(instructions: list[_Instruction], conditional: set[int]) -> tuple[Words, dict[int, int]]:
-    """The block's needs of registers; and, by number, the base registers of accesses to look at as they happen."""
+    """The block's needs; and, by index, base registers of accesses to check at each execution."""
     words, looked_at = Words(), dict[int, int]()
     for index, each in enumerate(instructions):
         if each.decoded is None:
@@ -141,7 +142,7 @@ def _remarks(instructions: list[_Instruction], conditional: set[int], looked_at:
 
 
 def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
-    """The distance that the stack pointer goes below its start, and where in the block that is."""
+    """The largest drop of the stack pointer below its value at the start, and the offset of its instruction."""
     depth = deepest = at = 0
     for each in instructions:
         depth += each.stack_growth
@@ -192,7 +193,7 @@ def _described(
 
 
 def _undecoded(code: bytes, offset: int) -> _Instruction:
-    """Of an instruction that only Unicorn knows nothing is ruled out."""
+    """An instruction that only Unicorn can decode. It is taken to access memory."""
     return _Instruction(offset, _size(code, offset), accesses_memory=True, uses_fpu=_uses_fpu(code, offset))
 
 
@@ -203,7 +204,7 @@ def _uses_fpu(code: bytes, offset: int) -> bool:
 
 
 def _conditional_after(halfword: int) -> int:
-    """The number of instructions that an IT instruction makes conditional: its mask ends with a one."""
+    """The number of instructions that an IT instruction makes conditional. Its mask ends with a one."""
     mask = halfword & 0xF
     if halfword >> 8 != _HINT_OR_IT or mask == 0:
         return 0
@@ -211,12 +212,12 @@ def _conditional_after(halfword: int) -> int:
 
 
 def _size(code: bytes, offset: int) -> int:
-    """Bytes of an instruction, from its first halfword."""
+    """The size of an instruction in bytes, from its first halfword."""
     return 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
 
 
 def core_register(register: int) -> int:
-    """Its number, 0 to 15."""
+    """The register's number, 0 to 15."""
     return _CORE_REGISTERS.index(register)
 
 

@@ -35,7 +35,7 @@ from npukit_emulator.words import MOST_NEEDS
 
 OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop", "watchdog")
 RULES = ("page", "set", "same", "pe", "restart", "start")
-"""`enum rule_kind`."""
+"""Names of `enum rule_kind`, in its order."""
 _NEVER = (1 << 64) - 1
 _MOST_MEMORIES = 6
 _MOST_OUTPUT = 1 << 16
@@ -48,17 +48,17 @@ _UNSAID = {"at": _NEVER, "packet": _NEVER, "bit": _NEVER, "source": _ANY, "desti
 
 
 class CannotStart(Exception):
-    """Says why the board could not be set up."""
+    """The board could not be set up. The text is the reason."""
 
 
 class NoSuchPe(Exception):
-    """Names a PE that the board does not have: the core's functions take no other."""
+    """A PE that the board does not have. The core's functions do not check numbers of PEs."""
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """An accelerator of every PE but those `lacking` it. `library` is the model of a third party; npukit's own are in
-    the core."""
+    """An accelerator of all PEs except `lacking`. `library`: a third party's model; npukit's own models are in the
+    core."""
 
     name: str
     base: int
@@ -69,9 +69,9 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class Core:
-    """The core of some PEs: Unicorn's number of it, whether it is one of RISC-V, what a taken branch costs besides.
+    """The core of some PEs. `model`: Unicorn's CPU number. `refill_cycles`: extra cycles of a taken branch.
 
-    `cycles` are those of instructions, by name, that take other than their architecture's usual core.
+    `cycles`: cycles of instructions, by name, that differ from the architecture's usual core.
     """
 
     pes: Sequence[int]
@@ -83,10 +83,10 @@ class Core:
 
 @dataclass(frozen=True)
 class Program:
-    """The PEs that run it, and what is known of it: the end of its stack, where its code and its activations lie, and
-    where its functions begin; and the words that are read and written like registers.
+    """A program of some PEs. 0 is unknown.
 
-    0 is unknown.
+    `stack_bottom`: the end of the stack. `code`, `arena`: ranges of code and activations. `functions`: their addresses.
+    `polled`: ranges of words accessed like registers.
     """
 
     pes: Sequence[int]
@@ -98,7 +98,7 @@ class Program:
 
 
 class Flash:
-    """The flash of a board, kept in a file that is as long as the flash."""
+    """The flash of a board, kept in a file of the same length."""
 
     def __init__(self, file: str, figures: Mapping[str, int]) -> None:
         self.figures = figures
@@ -108,7 +108,7 @@ class Flash:
 
 
 class EmulatedBoard:
-    """PEs, their memories and devices, in the state that running has brought them to."""
+    """A board in its present state: PEs, their memories and devices."""
 
     def __init__(
         self,
@@ -118,8 +118,8 @@ class EmulatedBoard:
         memories: Sequence[Sequence[int]],
         rules: Sequence[tuple[str, int, int]] = (),
     ) -> None:
-        """`memories` are base, size and waits of each, as in `Memory`, the one with the code first; `rules` what is
-        said of registers, each one of `RULES`, its address and a value."""
+        """`memories`: base, size and waits of each, as in `Memory`, the memory with the code first. `rules`: a name of
+        `RULES`, a register's address and a value."""
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
         self._kept: list[Any] = []
@@ -154,30 +154,30 @@ class EmulatedBoard:
             self._core.mesh_set_link_dead(self._mesh, self._pe(pe), self._pe(other))
 
     def set_memory(self, pe: int, size: int) -> None:
-        """Gives a PE less of its first memory than others have. Before PEs are powered up."""
+        """Gives a PE a smaller first memory than the others. Before PEs are powered up."""
         self._core.mesh_set_memory(self._mesh, self._pe(pe), size)
 
     def set_workers(self, workers: int) -> None:
-        """Sets on how many of the host's cores PEs run; results do not depend on it. Before the board runs."""
+        """Sets the number of host cores that run PEs; results do not depend on it. Before the board runs."""
         self._core.mesh_set_workers(self._mesh, workers)
 
     def be_strict(self, races: bool) -> None:
-        """Reading memory that was never written faults, as do functions that change registers which they are to
-        leave, and with `races` accesses of memory that nothing orders. Before PEs are powered up."""
+        """Faults on reads of unwritten memory and on functions that change registers which they must preserve, and with
+        `races` on unordered accesses of memory. Before PEs are powered up."""
         self._strict = True
         self._core.mesh_be_strict(self._mesh, races)
 
     def inject(self, seed: int, injections: Sequence[Mapping[str, int]]) -> None:
-        """Faults to come. Before the board runs."""
+        """Sets the plan of faults. Before the board runs."""
         lines = [Injection(**{**_UNSAID, **injection}) for injection in injections]
         self._core.mesh_inject(self._mesh, (Injection * len(lines))(*lines), len(lines), seed)
 
     def disturb(self, seed: int) -> None:
-        """Lets things happen from now on as a schedule by a seed has it; 0: as the hardware manual has it."""
+        """Disturbs the timing from this cycle on, by a seed; 0: timing of the hardware manual."""
         self._core.mesh_disturb(self._mesh, seed)
 
     def power_up(self, root: int, programs: Sequence[Program]) -> None:
-        """Give PEs their cores; those of one program share what is known of it. Memories are written afterwards."""
+        """Give PEs their cores. PEs of a program share the blocks learnt of it. Memories are written afterwards."""
         self._core.mesh_set_root(self._mesh, self._pe(root))
         for program in programs:
             image = self._core.mesh_add_image(
@@ -192,7 +192,7 @@ class EmulatedBoard:
                     self._core.mesh_add_polled(self._mesh, pe, Extent(*extent))
 
     def start_from_flash(self, root: int, flash: Flash, cause: int) -> None:
-        """Let the root PE start as it does by itself."""
+        """Start the root PE from its flash. `cause`: hardware manual, section 7.1."""
         figures = self._keep(figure_array(flash.figures))
         memory = ctypes.addressof(self._keep(flash.memory))
         _check(self._core.mesh_add_flash(self._mesh, figures, len(figures), memory, cause))
@@ -201,16 +201,16 @@ class EmulatedBoard:
         self.reset([root])
 
     def cut_power(self, operation: int, chance: int) -> None:
-        """Cuts the power in the midst of a flash operation, 1 being the next."""
+        """Cuts the power during a flash operation; 1 is the next. `chance`: seed of the bits left behind."""
         self._core.mesh_cut_power(self._mesh, operation, chance)
 
     def reset(self, pes: Sequence[int]) -> None:
-        """Let PEs run from their vector tables."""
+        """Start PEs from their vector tables."""
         for pe in pes:
             self._core.mesh_reset(self._mesh, self._pe(pe))
 
     def run(self, until: int | None, stop_at_output: bool, seconds: float) -> str:
-        """Run and say why it stopped: one of `OUTCOMES`."""
+        """Run, and return the reason of the stop: one of `OUTCOMES`."""
         return OUTCOMES[self._core.mesh_run(self._mesh, _NEVER if until is None else until, stop_at_output, seconds)]
 
     def now(self) -> int:
@@ -220,7 +220,7 @@ class EmulatedBoard:
         self._core.mesh_send(self._mesh, data, len(data))
 
     def take(self) -> bytes:
-        """The bytes that the UART has sent."""
+        """The bytes sent by the UART since the last call."""
         buffer = ctypes.create_string_buffer(_MOST_OUTPUT)
         count = self._core.mesh_take(self._mesh, buffer, _MOST_OUTPUT)
         return buffer.raw[:count]
@@ -233,7 +233,7 @@ class EmulatedBoard:
         return bool(self._core.mesh_write(self._mesh, place, address, data, len(data)))
 
     def share(self, pes: Sequence[int]) -> None:
-        """Let PEs begin with what the first one's memory holds."""
+        """Copy the first PE's memory to the other PEs."""
         self._core.mesh_share(self._mesh, (ctypes.c_uint32 * len(pes))(*map(self._pe, pes)), len(pes))
 
     def counters(self, pe: int) -> dict[str, int]:
@@ -242,32 +242,32 @@ class EmulatedBoard:
         return _fields(counters)
 
     def trace(self, on: bool) -> None:
-        """Turns records on or off from now on."""
+        """Turns the trace on or off."""
         self._core.mesh_trace(self._mesh, on)
 
     def mark(self, pe: int, addresses: Sequence[int]) -> None:
-        """Write down, too, when a PE comes to one of these instructions, which ascend."""
+        """Also record when a PE reaches one of these instructions (ascending)."""
         self._core.mesh_trace_mark(
             self._mesh, self._pe(pe), (ctypes.c_uint32 * len(addresses))(*addresses), len(addresses)
         )
 
     def alone(self, pe: int, span: Sequence[int], counts: Sequence[int], given: bytes) -> None:
-        """Let a PE run the layers of its next frame again and again: their table, their places, the inputs' bytes.
+        """Run the layers of a PE's next frame alone, once per case.
 
-        `counts` are bytes of the first two.
+        `given`: table, places and input bytes. `counts`: bytes of the table and of the places.
         """
         table, rest = given[: counts[0]], given[counts[0] :]
         count, places = len(table) // _LAYER_BYTES, rest[: counts[1]]
         self._core.mesh_alone(self._mesh, self._pe(pe), Extent(*span), table, count, places, rest[counts[1] :])
 
     def alone_made(self, pe: int, size: int) -> bytes:
-        """The outputs that are there, at most so many bytes."""
+        """The output bytes so far, at most `size`."""
         buffer = ctypes.create_string_buffer(max(size, 1))
         count = self._core.mesh_alone_take(self._mesh, self._pe(pe), buffer, size)
         return buffer.raw[:count]
 
     def take_trace(self) -> bytes:
-        """The records since, or the next part of them: entries of `struct trace_record`."""
+        """The next part of the records since the last call: entries of `struct trace_record`."""
         buffer = ctypes.create_string_buffer(_MOST_RECORDS * _RECORD_BYTES)
         count = self._core.mesh_trace_take(self._mesh, buffer, _MOST_RECORDS)
         return buffer.raw[: count * _RECORD_BYTES]
@@ -279,7 +279,7 @@ class EmulatedBoard:
         return {**_fields(fault), "registers": list(fault.registers), "what": fault.what.decode(), "race": race}
 
     def wait(self, pe: int) -> dict[str, int]:
-        """The state of the PE, and what it looked at last."""
+        """The state of the PE, and its last read of a flag or an accelerator's register."""
         wait = Wait()
         self._core.mesh_wait(self._mesh, self._pe(pe), wait)
         return _fields(wait)
@@ -290,14 +290,14 @@ class EmulatedBoard:
         return [_fields(note) for note in notes[: self._core.mesh_notes(self._mesh, notes, _MOST_NOTES)]]
 
     def debug(self, pe: int) -> None:
-        """A debugger looks at this PE, which stops before its first instruction. Before PEs are powered up."""
+        """Debug a PE, which stops before its first instruction. Before PEs are powered up."""
         self._core.mesh_debug(self._mesh, self._pe(pe))
 
     def breakpoint(self, address: int, on: bool) -> None:
         self._core.mesh_debug_break(self._mesh, address, on)
 
     def resume(self, step: bool) -> None:
-        """Let the debugged PE go on with the next `run`, for one instruction or to the next stop."""
+        """Let the debugged PE continue at the next `run`, by one instruction or to the next stop."""
         self._core.mesh_debug_resume(self._mesh, step)
 
     def registers(self, pe: int) -> list[int]:
@@ -335,7 +335,7 @@ class EmulatedBoard:
             self._core.mesh_set_lacking(self._mesh, self._pe(pe))
 
     def _keep(self, value: Any) -> Any:
-        """C keeps pointers to it."""
+        """Keep a value alive, because C holds pointers to it."""
         self._kept.append(value)
         return value
 

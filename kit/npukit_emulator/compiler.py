@@ -22,17 +22,17 @@ _SECONDS = 300
 
 
 class CannotCompile(Exception):
-    """Says why the C core, or a model, could not be made."""
+    """The C core, or a model, could not be compiled. The text is the reason."""
 
 
 def core_library() -> Path:
-    """The compiled core. Made again whenever its sources, the compiler's flags or Unicorn change."""
+    """The compiled core. Compiled again whenever its sources, the compiler's flags or Unicorn change."""
     name = f"core-{_digest(_SOURCES.iterdir())}"
     return _library(name, sorted(_SOURCES.glob("*.c")), _unicorn_headers(), "the emulator's core")
 
 
 def device_library(model: Path) -> Path:
-    """The compiled model of a third party's device: made of a C file and what it includes, or given as a library."""
+    """The compiled model of a third party's device: from a C file and its headers, or given as a library."""
     if model.suffix != ".c":
         return model
     beside = (path for path in model.parent.iterdir() if path.suffix in (".c", ".h"))
@@ -76,7 +76,7 @@ def _user() -> str:
 
 
 def _writable(folder: Path) -> bool:
-    """True if the folder is there for us alone to write: a library that others may replace is not loaded."""
+    """True if only this user can write to the folder. A library that others may replace is not loaded."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
@@ -87,7 +87,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -> None:
-    """Whole or not at all: several workers may do this at once."""
+    """Compile a library, whole or not at all: several workers may do this at once."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
         command = [
@@ -106,7 +106,7 @@ def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -
 
 
 def _compiler() -> list[str]:
-    """The system's C compiler, or the one that npukit brings."""
+    """The system's C compiler, otherwise npukit's own."""
     system = shutil.which("cc")
     return [system] if system and os.path.isabs(system) else [sys.executable, "-P", "-m", "ziglang", "cc"]
 

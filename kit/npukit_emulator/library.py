@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The C core as Python sees it: the functions of core/api.h."""
+"""The C core for Python: the functions of core/api.h."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from npukit_emulator.words import MOST_NEEDS
 
 
 class Figure(ctypes.Structure):
-    """A number of the board file, by name."""
+    """A named number of the board file."""
 
     _fields_ = (("name", c_char_p), ("value", c_int64))
 
 
 class Extent(ctypes.Structure):
-    """Addresses from one up to before another: `struct code_range`."""
+    """Addresses from `start` up to before `end`: `struct code_range`."""
 
     _fields_ = (("start", c_uint32), ("end", c_uint32))
 
@@ -49,19 +49,19 @@ class Memory(ctypes.Structure):
 
 
 class Progress(ctypes.Structure):
-    """Instructions and cycles spent, and a remark on the instruction that comes (`enum remark`)."""
+    """Instructions and cycles so far, and remarks on the next instruction (`enum remark`)."""
 
     _fields_ = (("instructions", c_uint16), ("cycles", c_uint16), ("remarks", c_uint16))
 
 
 class Need(ctypes.Structure):
-    """`struct need`: a register that with `added` must be a multiple of 4."""
+    """`struct need`: `register` plus `added` must be a multiple of 4."""
 
     _fields_ = (("register", c_uint16), ("at", c_uint16), ("added", c_int32))
 
 
 class Joint(ctypes.Structure):
-    """The joint of a block with its neighbours, and its needs: `struct joint`."""
+    """A block's relation to its neighbours, and its needs: `struct joint`."""
 
     _fields_ = (
         *((name, c_uint16) for name in ("can_follow", "address", "loaded", "stack_bytes", "stack_at", "fpu_at")),
@@ -78,13 +78,13 @@ class Counters(ctypes.Structure):
 
 
 class RaceSide(ctypes.Structure):
-    """One of two accesses: `struct race_side`."""
+    """An access of a race: `struct race_side`."""
 
     _fields_ = tuple((name, c_uint32) for name in ("kind", "pe", "address", "tag", "device", "stores"))
 
 
 class Race(ctypes.Structure):
-    """Two accesses that nothing orders: `struct race`."""
+    """Two accesses without order: `struct race`."""
 
     _fields_ = (("place", c_uint32), ("address", c_uint32), ("sides", RaceSide * 2))
 
@@ -182,7 +182,7 @@ _PROTOTYPES = {
 
 
 def load_core(path: Path) -> ctypes.CDLL:
-    """The compiled core, its functions typed."""
+    """The compiled core, with typed functions."""
     core = ctypes.CDLL(str(path))
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(core, name)

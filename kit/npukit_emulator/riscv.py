@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Facts of a block of RISC-V instructions: cycles of OpenHW's CV32E40P ("Pipeline Details" of its user manual).
+"""Decoded blocks of RISC-V instructions: cycles of OpenHW's CV32E40P ("Pipeline Details" of its user manual).
 
-A load that the next instruction uses costs one more. A taken branch or a jump costs what `refill_cycles` says besides
-what stands here; a division takes 3 to 35 by its operands, of which one value stands for it.
+A load costs one cycle more if the next instruction uses its result. A taken branch or a jump costs `refill_cycles` in
+addition to the cycles here. A division takes 3 to 35 cycles, depending on its operands; one value stands for them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _CYCLES = {
     **dict.fromkeys(("div", "divu", "rem", "remu"), _DIVIDE),
     **dict.fromkeys(("mulh", "mulhu", "mulhsu"), _HIGH_PRODUCT),
     **dict.fromkeys(("csrrw", "csrrs", "csrrc", "csrrwi", "csrrsi", "csrrci"), _CONTROL_REGISTER),
-    # With the refill that follows, two.
+    # Two cycles with the refill.
     **dict.fromkeys(("jal", "j", "jalr", "jr"), 0),
     **dict.fromkeys(("fdiv.s", "fsqrt.s"), 12),
 }
 _STORES_BEFORE_DEVICES = 1 << 24 | 1 << 22
-"""In the code of a FENCE: stores to memory before it are in order with accesses of devices behind it."""
+"""Bits of a FENCE that orders earlier stores to memory before later accesses of devices."""
 _LOADS = frozenset(("lb", "lh", "lw", "lbu", "lhu", "lwsp", "flw", "flwsp"))
 _STORES = frozenset(("sb", "sh", "sw", "swsp", "fsw", "fswsp"))
 _ATOMIC_STORES = ("sc.", "amo")
@@ -35,7 +35,7 @@ _decoder = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capsto
 
 
 def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCosts:
-    """`others` are the cycles of instructions, by name, that take other than on a CV32E40P."""
+    """The costs of a block. `others`: cycles of instructions, by name, that differ from a CV32E40P's."""
     progress: list[tuple[int, int, int]] = [(0, 0, Remark.NONE)] * (len(code) // 2 + 1)
     count = cycles = offset = deepest = deepest_at = 0
     loaded = ""
@@ -55,7 +55,7 @@ def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCo
 
 
 def _read(code: bytes, address: int) -> tuple[str, list[str]]:
-    """Name, without the mark of a compressed form, and registers and numbers of an instruction."""
+    """An instruction's name, without the prefix of a compressed form, and its registers and numbers."""
     decoded = next(_decoder.disasm(code, address, 1), None)
     if decoded is None:
         return "", []

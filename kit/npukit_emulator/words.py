@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Registers that must be multiples of 4 as a block of instructions begins, so that none of its accesses faults.
+"""Registers that must be multiples of 4 at the start of a block, otherwise one of its accesses faults.
 
-A register's value is followed through the block as another's value at its begin plus a number, as far as the
-instructions say so. An access through a register of which nothing is known has to be looked at when it happens.
+A register's value is followed through the block as the value of a register at the start plus a number, as far as the
+instructions state it. An access through a register of unknown value is checked at each execution.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capstone import arm_const as arm
 from npukit_emulator.accesses import list_bytes, word_base
 
 MOST_NEEDS = 4
-"""The most needs of a block, as in `struct joint` in core/code.h."""
+"""Most needs of a block, as in `struct joint` in core/code.h."""
 
 _WORD_BYTES = 4
 _ADDS = frozenset((arm.ARM_INS_ADD, arm.ARM_INS_ADDW))
@@ -29,7 +29,7 @@ _LISTS = frozenset((*_DOWN, arm.ARM_INS_STM, arm.ARM_INS_LDM, arm.ARM_INS_VSTMIA
 
 @dataclass(frozen=True)
 class Value:
-    """A register's at the begin of the block, or 0, plus a number."""
+    """The value of a register at the start of the block (None: 0) plus a number."""
 
     register: int | None
     added: int = 0
@@ -40,7 +40,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Need:
-    """`register` plus `added` must be a multiple of 4 as the block begins, for the access at `offset`."""
+    """`register` plus `added` must be a multiple of 4 at the start of the block, for the access at `offset`."""
 
     register: int
     added: int
@@ -48,14 +48,15 @@ class Need:
 
 
 class Words:
-    """Known values of the registers as one goes through a block."""
+    """Known values of the registers during a walk through a block."""
 
     def __init__(self) -> None:
         self._values: dict[int, Value | None] = {}
         self.needs: list[Need] = []
 
     def access(self, instruction: capstone.CsInsn, offset: int, *, conditional: bool) -> int | None:
-        """Note what the instruction needs. If it has to be looked at when it happens, its base register."""
+        """Note the need of an instruction. Returns its base register if the access must be checked at each execution.
+        """
         base = word_base(instruction)
         if base is None:
             return None
@@ -70,7 +71,7 @@ class Words:
         return base
 
     def follow(self, instruction: capstone.CsInsn, *, conditional: bool) -> None:
-        """Follows an instruction: its results in registers."""
+        """Update the registers with the results of an instruction."""
         after = {**dict.fromkeys(_written(instruction)), **self._results(instruction)}
         for register, value in after.items():
             same = value is not None and value == self._value(register)
@@ -78,14 +79,14 @@ class Words:
 
     @property
     def keeps(self) -> bool:
-        """True if the needs hold again once the block is through, if they held as it began."""
+        """True if needs that hold at the start of the block hold again at its end."""
         ends = [(need, self._value(need.register)) for need in self.needs]
         return all(
             end is not None and end.register == need.register and end.added % _WORD_BYTES == 0 for need, end in ends
         )
 
     def _need(self, value: Value, offset: int) -> bool:
-        """False if there is no place for it."""
+        """Add a need. False if there is no room for it."""
         assert value.register is not None
         need = Need(value.register, value.added, offset)
         known = any(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Layers alone: the core does what it does between two instructions, where a layer begins and where it ends, again and
- * again, each time with other bytes in the layer's inputs; what it leaves in the outputs is kept. Then it goes on. */
+ * Layers alone: the core repeats the code of a layer, between two instructions, with other bytes in the layer's inputs
+ * each time. The outputs are kept. After the last case the core continues. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@ enum { MOST_REGISTERS = 31 };
 
 struct alone {
     struct alone_layer *layers;
-    struct alone_place *places; /* of the layer that comes next, or runs */
-    uint8_t *given, *made; /* the bytes that come next; those that are there */
+    struct alone_place *places; /* of the next or running layer */
+    uint8_t *given, *made; /* the next input bytes; the output bytes so far */
     void *first_place, *first_given;
     uint32_t begin, end, count, done, cases;
     size_t made_bytes;
@@ -119,7 +119,7 @@ static void ends(struct pe *pe, struct alone *alone, const struct alone_layer *l
     alone->done++;
 }
 
-/* The PE has come to a marked instruction. */
+/* The PE has reached a marked instruction. */
 void alone_at(struct pe *pe, uint32_t address)
 {
     struct alone *const alone = pe->alone_layers;
@@ -134,7 +134,7 @@ void alone_at(struct pe *pe, uint32_t address)
     }
 }
 
-/* The core goes back to where the layer begins, as it was there. */
+/* Return to the start of the layer, with the registers that the core had there. */
 void alone_repeat(struct pe *pe)
 {
     for (int i = 0; i < register_count(pe); i++) {

@@ -7,7 +7,7 @@
 #include "need.h"
 #include "noc.h"
 
-static const char *missing; /* the figure that mesh_new() was not given */
+static const char *missing; /* name of a figure absent from the list; 0: none */
 
 void *grow(void *array, size_t *room, size_t wanted, size_t item)
 {
@@ -159,7 +159,7 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     return NULL;
 }
 
-/* False if that is one too many. */
+/* Returns 0 if the board has too many rules. */
 int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value)
 {
     if (mesh->rule_count == MOST_RULES) {
@@ -328,7 +328,7 @@ static void free_image(struct image *image)
     free(image);
 }
 
-/* A worker's process may see many meshes, one behind each restart of its board: what is large is given back. */
+/* Free the large parts of a board. A worker creates the board anew at each restart, so that its memory would grow. */
 void mesh_free(struct mesh *mesh)
 {
     side_by_side_end(mesh);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What Python calls. Functions that can fail return 0 or a complaint. */
+ * The C core's interface for Python. A `const char *` result is 0 on success, otherwise an error message. */
 #ifndef API_H
 #define API_H
 
@@ -17,7 +17,8 @@ struct counters {
     uint32_t device_errors, last_device_error, last_device_error_address, running;
 };
 
-/* Figures by name: see api.c. `functions` are Unicorn's, in the order of `struct unicorn`. */
+/* Create a board. `figures`: the board's numbers, by the names in api.c. `functions`: Unicorn's, in the order of
+ * `struct unicorn`. */
 API struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct memory *memories,
                           const struct unicorn *functions);
 API void mesh_free(struct mesh *mesh);
@@ -26,37 +27,38 @@ API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
 API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 API void mesh_set_root(struct mesh *mesh, uint32_t pe);
 
-/* A PE's core: Unicorn's number of it, whether it is one of RISC-V, what a taken branch costs besides, and what tells of
- * its instructions. Of each PE, before it is powered up. */
+/* Set a PE's core, for every PE before it is powered up. `model`: Unicorn's CPU number. `riscv`: 1 for a RISC-V core.
+ * `refill_cycles`: extra cycles of a taken branch. `decode`: returns the costs of a block. */
 API void mesh_set_core(struct mesh *mesh, uint32_t pe, uint32_t model, int riscv, uint32_t refill_cycles,
                        decode_function *decode);
 
-/* A PE has less of its first memory than others. Before PEs are powered up. */
+/* Give a PE a smaller first memory than the others, before PEs are powered up. */
 API void mesh_set_memory(struct mesh *mesh, uint32_t pe, uint32_t bytes);
 
-/* What a stock board's file says of a register. Before PEs are powered up. */
+/* Add a stock board's rule for a register, before PEs are powered up. */
 API int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value);
 
-/* Every PE that is powered up later gets one, but for those that are told to lack the one last added. */
+/* Add an accelerator to every PE that is powered up later. mesh_set_lacking() exempts a PE from the last one added. */
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
                                      const struct device_figure *figures, uint32_t count);
 API void mesh_set_lacking(struct mesh *mesh, uint32_t pe);
 
-/* A program. What is 0 is not known: the lowest address of its stack; the addresses of its code, which must not be written
- * while it runs; those of its activations, which a strict board lets anybody read. */
+/* Add a program. 0 is unknown. `stack_bottom`: the stack's lowest address. `code`: must not be written while the
+ * program runs. `arena`: activations, which a strict board allows to be read before they are written. */
 API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
                              struct code_range arena);
 API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image);
 
-/* Let a PE that has been powered up run from its vector table. */
+/* Start a powered-up PE from its vector table. */
 API void mesh_reset(struct mesh *mesh, uint32_t pe);
 
-/* A board that starts by itself, from `memory`: before its root PE is powered up. `cause`: manual, section 7.1. */
+/* Add a flash that the board starts from, before the root PE is powered up. `memory`: its contents. `cause`: manual,
+ * section 7.1. */
 API const char *mesh_add_flash(struct mesh *mesh, const struct device_figure *figures, uint32_t count, uint8_t *memory,
                                uint32_t cause);
 API void mesh_load_flash(struct mesh *mesh);
 
-/* Cut the power in the midst of a flash operation, 1 being the next; what it leaves is left to `chance`. */
+/* Cut the power during a flash operation; 1 is the next. `chance`: seed of the bits left behind. */
 API void mesh_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
 
 API int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds);
@@ -64,19 +66,20 @@ API uint64_t mesh_now(const struct mesh *mesh);
 API void mesh_send(struct mesh *mesh, const uint8_t *data, size_t count);
 API size_t mesh_take(struct mesh *mesh, uint8_t *data, size_t room);
 
-/* Memory of a PE, or of a chip's DRAM. False if there is no such memory. */
+/* Access the memory of a PE or of a chip's DRAM. Returns 0 if no memory lies there. */
 API int mesh_read(struct mesh *mesh, uint32_t place, uint32_t address, uint8_t *data, size_t count);
 API int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_t *data, size_t count);
 
-/* Whether what happens is written down; instructions, ascending, to write down when a PE comes to one of them; what was
- * written down. */
+/* Turn tracing on or off; record when a PE reaches one of the instructions `addresses` (ascending); take the
+ * records. */
 API void mesh_trace(struct mesh *mesh, int on);
 API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *addresses, size_t count);
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 
-/* What a PE does between two instructions, from now on the first time, the second, and so on: so many cases of each such
- * layer, whose inputs and outputs lie in so many places, which follow each other, as do the bytes given for the inputs
- * case by case. What it leaves in the outputs is there to be taken. */
+/* Run layers alone: repeat the code between the instructions `begin` and `end` once per case, with other inputs each
+ * time. The first pass is the first layer, the second pass the second, and so on. `places`: the inputs, then the
+ * outputs, of each layer in turn. `given`: the input bytes, case by case. mesh_alone_take() returns the output
+ * bytes. */
 struct alone_span {
     uint32_t begin, end;
 };
@@ -90,17 +93,17 @@ API void mesh_alone(struct mesh *mesh, uint32_t pe, struct alone_span span, cons
                     uint32_t count, const struct alone_place *places, const uint8_t *given);
 API size_t mesh_alone_take(struct mesh *mesh, uint32_t pe, uint8_t *data, size_t room);
 
-/* Before PEs are powered up: reading memory that was never written is a fault, and so is any store into code, however
- * little of it shares a page with variables. Costs speed. */
+/* Make a board strict, before PEs are powered up: a read of unwritten memory is a fault, and so is any store into code,
+ * even where code shares a page with variables. `races`: 1 to look for races. Slows the emulator down. */
 API void mesh_be_strict(struct mesh *mesh, int races);
 
-/* Functions of a program, which this PE and others run, by their addresses: registers that they do not leave as the procedure call standard says are
- * faults. Costs speed. */
+/* Check calls: a function that returns without the registers required by the procedure call standard is a fault.
+ * `entries`: addresses of functions of the program, which this PE and others run. Slows the emulator down. */
 API void mesh_watch_calls(struct mesh *mesh, uint32_t pe, struct image *image, const uint32_t *entries, uint32_t count);
-/* Words of a PE that others may read and write without being ordered, each for itself, like registers. */
+/* Add words of a PE that other PEs may access without order, each word by itself, like registers. */
 API void mesh_add_polled(struct mesh *mesh, uint32_t pe, struct code_range words);
 
-/* Before PEs are powered up: one of them is to stop before its first instruction, at breakpoints, and after steps. */
+/* Debug a PE: it stops before its first instruction, at breakpoints and after steps. Call before PEs are powered up. */
 API void mesh_debug(struct mesh *mesh, uint32_t pe);
 API void mesh_debug_break(struct mesh *mesh, uint32_t address, int on);
 API void mesh_debug_resume(struct mesh *mesh, int step);
@@ -110,26 +113,26 @@ enum { REGISTERS = 17 + 33 };
 API void mesh_registers(const struct mesh *mesh, uint32_t pe, uint32_t *values);
 API void mesh_set_register(struct mesh *mesh, uint32_t pe, uint32_t number, uint32_t value);
 
-/* What a PE that does not get on has last looked at. */
+/* State of a PE that makes no progress. */
 struct wait {
     uint32_t state; /* enum pe_state */
     uint32_t pc;
-    uint32_t address, value; /* of the flag or the accelerator's register that it read last */
+    uint32_t address, value; /* flag or accelerator register read last, and its value */
 };
 API void mesh_wait(const struct mesh *mesh, uint32_t pe, struct wait *wait);
 
 API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
 
-/* Before the board runs. */
+/* Set the plan of faults, before the board runs. */
 API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
 
-/* From now on things happen as a schedule by a seed has it; 0: as the hardware manual has it. */
+/* Disturb the timing from this cycle on, by a seed; 0: timing of the hardware manual. */
 API void mesh_disturb(struct mesh *mesh, uint32_t seed);
 
-/* Before they run: PEs begin with what the first one's SRAM holds, and share its pages while they do not write. */
+/* Copy the first PE's SRAM to the others, before they run. PEs share its pages until they write. */
 API void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count);
 
-/* Before the board runs: on how many of the host's cores. What comes out does not depend on it. */
+/* Set the number of host cores that run PEs, before the board runs. Results do not depend on it. */
 API void mesh_set_workers(struct mesh *mesh, uint32_t workers);
 
 API void mesh_count(const struct mesh *mesh, uint32_t pe, struct counters *counters);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Counting: every block of instructions adds what it costs as it starts, from a table that is filled once.
+ * Counts of instructions and cycles: each block adds its cost when it starts, from a table that is filled once.
  *
- * A register access happens in the middle of a block, and Unicorn does not say where. So a block that was seen to
- * access registers is instrumented: from then on each of its instructions says that it is next. The access that showed
- * it is undone first: the core stops before that instruction, and the count is wound back to it. */
+ * A register access happens in the middle of a block, and Unicorn does not say where. Therefore a block with register
+ * accesses is instrumented: a hook announces each of its instructions. Before that, the access that revealed the block
+ * is undone: the core stops before its instruction, and the counts are wound back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void on_instruction(uc_engine *core, uint64_t address, uint32_t size, voi
         pe->event = true;
     }
     if (pe->alone && (remarks & BEFORE_ACCESS) != 0) {
-        stop_core(pe, STOP_WAIT_FOR_OTHERS); /* who knows what it accesses */
+        stop_core(pe, STOP_WAIT_FOR_OTHERS); /* the access may concern other PEs */
     } else if ((remarks & BEFORE_REGISTERS) != 0) {
         bus_meet_the_others(pe);
     }
@@ -77,8 +77,8 @@ static bool has_remarks(const struct block *block, uint32_t wanted)
     return (remarks & wanted) != 0;
 }
 
-/* Whether a store to memory may wait for a barrier before one of the block's instructions (all of them: `halfwords` of
- * the whole block), if one did, or not, as it began. */
+/* Whether a store to memory may be pending (no DSB since) behind the first `halfwords` of a block. `stored`: whether
+ * one was pending when the block began. */
 static bool stored_before(const struct block *block, uint32_t halfwords, bool stored)
 {
     for (uint32_t i = 0; i < halfwords; i++) {
@@ -98,7 +98,7 @@ static void sum_up_stores(struct block *block)
     block->carries = !has_remarks(block, BARRIER);
 }
 
-/* When it may run without a closer look. */
+/* Set the sizes for which a run of the block needs no closer look. */
 static void set_keys(struct block *block)
 {
     const struct joint *joint = &block->joint;
@@ -109,7 +109,7 @@ static void set_keys(struct block *block)
     block->again = often || !joint->keeps_needs ? 0 : block->size;
 }
 
-/* Unicorn cuts long code also between an IT instruction and what is under it. */
+/* Whether the core is under an IT instruction: Unicorn may cut long code there, too. */
 static bool is_under_it(const struct pe *pe)
 {
     return !pe->riscv && (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
@@ -132,7 +132,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     set_keys(block);
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
-    __atomic_store_n(&image->blocks[(address - pe->code_base) / 2], block, __ATOMIC_RELEASE); /* the one before may still be run by another PE: it is kept */
+    __atomic_store_n(&image->blocks[(address - pe->code_base) / 2], block, __ATOMIC_RELEASE); /* another PE may still run the old one */
     return block;
 }
 
@@ -153,7 +153,7 @@ static void unlock(void)
 }
 #endif
 
-/* PEs that run side by side may share the image. */
+/* Learn a block. The lock protects an image shared by PEs that run side by side. */
 static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
 {
     lock();
@@ -163,7 +163,7 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
     return block;
 }
 
-/* What this PE runs is no longer what the others of its program run: it knows its code alone from now on. */
+/* Give the PE its own copy of the image, because its code differs from that of the other PEs of its program. */
 static void part_from_others(struct pe *pe)
 {
     lock();
@@ -181,7 +181,8 @@ static void part_from_others(struct pe *pe)
     unlock();
 }
 
-/* Unicorn cuts long code at its own borders: whether a load or store there is pipelined behind the load before. */
+/* Whether the first load or store of a block is pipelined behind the block before. Unicorn cuts long code at its own
+ * borders. */
 static bool joins(const struct block *before, const struct block *block)
 {
     return before->joint.loaded != 0 && block->joint.can_follow != 0 &&
@@ -202,7 +203,7 @@ static void enter(struct pe *pe, struct block *block, uint32_t address)
     pe->block = block;
 }
 
-/* Go on with a block that was left before one of its instructions, as if it had not been. */
+/* Count the rest of a block that was left before one of its instructions. */
 static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
 {
     pe->expected = address + size;
@@ -218,7 +219,7 @@ static void on_words(uc_engine *core, uint64_t address, uint32_t size, void *use
     struct pe *pe = user;
     (void)core, (void)size;
     const uint32_t remarks = pe->stop == STOP_NONE ? progress_at(pe, (uint32_t)address)->remarks : 0;
-    if ((remarks & NEEDS_WORDS) != 0) { /* in another block it may be known from the begin */
+    if ((remarks & NEEDS_WORDS) != 0) { /* another block may have checked it at its start */
         watch_words(pe, remarks, (uint32_t)address);
     }
 }
@@ -237,7 +238,7 @@ static bool hook_at(struct pe *pe, uint32_t address)
     return true;
 }
 
-/* Whether the block has to be translated anew for it. */
+/* Hook the NEEDS_WORDS accesses of a block. True if the block must be translated again. */
 static bool hook_words(struct pe *pe, const struct block *block, uint32_t address)
 {
     bool added = false;
@@ -268,13 +269,13 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
             enter_rest(pe, address, size);
             return;
         }
-        pe->block = &unknown_block; /* the rest became longer than it was: count it as a block of its own */
+        pe->block = &unknown_block; /* the rest is longer than before: count it as a separate block */
     }
     struct block *block = pe->blocks[(address - pe->code_base) / 2];
     if (block->size != size) {
         const struct image *image = pe->image;
         if (image->pe_count > 1 && (address < image->code_from || address + size > image->code_to)) {
-            part_from_others(pe); /* only the program itself is the same in all of them */
+            part_from_others(pe); /* PEs share only the program itself */
         }
         block = learn(pe, address, size);
     }
@@ -326,7 +327,7 @@ const char *blocks_watch(struct pe *pe)
     return done ? NULL : "Unicorn takes no hook";
 }
 
-/* The block at an address takes a closer look from now on. */
+/* Take a closer look at each run of the block at an address. */
 void blocks_look_closer(struct pe *pe, uint32_t address)
 {
     lock();
@@ -338,7 +339,7 @@ void blocks_look_closer(struct pe *pe, uint32_t address)
     unlock();
 }
 
-/* The core goes on elsewhere. */
+/* Continue at `pc`. */
 void blocks_jump(struct pe *pe, uint32_t pc)
 {
     pe->pc = pc;
@@ -347,7 +348,7 @@ void blocks_jump(struct pe *pe, uint32_t pc)
     pe->block = &unknown_block;
 }
 
-/* Whether a store to memory before the block that comes, or the rest of one that was left, may not have been completed. */
+/* Whether a store to memory may be pending before the next block, or before the rest of a block that was left. */
 bool blocks_stored(const struct pe *pe)
 {
     const struct block *block = pe->block;
@@ -355,8 +356,9 @@ bool blocks_stored(const struct pe *pe)
     return stored_before(block, (block->size - left) / 2, pe->unordered != 0);
 }
 
-/* The core stopped inside its block, before the instruction at `pc`. False if it did not: then it has gone on without the
- * access it was to stop before, as Unicorn does under an IT instruction that does not look like one. */
+/* Wind the counts back: the core stopped inside its block, before the instruction at `pc`. False if `pc` lies outside
+ * the block: the core has continued without the access, as Unicorn does under an IT instruction that does not look like
+ * one. */
 bool blocks_rewind(struct pe *pe, uint32_t pc)
 {
     if (pc - block_start(pe) >= pe->block->size) {
@@ -369,7 +371,7 @@ bool blocks_rewind(struct pe *pe, uint32_t pc)
     pe->resumed_end = pe->expected;
     pe->expected = pc;
     pe->resumes = true;
-    pe->limit = 0; /* so that the block hook looks closer */
+    pe->limit = 0; /* makes the block hook look closer */
     return true;
 }
 
@@ -384,13 +386,13 @@ void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to)
     pe->instrumented[pe->instrumented_count++] = range;
 }
 
-/* Instrument the block that the core has been wound back in. */
+/* Instrument the block in which the counts were wound back. */
 void blocks_instrument_left(struct pe *pe)
 {
     blocks_instrument(pe, pe->resumed_end - pe->block->size, pe->resumed_end);
 }
 
-/* Whether `site` is the instruction that runs: every instruction of its block says so. */
+/* Whether `site` is the running instruction, as it is if its block is instrumented. */
 bool blocks_site_known(struct pe *pe)
 {
     if (pe->site == NO_SITE) {
@@ -407,7 +409,7 @@ bool blocks_site_known(struct pe *pe)
     return true;
 }
 
-/* The cycle in which an instruction of the block that runs starts. */
+/* The cycle in which an instruction of the running block starts. */
 uint64_t blocks_time_at(const struct pe *pe, uint32_t address)
 {
     const uint64_t start = pe->cycles - pe->block->whole.cycles;
@@ -415,31 +417,32 @@ uint64_t blocks_time_at(const struct pe *pe, uint32_t address)
     return start + done + (done == 0 && pe->joined ? 1 : 0);
 }
 
-/* The cycle in which the instruction that runs starts. */
+/* The cycle in which the running instruction starts. */
 uint64_t blocks_time(const struct pe *pe)
 {
     return blocks_time_at(pe, pe->site);
 }
 
-/* Instructions retired before the one that runs. */
+/* Instructions retired before the running one. */
 uint64_t blocks_instructions(const struct pe *pe)
 {
     return pe->instructions - pe->block->whole.instructions + progress_at(pe, pe->site)->instructions;
 }
 
-/* Whether the instruction that runs is under an IT instruction. */
+/* Whether the running instruction is under an IT instruction. */
 bool blocks_site_conditional(const struct pe *pe)
 {
     return (progress_at(pe, pe->site)->remarks & CONDITIONAL) != 0;
 }
 
-/* Whether a store to memory before the instruction that runs may not have been completed: no DSB is between. */
+/* Whether a store to memory may be pending at the running instruction: no DSB between. */
 bool blocks_stored_before_site(const struct pe *pe)
 {
     return stored_before(pe->block, (pe->site - block_start(pe)) / 2, pe->unordered != 0);
 }
 
-/* The instruction that runs stores to registers: what it stores is in the order of the program without a barrier. */
+/* Note that the running instruction stores to a register. Stores to registers stay in program order without a
+ * barrier. */
 void blocks_site_stores_to_registers(struct pe *pe)
 {
     struct progress *here = progress_at(pe, pe->site);
@@ -449,7 +452,7 @@ void blocks_site_stores_to_registers(struct pe *pe)
     }
 }
 
-/* The conditional instruction that runs accesses registers: its IT instruction is the last one before it. */
+/* Note that the running conditional instruction accesses registers, at the last IT instruction before it. */
 void blocks_remember_registers(struct pe *pe)
 {
     for (uint32_t at = pe->site; at > block_start(pe); at -= 2) {
@@ -461,7 +464,7 @@ void blocks_remember_registers(struct pe *pe)
     }
 }
 
-/* Memory was changed from outside the core: forget code that may have lain there. */
+/* Forget code in memory that was changed from outside the core. */
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to)
 {
     struct image *image = pe->image;

@@ -57,7 +57,7 @@ static void start_pe(struct mesh *mesh, struct pe *pe)
     pe_reset(pe);
 }
 
-/* A core that still runs starts anew once it sleeps. */
+/* Start an armed PE, as soon as its core does not run. */
 static void start_armed(struct mesh *mesh, void *subject)
 {
     struct pe *pe = subject;
@@ -79,7 +79,7 @@ static void start_all(struct mesh *mesh, void *subject)
     }
 }
 
-/* The copies overwrite the program that asked for them: they wait for its core to sleep. */
+/* Wait until the root's core sleeps, because the copies overwrite its program. */
 static void start_when_asleep(struct mesh *mesh, void *subject)
 {
     struct flash *flash = subject;

@@ -14,8 +14,8 @@ static void stop_before_access(struct pe *pe, enum stop reason)
     pe->mesh->unicorn->emu_stop(pe->core);
 }
 
-/* Let everything happen up to the instruction that runs, and make that the present. False if the core stops before it
- * because another is behind. */
+/* Process all events up to the running instruction, and advance `now` to it. False if another PE is behind: the core
+ * stops before the instruction. */
 bool bus_meet_the_others(struct pe *pe)
 {
     const bool met = schedule_settle(pe->mesh, blocks_time(pe));
@@ -26,7 +26,7 @@ bool bus_meet_the_others(struct pe *pe)
     return met;
 }
 
-/* Under an IT instruction, where the core cannot stop. */
+/* Under an IT instruction the core cannot stop: access with other PEs behind. */
 static bool go_on_with_others_behind(struct pe *pe)
 {
     blocks_remember_registers(pe);
@@ -35,7 +35,7 @@ static bool go_on_with_others_behind(struct pe *pe)
     return true;
 }
 
-/* False if the core stops instead, and the access comes again later. */
+/* False if the core stops before the access, to repeat it later. */
 static bool begin(struct pe *pe)
 {
     if (pe->stop == STOP_NONE && pe->state == PE_DEAD) {
@@ -86,7 +86,7 @@ static uint64_t on_read(uc_engine *core, uint64_t offset, unsigned size, void *u
     return port->read(port->pe, port->device, (uint32_t)offset & ~3U) >> 8 * (offset % 4);
 }
 
-/* The word that a store of some of its bytes makes. */
+/* The register's word after a store of some of its bytes. */
 static uint32_t merged(const struct bus_port *port, uint64_t offset, unsigned size, uint64_t value)
 {
     if (size == 4) {
@@ -119,7 +119,7 @@ static void on_access(uc_engine *core, uc_mem_type type, uint64_t address, int s
     (void)core, (void)type, (void)address, (void)size, (void)value, (void)user;
 }
 
-/* Of a RISC-V core Unicorn knows the instruction that accesses registers only if a hook looks there. */
+/* On a RISC-V core Unicorn finds the instruction of a register access only if a hook covers the address. */
 static bool find_instruction(struct pe *pe, uint64_t from, uint64_t bytes)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
@@ -143,14 +143,14 @@ const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_p
 
 /* ---- the window ---- */
 
-/* The memory behind an access, and the place in it. */
+/* The PE behind an access, and the offset in its SRAM. */
 static struct pe *behind_window(const struct window *window, uint64_t offset, uint32_t *place)
 {
     *place = window->place + (uint32_t)(offset % window->bytes);
     return &window->pe->mesh->pes[window->first_pe + (uint32_t)(offset / window->bytes)];
 }
 
-/* An access to the last bytes of one PE and the first of the next is none to a PE's SRAM. */
+/* Fault if an access crosses from one PE's SRAM into the next. */
 static bool begin_window(const struct window *window, uint64_t offset, unsigned size, enum fault_kind kind)
 {
     if (!begin_shared(window->pe)) {
@@ -163,7 +163,7 @@ static bool begin_window(const struct window *window, uint64_t offset, unsigned 
     return true;
 }
 
-/* A PE's own address of a place in its SRAM. */
+/* The PE's own address of an offset in its SRAM. */
 static uint32_t address_of(const struct pe *pe, uint32_t place)
 {
     const struct figures *figures = &pe->mesh->figures;
@@ -239,7 +239,7 @@ const char *bus_attach_window(struct pe *pe)
     return attach_window(pe, window, (uint64_t)per_chip * figures->sram_bytes);
 }
 
-/* Memory that all PEs see at one place: DRAM, of which nothing is known but what is in it. */
+/* Memory that all PEs see at one address, emulated as DRAM without a record of written bytes or code. */
 static uint64_t on_common_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
 {
     struct pe *pe = user;
@@ -276,7 +276,7 @@ static const char *attach_common(struct pe *pe)
     return made && find_instruction(pe, base, bytes) ? NULL : "the memory that PEs share overlaps another device";
 }
 
-/* The memories of the other PEs, where they themselves have them, and what belongs to all. */
+/* Map the memories of the other PEs at their own addresses, and the memory common to all. */
 const char *bus_attach_others(struct pe *pe)
 {
     const struct figures *figures = &pe->mesh->figures;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What a function must leave as it was: the stack pointer, and the registers that the procedure call standard has it
- * save. They are noted where a function of the program is entered, and compared where its caller goes on. */
+ * Registers that a function must preserve: the stack pointer, and the registers saved by the callee in the procedure
+ * call standard. They are recorded at a function's entry and compared at its return address. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "mesh.h"
 #include "need.h"
 
-enum { ENTRY = 1, RETURN = 2 }; /* in the image's `calls`, a byte for each halfword of code */
+enum { ENTRY = 1, RETURN = 2 }; /* in the image's `calls`, one byte per halfword of code */
 enum { MOST_CALLS = 32, MOST_KEPT = 28, KEPT_OF_ARM = 8, KEPT_OF_FPU = 16 };
 
-/* A call that has not come back: where to, from where, and what it must leave. */
+/* A call that has not returned: entry, return address, preserved registers. */
 struct call {
     uint32_t entry, back, stack_pointer, count;
     uint32_t kept[MOST_KEPT];
@@ -23,7 +23,7 @@ struct calls {
     struct call call[MOST_CALLS];
 };
 
-/* s0-s11. */
+/* Numbers of s0-s11. */
 static const int kept_of_riscv[] = {8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27};
 
 static uint32_t kept_count(const struct pe *pe)
@@ -58,7 +58,7 @@ static void fault_of(struct pe *pe, const struct call *call, const char *name)
 
 /* ---- what is compared ---- */
 
-/* Frames below the stack pointer have been left. */
+/* Drop calls whose frames lie below the stack pointer: they have been left. */
 static void drop_left(struct calls *calls, uint32_t stack_pointer)
 {
     while (calls->count > 0 && calls->call[calls->count - 1].stack_pointer < stack_pointer) {
@@ -102,7 +102,7 @@ static bool comes_back(struct pe *pe, uint32_t address)
     return true;
 }
 
-/* The blocks behind a call take a closer look from now on. */
+/* Check the stack and registers at a return address from its next run on. */
 static void mark_return(struct pe *pe, uint32_t address)
 {
     uint8_t *mark = &pe->image->calls[(address - pe->code_base) / 2];
@@ -112,13 +112,13 @@ static void mark_return(struct pe *pe, uint32_t address)
     }
 }
 
-/* A function that another one leaves through comes back for that one. */
+/* Record a call. A tail-called function returns for its caller, which is recorded already. */
 static void begins(struct pe *pe, uint32_t address)
 {
     const uint32_t back = pe_register(pe, pe->riscv ? UC_RISCV_REG_RA : UC_ARM_REG_LR) & ~1U;
     const uint32_t stack_pointer = pe_stack_pointer(pe);
     if (back < pe->image->code_from || back >= pe->image->code_to) {
-        return; /* an exception's handler, or what is never left */
+        return; /* an exception handler, or a function that never returns */
     }
     pe->calls = pe->calls != NULL ? pe->calls : needed(calloc(1, sizeof *pe->calls));
     drop_left(pe->calls, stack_pointer);
@@ -141,7 +141,8 @@ bool calls_at(const struct pe *pe, uint32_t address)
     return pe->image->calls != NULL && pe->image->calls[(address - pe->code_base) / 2] != 0;
 }
 
-/* A block that begins or follows a call is about to run. False if what it follows is at fault. */
+/* Check a block that begins a function or follows a call, before it runs. False if the function that returned is at
+ * fault. */
 bool calls_look(struct pe *pe, uint32_t address)
 {
     const uint8_t mark = pe->image->calls[(address - pe->code_base) / 2];
@@ -154,7 +155,7 @@ bool calls_look(struct pe *pe, uint32_t address)
     return true;
 }
 
-/* Calls that an exception interrupts are not compared: its handler may switch stacks. */
+/* Forget calls at an exception, because its handler may switch stacks. */
 void calls_forget(struct pe *pe)
 {
     if (pe->calls != NULL) {
@@ -173,7 +174,7 @@ void calls_watch(const struct pe *pe, struct image *image, const uint32_t *entri
     }
 }
 
-/* A copy for a PE whose code has come to differ. */
+/* Copy the marks for a PE whose code diverges. */
 void calls_copy(const struct mesh *mesh, const struct image *from, struct image *to)
 {
     if (from->calls != NULL) {

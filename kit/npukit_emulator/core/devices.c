@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The accelerators of a PE: what device.h promises to their models. */
+ * The accelerators of a PE, and the services of device.h for their models. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static uint64_t now(const struct device_host *host)
     return host->pe->mesh->now;
 }
 
-/* A model that does not say what it writes may have written anything. */
+/* A model without declared writes may have written anywhere. */
 static void assume_written(const struct device_host *host)
 {
     if (!host->declares) {
@@ -22,7 +22,7 @@ static void assume_written(const struct device_host *host)
     }
 }
 
-/* Done, unless DMA has taken the port meanwhile: then as much later. */
+/* End the work, or delay its end by the cycles in which DMA has taken the port meanwhile. */
 static void may_be_finished(struct mesh *mesh, void *subject)
 {
     struct device_host *host = subject;

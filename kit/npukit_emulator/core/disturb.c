@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * A schedule by a seed: DMA starts and accelerators that take longer, cores that wake later and branch slower. The
- * hardware manual's order of things is kept, so what comes out must be the same. */
+ * A random schedule from a seed: DMA and accelerators take longer, cores wake later and branch more slowly. The order
+ * that the hardware manual guarantees is kept, so results must be the same. */
 #include "api.h"
 #include "mesh.h"
 
@@ -15,8 +15,8 @@ static uint32_t draw(struct pe *pe)
     return pe->chance;
 }
 
-/* Cycles of delay, of any order of magnitude. A PE draws from numbers of its own, so that it does not matter which PE
- * runs first. */
+/* Cycles of delay, of a random order of magnitude. Each PE has its own random numbers, so that the order in which PEs
+ * run does not matter. */
 uint64_t disturb_delay(struct pe *pe)
 {
     if (pe->chance == 0) {
@@ -26,7 +26,7 @@ uint64_t disturb_delay(struct pe *pe)
     return draw(pe) & ((1U << bits) - 1U);
 }
 
-/* Distinct and never 0 for the PEs of a seed. */
+/* First state of a PE's random numbers: never 0, distinct for the PEs of a seed. */
 static uint32_t beginning(uint32_t seed, uint32_t pe)
 {
     const uint32_t mixed = (seed * 0x9E3779B9U) ^ ((pe + 1) * 0x85EBCA6BU);
@@ -39,7 +39,7 @@ void mesh_disturb(struct mesh *mesh, uint32_t seed)
         struct pe *pe = &mesh->pes[i];
         pe->chance = seed != 0 ? beginning(seed, i) : 0;
         for (uint32_t skipped = 0; skipped < 8 && seed != 0; skipped++) {
-            draw(pe); /* numbers of like beginnings are alike at first */
+            draw(pe); /* similar states begin with similar numbers */
         }
         const bool slower = seed != 0 && i != mesh->root; /* the root PE has to keep up with the UART */
         pe->refill_cycles = pe->core_refill_cycles + (slower ? draw(pe) % MOST_REFILL : 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The DMA engine of a PE: its registers, its chains of descriptors. Hardware manual, sections 4.1 and 4.2. */
+ * The DMA engine of a PE: registers and chains of descriptors. Hardware manual, sections 4.1 and 4.2. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +24,11 @@ enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS
 #define NO_PLACE (DRAM_OF_CHIP - 1)
 
 struct dma {
-    uint32_t chains[QUEUE]; /* addresses of their first descriptors, the running one first */
+    uint32_t chains[QUEUE]; /* addresses of the first descriptors, the running chain first */
     uint64_t asked_at[QUEUE];
-    struct view views[QUEUE]; /* what was known as each was asked for */
+    struct view views[QUEUE]; /* the core's view at each doorbell: races.h */
     uint32_t chain_count;
-    uint32_t next; /* of the running descriptor */
+    uint32_t next; /* address of the descriptor after the running one */
     uint32_t completed;
     uint32_t error;
     uint64_t stalled_until;
@@ -105,7 +105,7 @@ static uint32_t check(struct mesh *mesh, const struct transfer *transfer)
 
 /* ---- descriptors ---- */
 
-/* A descriptor's number of a PE or a DRAM as the whole board counts them. */
+/* The number on the board of a descriptor's PE or DRAM, or NO_PLACE. */
 static uint32_t on_board(const struct pe *pe, uint32_t place)
 {
     const struct figures *figures = &pe->mesh->figures;
@@ -129,7 +129,7 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
     if (multicast && (count == 0 || descriptor->destination_pe % 4 != 0 || end > pe->mesh->figures.sram_bytes)) {
         return ERROR_ADDRESS;
     }
-    transfer->destinations = needed(malloc(count * sizeof single)); /* no more than the SRAM has */
+    transfer->destinations = needed(malloc(count * sizeof single)); /* bounded by the size of the SRAM */
     memcpy(transfer->destinations, multicast ? (const void *)(pe->sram + descriptor->destination_pe) : &single,
            count * sizeof single);
     for (uint32_t i = 0; i < count; i++) {
@@ -209,13 +209,13 @@ static void drop_first_chain(struct dma *dma)
     memmove(dma->asked_at, dma->asked_at + 1, dma->chain_count * sizeof dma->asked_at[0]);
 }
 
-/* The source may be overwritten; the next descriptor starts. */
+/* The source may be overwritten: start the next descriptor. */
 void dma_source_done(struct transfer *transfer)
 {
     struct pe *pe = transfer->owner;
     struct dma *dma = pe->dma;
     if (dma->chain_count == 0) {
-        return; /* stopped meanwhile */
+        return; /* the engine was stopped meanwhile */
     }
     dma->completed++;
     noc_count_flag(pe->mesh, pe->number, transfer->source_flag, transfer, false);
@@ -311,7 +311,7 @@ static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t val
     }
 }
 
-/* For good: what is on its way still arrives. */
+/* Stop the engine for good. Messages under way still arrive. */
 void dma_stop(struct pe *pe)
 {
     if (pe->dma != NULL) {
@@ -319,7 +319,7 @@ void dma_stop(struct pe *pe)
     }
 }
 
-/* It begins no descriptor until then. */
+/* Start no descriptor before a cycle. */
 void dma_stall(struct pe *pe, uint64_t until)
 {
     if (pe->dma != NULL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * A binary heap of what happens at later cycles. */
+ * A binary heap of events at later cycles. */
 #include "mesh.h"
 
 static bool before(const struct event *a, const struct event *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What happens at a later cycle (events.c). */
+ * Events at later cycles (events.c). */
 #ifndef EVENTS_H
 #define EVENTS_H
 
@@ -14,7 +14,7 @@ struct mesh;
 
 struct event {
     uint64_t time;
-    uint32_t rank; /* of two at the same cycle, the lower comes first */
+    uint32_t rank; /* order of events at the same cycle, lowest first */
     uint64_t sequence;
     void (*happen)(struct mesh *mesh, void *subject);
     void *subject;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Exceptions that interrupt the core: which is due, its entry, its return. They are taken between blocks of instructions.
- * Those that Armv7-M raises for faults end the run instead: pe.c. */
+ * Exceptions that interrupt the core: selection, entry and return. They are taken between blocks of instructions. The
+ * fault exceptions of Armv7-M end the run instead: pe.c. */
 #include "exceptions.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ enum { LOWEST_PRIORITY = 256, NMI_PRIORITY = -2, FAULTMASK_PRIORITY = -1 };
 enum { CONTROL_PROCESS_STACK = 2, CONTROL_FPU_ACTIVE = 4 };
 enum { CONFIGURATION_STACK_ALIGN = 1 << 9, FRAME_WAS_ALIGNED = 1 << 9 };
 
-#define RETURN_BASE 0xFFFFFFE1U /* to handlers, with an FPU frame */
+#define RETURN_BASE 0xFFFFFFE1U /* to a handler, with an FPU frame */
 enum { RETURN_NO_FPU = 1 << 4, RETURN_TO_THREAD = 1 << 3, RETURN_TO_PROCESS_STACK = 1 << 2 };
 
 static uint64_t bit(uint32_t number)
@@ -40,7 +40,7 @@ static int32_t group_of(const struct exceptions *exceptions, int32_t priority)
     return priority < 0 ? priority : (int32_t)((uint32_t)priority & ~subgroup);
 }
 
-/* The pending one of the highest priority among those that are enabled. */
+/* The exception of the highest priority that is pending and enabled, or NO_EXCEPTION. */
 uint32_t exceptions_highest(const struct exceptions *exceptions)
 {
     const uint64_t candidates = exceptions->pending & exceptions->enabled;
@@ -58,7 +58,7 @@ static int32_t lower_of(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* The priority that another one's group must be above. */
+/* The execution priority: an exception preempts if the priority of its group is above. */
 static int32_t execution_priority(const struct pe *pe, bool with_primask)
 {
     const struct exceptions *exceptions = &pe->exceptions;
@@ -81,13 +81,13 @@ static bool preempts(const struct pe *pe, bool with_primask)
                                          execution_priority(pe, with_primask);
 }
 
-/* Whether one is to be taken now. */
+/* Whether an exception is to be taken. */
 bool exceptions_due(struct pe *pe)
 {
     return (pe->exceptions.pending & pe->exceptions.enabled) != 0 && preempts(pe, true);
 }
 
-/* PRIMASK does not keep WFI from waking. */
+/* Whether an exception ends WFI. PRIMASK does not prevent it. */
 bool exceptions_wake_wfi(struct pe *pe)
 {
     return (pe->exceptions.pending & pe->exceptions.enabled) != 0 && preempts(pe, false);
@@ -96,10 +96,10 @@ bool exceptions_wake_wfi(struct pe *pe)
 void exceptions_pend(struct pe *pe, uint32_t number)
 {
     pe->exceptions.pending |= bit(number);
-    pe->limit = 0; /* so that the block hook looks */
+    pe->limit = 0; /* makes the block hook check exceptions */
 }
 
-/* Up to which cycle the core may run without a look at its exceptions. */
+/* The cycle up to which the core may run without a check of its exceptions. */
 uint64_t exceptions_limit(struct pe *pe)
 {
     const uint64_t tick = system_next_tick(pe);
@@ -113,7 +113,7 @@ static const int frame_registers[] = {UC_ARM_REG_R0, UC_ARM_REG_R1, UC_ARM_REG_R
                                       UC_ARM_REG_R3, UC_ARM_REG_R12, UC_ARM_REG_LR};
 enum { FRAME_PC = 6, FRAME_PSR = 7, FRAME_FPU = 8, FRAME_FPSCR = 24 };
 
-/* Whether the frame can lie there; if not, the PE faults. */
+/* Whether a frame can lie at `address`. If not, the PE faults. */
 static bool frame_fits(struct pe *pe, uint32_t address, uint32_t words, uint32_t kind)
 {
     if (address % 4 == 0 && is_memory(pe, address, 4 * (uint64_t)words)) {
@@ -139,7 +139,7 @@ static void write_fpu(struct pe *pe, const uint32_t *frame)
     write_register(pe, UC_ARM_REG_FPSCR, frame[FRAME_FPSCR]);
 }
 
-/* Push the frame. Returns what the link register says of it, or 0 if the PE faults. */
+/* Push the frame. Returns the exception's return code for the link register, or 0 if the PE faults. */
 static uint32_t push_frame(struct pe *pe)
 {
     const uint32_t control = pe_register(pe, UC_ARM_REG_CONTROL);
@@ -195,7 +195,7 @@ static void pop_frame(struct pe *pe, uint32_t code, uint32_t address, const uint
 
 /* ---- entry and return ---- */
 
-/* Go to the handler of what is due. False if there is none: the PE faults. */
+/* Enter the handler of the highest exception. False if there is none: the PE faults. */
 static bool enter_handler(struct pe *pe, uint32_t code, uint32_t cycles)
 {
     struct exceptions *exceptions = &pe->exceptions;
@@ -221,7 +221,7 @@ static bool enter_handler(struct pe *pe, uint32_t code, uint32_t cycles)
     return true;
 }
 
-/* Take what is due, between two blocks; what is under an IT instruction comes first. False if the PE faults. */
+/* Take the exception that is due, between two blocks and behind an IT block. False if the PE faults. */
 bool exceptions_take(struct pe *pe)
 {
     const uint32_t code = push_frame(pe);
@@ -235,7 +235,7 @@ static uint32_t current(const struct pe *pe)
     return pe_register(pe, UC_ARM_REG_IPSR) & 0x1FF;
 }
 
-/* Whether it says where to return to. */
+/* Whether a return code is valid in the present state. */
 static bool is_proper(const struct pe *pe, uint32_t code)
 {
     const uint32_t number = current(pe);
@@ -247,7 +247,7 @@ static bool is_proper(const struct pe *pe, uint32_t code)
            (to_thread || (code & RETURN_TO_PROCESS_STACK) == 0);
 }
 
-/* The core has jumped to such a code. False if it must not, or the PE faults. */
+/* Return from an exception: the core has jumped to `code`. False if the code is invalid, or the PE faults. */
 bool exceptions_return(struct pe *pe, uint32_t code)
 {
     if (!is_proper(pe, code)) {

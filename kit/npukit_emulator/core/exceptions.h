@@ -13,14 +13,14 @@ enum exception { NO_EXCEPTION = 0, NMI = 2, SVCALL = 11, PENDSV = 14, SYSTICK = 
 #define IT_STATE 0x0600FC00U /* in xPSR: not 0 under an IT instruction */
 enum { INTERRUPTS = 32, EXCEPTIONS = FIRST_INTERRUPT + INTERRUPTS };
 
-/* SysTick. While it is on, the counter is zero at `zero_at`, and then every `reload` + 1 cycles. */
+/* SysTick. While on, the counter is zero at cycle `zero_at`, and then every `reload` + 1 cycles. */
 struct tick {
     bool on, interrupts, counted;
-    uint32_t reload, value; /* `value` while it is off */
+    uint32_t reload, value; /* `value` while SysTick is off */
     uint64_t zero_at;
 };
 
-/* Sets of exceptions have a bit for each. */
+/* State of exceptions. Sets have one bit per exception. */
 struct exceptions {
     uint64_t pending, active, enabled;
     uint8_t priority[EXCEPTIONS];

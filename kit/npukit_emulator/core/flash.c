@@ -38,7 +38,7 @@ static uint32_t random_bits(struct flash *flash)
     return flash->chance;
 }
 
-/* Bits that an operation which was cut short has not changed: none, all, or some. */
+/* Bits left unchanged by an interrupted operation: none, all, or some. */
 static uint32_t bits_left(struct flash *flash, uint32_t kind)
 {
     return kind == 0 ? 0 : kind == 1 ? UINT32_MAX : random_bits(flash);
@@ -261,7 +261,7 @@ void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memo
     flash->armed = needed(calloc(mesh->pe_count, sizeof *flash->armed));
 }
 
-/* The root PE's SRAM as the controller leaves it at power-on. */
+/* Fill the root PE's SRAM from the loader area, as the controller does at power-on. */
 void flash_load(struct mesh *mesh)
 {
     const struct flash *flash = mesh->flash;
@@ -278,7 +278,7 @@ void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance)
     mesh->flash->chance = chance * 2654435761U + 1;
 }
 
-/* An operation under way ends here. */
+/* Free the flash. An operation under way is cut short. */
 void flash_free(struct mesh *mesh)
 {
     struct flash *flash = mesh->flash;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The flash and its controller, in two halves: flash.c changes what it holds, boot.c starts the board from it. */
+ * The flash and its controller, in two halves: flash.c changes the contents, boot.c starts the board from them. */
 #ifndef FLASH_STATE_H
 #define FLASH_STATE_H
 
@@ -22,7 +22,7 @@ struct flash {
     bool busy, erases;
     uint32_t place, value; /* of the operation under way */
     uint64_t operations, cut_at;
-    uint64_t watchdog; /* the cycle at which it restarts the board */
+    uint64_t watchdog; /* cycle at which the watchdog restarts the board */
     uint32_t chance;
     bool *armed;
     struct copy copies[MOST_COPIES];
@@ -31,7 +31,7 @@ struct flash {
 
 void flash_fail(struct flash *flash, enum flash_error error);
 
-/* The PE is started with the next start, which reads the list at this address of the root PE's SRAM. */
+/* Arm a PE for the next start. A start reads the list at `address` in the root PE's SRAM. */
 void boot_arm(struct flash *flash, uint32_t number);
 void boot_start(struct flash *flash, uint32_t address);
 

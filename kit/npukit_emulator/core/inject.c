@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * A plan of faults: what it does to packets, PEs, links, memories and the power, at a cycle or with a packet. */
+ * A plan of faults in packets, PEs, links, memories and the power supply, each at a cycle or with a packet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void flip_sram(struct mesh *mesh, const struct injection *injection)
     blocks_forget(pe, injection->address, injection->address + 1);
 }
 
-/* What does not concern a packet. */
+/* Inject a fault that is not in a packet. */
 static void strike(struct mesh *mesh, const struct injection *injection)
 {
     switch ((enum injection_kind)injection->kind) {
@@ -82,7 +82,7 @@ uint64_t inject_next(const struct mesh *mesh)
     return next;
 }
 
-/* All that is due by now, which is `time`. */
+/* Inject all faults due at `time`, the present cycle. */
 void inject_due(struct mesh *mesh, uint64_t time)
 {
     mesh->now = time;
@@ -116,7 +116,7 @@ static bool matches(const struct injection *injection, const struct transfer *tr
            (!needs_bytes || (transfer->rows > 0 && transfer->row_bytes > 0));
 }
 
-/* A packet is about to leave its source. */
+/* Inject faults into a packet that is about to leave its source. */
 void inject_packet(struct mesh *mesh, struct transfer *transfer)
 {
     for (size_t i = 0; i < mesh->injection_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What is asked of a board that stands still: counters, traces, faults, waits; and what a debugger changes. */
+ * Access to a board that stands still: counters, traces, faults, waits, and the debugger's changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t r
     return trace_take(mesh, records, room);
 }
 
-/* Of RISC-V: a0-a7, t0-t2, s0, s1, sp, ra, pc, gp. */
+/* Registers of RISC-V: a0-a7, t0-t2, s0, s1, sp, ra, pc, gp. */
 static void riscv_registers(const struct pe *pe, uint32_t *values)
 {
     static const int numbers[] = {10, 11, 12, 13, 14, 15, 16, 17, 5, 6, 7, 8, 9, 2, 1, 0, 3};

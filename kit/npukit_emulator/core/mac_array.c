@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The MAC array's registers, chains, checks and cycles: hardware manual, sections 3.1, 3.2 and 3.5.
- * Written against device.h and nothing else of the emulator. */
+ * The MAC array's registers, chains, checks and cycles: hardware manual, sections 3.1, 3.2 and 3.5. Uses device.h and,
+ * for allocations, need.h of the emulator. */
 #include "mac_array.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct mac_array {
         parameter_bytes_per_channel;
     bool busy;
     struct command command;
-    uint32_t address; /* of the command */
+    uint32_t address; /* address of the command */
     uint64_t since;
     uint64_t busy_cycles;
     uint32_t completed, error, error_command;
@@ -242,7 +242,7 @@ static uint32_t fetch(struct mac_array *array, uint32_t address)
     return check(array, &array->command);
 }
 
-/* Tell what the command reads and writes, pixel by pixel. */
+/* Declare the memory of a tensor, pixel by pixel. */
 static void declare(const struct mac_array *array, const struct tensor *tensor, device_access *access)
 {
     for (uint32_t y = 0; y < tensor->height; y++) {
@@ -253,7 +253,7 @@ static void declare(const struct mac_array *array, const struct tensor *tensor, 
     }
 }
 
-/* What the manual does not let software ask for: an overlap. */
+/* Report overlaps that the manual forbids, and declare all reads. */
 static void look_at_operands(const struct mac_array *array)
 {
     struct tensor operands[MAC_ARRAY_MOST_OPERANDS];
@@ -294,7 +294,7 @@ static void compute(struct mac_array *array)
     const struct command *command = &array->command;
     const uint32_t block = mac_array_block(command, array->width, array->lanes);
     const bool second = (command->flags & SECOND) != 0;
-    /* No more than the SRAM has each, or a block for each of its bytes. */
+    /* Each size is at most the SRAM's, or a block per byte of the SRAM. */
     const struct mac_array_scratch scratch = {needed(malloc(mac_array_window_bytes(command))),
                                               needed(malloc(mac_array_result_bytes(command))),
                                               second ? needed(malloc(mac_array_weight_bytes(command, block))) : NULL,
@@ -306,7 +306,7 @@ static void compute(struct mac_array *array)
     free(scratch.totals);
 }
 
-/* The operands are read and the results appear only now, so that software that does not wait is found out. */
+/* Read the operands and write the results only at the end of the command, so that software without a wait fails. */
 static void finished(void *state)
 {
     struct mac_array *array = state;

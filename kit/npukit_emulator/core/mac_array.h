@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The MAC array: between mac_array.c (registers, chains, checks, cycles) and mac_array_compute.c (what comes out). */
+ * The MAC array: interface between mac_array.c (registers, chains, checks, cycles) and mac_array_compute.c (results). */
 #ifndef MAC_ARRAY_H
 #define MAC_ARRAY_H
 
@@ -40,13 +40,13 @@ _Static_assert(sizeof(struct command) == 96, "24 words");
 /* Channels of a block of weights or parameters. */
 uint32_t mac_array_block(const struct command *command, uint32_t width, uint32_t lanes);
 
-/* Operands and results (mac_array_operands.c): pixels of bytes one behind the other. */
+/* An operand or result (mac_array_operands.c): `height` x `width` pixels of contiguous bytes. */
 struct tensor {
     const char *what;
     uint32_t base, height, width;
     int32_t row_stride, pixel_stride;
     uint64_t pixel_bytes;
-    bool elementwise; /* the result at a position needs only the operand there: it may lie exactly on it */
+    bool elementwise; /* each result depends on the operand at its own position only: may be in place */
 };
 
 struct range {
@@ -61,11 +61,12 @@ struct tensor mac_array_output(const struct command *command);
 uint32_t mac_array_operands(const struct command *command, uint32_t block, struct tensor *list);
 struct range mac_array_range(const struct tensor *tensor);
 
-/* Which operand the output overlaps without being allowed to, or itself; 0 if none. All of them are in the SRAM. */
+/* The name of an operand overlapped by the output against the manual, or of the output if it overlaps itself; 0 if
+ * none. All tensors must lie in the SRAM. */
 const char *mac_array_overlaps(const struct tensor *output, const struct tensor *operands, uint32_t count,
                                uint32_t sram_bytes);
 
-/* Memory to work in: a window (kernel x input channels), the results, and with SECOND the second operand in blocks like
+/* Working memory: a window (kernel x input channels), the results, and with SECOND the second operand in blocks like
  * weights, and the sum of each of its channels. */
 struct mac_array_scratch {
     int8_t *window;
@@ -77,7 +78,7 @@ struct mac_array_scratch {
 size_t mac_array_window_bytes(const struct command *command);
 size_t mac_array_result_bytes(const struct command *command);
 
-/* Compute a command that has been checked, with accumulators of so many bits (up to 32). */
+/* Compute a checked command with accumulators of `bits` (up to 32). */
 void mac_array_compute(const struct command *command, uint8_t *sram, uint32_t block, uint32_t bits,
                        struct mac_array_scratch scratch);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What the MAC array computes: hardware manual, sections 3.3 and 3.4. */
+ * Results of the MAC array: hardware manual, sections 3.3 and 3.4. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct addition {
     int32_t zero1, multiplier1, shift1, zero2, multiplier2, shift2, multiplier, shift;
 };
 
-/* A block of channels: their weights and how they are requantised. */
+/* A block of channels: weights and parameters of requantisation. */
 struct channels {
     uint32_t first, count, block;
     const int8_t *weights;
@@ -95,7 +95,8 @@ static size_t result_bytes(const struct command *command)
     return (command->flags & RAW) != 0 ? sizeof(int32_t) : 1;
 }
 
-/* Results are gathered pixel by pixel, and put in place when the command is through: it may overwrite its operands. */
+/* The place of a pixel's results. They are copied to the output after the last pixel, because the output may lie on
+ * operands. */
 static uint8_t *result_at(const struct command *command, uint8_t *results, uint32_t y, uint32_t x)
 {
     return results + ((size_t)y * command->output_width + x) * command->output_channels * result_bytes(command);
@@ -135,7 +136,7 @@ static void gather(const struct command *command, const uint8_t *sram, uint32_t 
     }
 }
 
-/* A second operand as if it were packed weights. */
+/* Pack the second operand like weights, and add up each of its channels. */
 static void pack_second(const struct command *command, const uint8_t *sram, uint32_t block,
                         struct mac_array_scratch scratch)
 {
@@ -216,7 +217,7 @@ static int8_t with_residual(const struct command *command, const uint8_t *sram, 
     return clamp(sum, command->residual_min, command->residual_max);
 }
 
-/* Sums of a block of channels of one pixel into the output. */
+/* Turn the sums of a block of channels of one pixel into output. */
 static void finish_sums(const struct command *command, const uint8_t *sram, const struct channels *channels,
                         int64_t extra, const uint32_t *sums, uint32_t bits, uint8_t *result)
 {
@@ -235,7 +236,8 @@ static void finish_sums(const struct command *command, const uint8_t *sram, cons
     }
 }
 
-/* Take off what zero points add: sums are to be of (a - input zero) (b - second zero), summed up is a b. */
+/* Correct sums for zero points: the array multiplies a * b, the result is the sum of (a - input zero) * (b - second
+ * zero). */
 static void without_zeros(const struct command *command, const struct channels *channels,
                           struct mac_array_scratch scratch, size_t depth, uint32_t *sums)
 {
@@ -316,7 +318,7 @@ static void add_pixel(const struct command *command, const uint8_t *sram, uint32
     }
 }
 
-/* Sum, number and greatest of the inputs of one channel under the kernel. */
+/* Sum, number and maximum of one channel's inputs under the kernel. */
 struct pooled {
     int32_t sum, count, greatest;
 };

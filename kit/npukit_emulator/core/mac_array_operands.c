@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Where the operands and the result of a MAC array's command lie, and whether they overlap: hardware manual, sections
- * 3.1 to 3.4. */
+ * Addresses of the operands and the result of a MAC array's command, and their overlaps: hardware manual, sections 3.1
+ * to 3.4. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block)
     return ceil_div(command->output_channels, block) * block * mac_array_depth(command);
 }
 
-/* Bytes one behind the other. */
+/* A tensor of contiguous bytes. */
 static struct tensor flat(const char *what, uint32_t base, uint64_t bytes)
 {
     return (struct tensor){what, base, 1, 1, 0, 0, bytes, false};
@@ -47,7 +47,7 @@ static struct tensor input_of(const struct command *command)
                            command->input_row_stride, command->input_pixel_stride, command->input_channels, false};
 }
 
-/* Rows of a byte for each channel, or along pixels of all that one channel is multiplied by. */
+/* The second factor of a product: rows with a byte per output channel, or with PIXELS a row per output channel. */
 static struct tensor second_factor_of(const struct command *command)
 {
     const uint32_t depth = (uint32_t)mac_array_depth(command), channels = command->output_channels;
@@ -127,7 +127,7 @@ struct range mac_array_range(const struct tensor *tensor)
     return (struct range){low, tensor->base - smaller(-rows, 0) - smaller(-pixels, 0) + (int64_t)tensor->pixel_bytes};
 }
 
-/* Strides of one row or one pixel say nothing. */
+/* Whether two tensors have the same address and layout. The stride of a single row or pixel does not matter. */
 static bool lies_exactly_on(const struct tensor *one, const struct tensor *other)
 {
     return one->base == other->base && one->pixel_bytes == other->pixel_bytes &&
@@ -140,7 +140,7 @@ static uint8_t *pixel_in(const struct tensor *tensor, uint8_t *map, uint32_t y, 
     return map + tensor->base + (int64_t)y * tensor->row_stride + (int64_t)x * tensor->pixel_stride;
 }
 
-/* Mark the tensor's bytes. Whether one was marked before. */
+/* Mark the tensor's bytes. True if a byte was marked before. */
 static bool mark(const struct tensor *tensor, uint8_t *map)
 {
     bool met = false;
@@ -171,7 +171,7 @@ static uint64_t magnitude(int32_t stride)
     return (uint64_t)(stride < 0 ? -(int64_t)stride : stride);
 }
 
-/* Whether row follows row and pixel pixel, as it nearly always is: then no two of its pixels overlap. */
+/* Whether rows and pixels are apart, as in nearly all tensors. If so, no two pixels overlap. */
 static bool is_plain(const struct tensor *tensor)
 {
     const uint64_t pixel = magnitude(tensor->pixel_stride), row = magnitude(tensor->row_stride);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The SRAM of all PEs. PEs with the same image share its pages until they write to them, where the system can do that. */
+ * The SRAM of all PEs. PEs with the same image share pages until they write to them, where the system supports it. */
 #ifdef __linux__
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ void memory_free(struct mesh *mesh)
     munmap(mesh->sram, all_bytes(mesh));
 }
 
-/* A file in memory with what a PE's SRAM holds, or -1. */
+/* A file in memory with a copy of a PE's SRAM, or -1. */
 static int copy_to_file(const struct pe *pe)
 {
     const size_t bytes = pe->mesh->figures.sram_bytes;
@@ -96,7 +96,7 @@ static void fill_at_random(uint8_t *memory, size_t bytes, uint32_t seed)
     }
 }
 
-/* Let these PEs' SRAM hold what that of the first does. */
+/* Copy the first PE's SRAM to all `pes`. */
 static void copy_to_all(const struct pe *first, const struct pe *const *pes, size_t count)
 {
     const int file = copy_to_file(first);
@@ -110,7 +110,7 @@ static void copy_to_all(const struct pe *first, const struct pe *const *pes, siz
     }
 }
 
-/* At power-on every SRAM holds the same random bytes. Its PEs have no memory yet. */
+/* Create the SRAM of PEs that have none yet. At power-on every SRAM holds the same random bytes. */
 bool memory_create(struct mesh *mesh)
 {
     const struct pe **pes = calloc(mesh->pe_count, sizeof(struct pe *));
@@ -129,7 +129,7 @@ bool memory_create(struct mesh *mesh)
     return true;
 }
 
-/* The other PEs are to begin with what the first one's SRAM holds. Before any of them runs. */
+/* Copy the first PE's SRAM to the others, before any of them runs. */
 void mesh_share(struct mesh *mesh, const uint32_t *numbers, uint32_t count)
 {
     const struct pe **pes = needed(calloc(count, sizeof(struct pe *)));

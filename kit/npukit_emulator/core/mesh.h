@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The emulated board: PEs that each run a Unicorn core in their own time, and the events between them.
+ * The emulated board: PEs, each with a Unicorn core and its own cycle count, and timed events between them.
  *
- * Time is exact because no PE looks ahead: a PE may run ahead of the others by up to a quantum, but before it reads or
- * writes anything that others can change (every register but the timer's), it waits until no PE is behind it.
+ * Timing is exact. A PE may run up to one quantum ahead of the others (schedule.c). Before an access that concerns
+ * other PEs (any device register except the timer's), it waits until no PE is behind it.
  *
- * Under an IT instruction Unicorn cannot stop before an access. There the PE waits before the IT instruction, so it may
- * miss what happens in the few cycles between; and the very first time, when it is not known yet that registers are
- * accessed under that instruction, it does not wait at all. */
+ * One exception: Unicorn cannot stop before an access under an IT instruction. The PE waits before the IT instruction
+ * instead, and may miss events of the few cycles between. It does not wait at all the first time, because the emulator
+ * has not seen yet that the access goes to a register. */
 #ifndef MESH_H
 #define MESH_H
 
@@ -26,7 +26,7 @@ bool bus_meet_the_others(struct pe *pe);
 /* devices.c: accelerators. */
 const char *devices_attach(struct pe *pe);
 
-/* port.c: the SRAM port that DMA and accelerators share. */
+/* port.c: the SRAM port, shared by DMA and accelerators. */
 void port_use(struct pe *pe, uint64_t from, uint64_t cycles);
 uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to);
 void port_forget(struct pe *pe);
@@ -36,7 +36,7 @@ const char *timer_attach(struct pe *pe);
 bool timer_read(struct pe *pe, uint32_t address, uint32_t *value);
 void timer_write(struct pe *pe, uint32_t address);
 
-/* stock.c: what a stock board has besides. */
+/* stock.c: further registers of stock boards. */
 enum { MOST_RULES = 48, MOST_PAGES = 32 };
 const char *stock_attach(struct pe *pe);
 void stock_free(struct mesh *mesh);
@@ -53,10 +53,10 @@ struct uart {
     uint32_t sending_first, sending_count;
     bool line_busy;
     uint8_t on_line;
-    uint8_t *to_board; /* from the host, not yet on the wire */
+    uint8_t *to_board; /* bytes from the host, not received yet */
     size_t to_board_first, to_board_count, to_board_room;
     bool arriving;
-    bool armed, ended; /* its DMA is to receive a byte; has */
+    bool armed, ended; /* the UART's DMA is armed to receive a byte; has stored it */
     uint32_t receive_to, send_from;
     uint8_t *to_host;
     size_t to_host_count, to_host_room;
@@ -79,7 +79,7 @@ void dma_reset(struct pe *pe);
 void dma_stop(struct pe *pe);
 void dma_stall(struct pe *pe, uint64_t until);
 
-/* flash.c: on the root PE of a board that starts by itself. */
+/* flash.c: the root PE's flash, on boards with flash boot. */
 struct flash;
 
 struct flash_figures {
@@ -90,32 +90,32 @@ struct flash_figures {
 
 void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause);
 const char *flash_attach(struct pe *pe);
-const char *boot_attach(struct pe *pe); /* without a flash */
+const char *boot_attach(struct pe *pe); /* on boards without flash boot */
 void flash_load(struct mesh *mesh);
 void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
-uint64_t flash_watchdog(const struct mesh *mesh); /* when it restarts the board */
+uint64_t flash_watchdog(const struct mesh *mesh); /* cycle at which the watchdog restarts the board, or NEVER */
 void flash_watchdog_expires(struct mesh *mesh);
 void flash_free(struct mesh *mesh);
 
 /* ---- the board (schedule.c, api.c) ---- */
 
-/* Words of registers that firmware sets and reads again. */
+/* A page of registers: a read returns the last value written. */
 struct page {
     uint32_t address;
     uint32_t words[1024];
-    struct view views[1024]; /* what was known as each was written: races.h */
+    struct view views[1024]; /* the writer's view at each word's last store: races.h */
 };
 
 enum rule_kind {
-    RULE_PAGE,    /* at `address` is a page of registers */
-    RULE_SET,     /* bits that are always set */
+    RULE_PAGE,    /* a page of registers lies at `address` */
+    RULE_SET,     /* the bits of `value` are always set */
     RULE_SAME,    /* reads as the register at `value` */
-    RULE_PE,      /* reads as the number of the PE */
-    RULE_RESTART, /* writing these bits restarts the board */
-    RULE_START,   /* writing where another PE's program begins starts it */
+    RULE_PE,      /* reads as the PE's number */
+    RULE_RESTART, /* setting the bits of `value` restarts the board */
+    RULE_START,   /* writing the start address of a PE's program starts the PE */
 };
 
-/* What the board's file says of a register. */
+/* A register's behaviour, from the board file. */
 struct rule {
     uint32_t kind, address, value;
 };
@@ -124,40 +124,40 @@ struct rule {
 
 struct memory {
     uint32_t base, bytes;
-    uint32_t wait_cycles; /* of an access to a line of `line_bytes` that its cache does not have: waits.c */
-    uint32_t next_cycles; /* of code behind the line that was read last */
+    uint32_t wait_cycles; /* extra cycles of an access to an uncached line of `line_bytes`: waits.c */
+    uint32_t next_cycles; /* extra cycles of code in the line after the last line read */
     uint32_t line_bytes, lines, ways;
-    uint32_t data_lines; /* of loads and stores, if they have a cache of their own */
+    uint32_t data_lines; /* cache lines for loads and stores; 0: they use the code's cache */
 };
 
 struct figures {
     uint64_t clock_hz, baud;
     uint32_t sram_bytes;
     uint32_t memory_count;
-    struct memory memories[MOST_MEMORIES]; /* of PE 0, in the order of `sram`; the first has the code */
-    uint32_t code_bytes; /* of the first */
-    uint32_t start; /* where in it the program begins, behind what the chip itself wants there */
-    uint32_t shared; /* PEs see each other's memories, one's behind the other's */
-    uint32_t stock; /* whether the board's own file says what registers it has: stock.c */
+    struct memory memories[MOST_MEMORIES]; /* of PE 0, in the order of `sram`; the first holds the code */
+    uint32_t code_bytes; /* size of the first memory */
+    uint32_t start; /* offset of the program in the first memory, behind the chip's own boot data */
+    uint32_t shared; /* 1: PEs see each other's memories, at consecutive addresses */
+    uint32_t stock; /* 1: the board file lists the board's registers (stock.c) */
     uint32_t uart_receive, uart_send, uart_readable_at, uart_readable, uart_writable_at, uart_writable;
-    uint32_t uart_says_empty, uart_says_full; /* and not whether there are bytes, or room */
-    uint32_t uart_bytes; /* registers of a byte */
-    uint32_t uart_receive_to, uart_send_from; /* where the address of a byte in memory is; NOWHERE_AT: it has no DMA */
-    uint32_t timer_count, timer_high, timer_capture, timer_down; /* NOWHERE_AT: no such register */
+    uint32_t uart_says_empty, uart_says_full; /* 1: the bits mean empty and full, not readable and writable */
+    uint32_t uart_bytes; /* 1: registers are one byte wide */
+    uint32_t uart_receive_to, uart_send_from; /* registers with the address of a byte in memory; NOWHERE_AT: no DMA */
+    uint32_t timer_count, timer_high, timer_capture, timer_down; /* NOWHERE_AT: register absent */
     uint64_t timer_hz;
-    uint32_t receive_bytes; /* that the UART holds */
+    uint32_t receive_bytes; /* size of the UART's receive buffer */
     uint32_t chip_columns, chip_rows, columns, rows;
-    uint32_t hexagonal_torus; /* of chips: the last in a row or column is the first one's neighbour */
+    uint32_t hexagonal_torus; /* of chips: the last in a row or column neighbours the first */
     uint64_t timer_base, noc_base, uart_base, window_base;
     uint64_t events_base; /* 0: none */
     uint64_t boot_base; /* 0: no boot controller */
-    uint64_t boot_window, boot_bytes; /* of the loader area */
+    uint64_t boot_window, boot_bytes; /* address and size of the loader area */
     uint32_t port_bytes_per_cycle, setup_cycles, hop_cycles;
     uint32_t chip_hop_cycles, chip_links_per_border, chip_link_bytes_per_100_cycles;
     uint64_t dram_bytes;
     uint32_t dram_bytes_per_cycle, dram_latency_cycles;
     uint32_t flags;
-    uint32_t seed; /* of what the SRAM holds at power-on */
+    uint32_t seed; /* for the random SRAM contents at power-on */
 };
 
 struct accelerator {
@@ -184,13 +184,13 @@ struct unicorn {
     uc_err (*reg_write)(uc_engine *, int, const void *);
 };
 
-/* A PE under a debugger. */
+/* Debugger state, for one PE. */
 struct debug {
     bool on;
     uint32_t pe;
-    uint8_t *breakpoints; /* a byte for each halfword of SRAM */
+    uint8_t *breakpoints; /* one byte per halfword of the code memory */
     bool step, stopped;
-    uint64_t resumed_at; /* the instruction with which it goes on, which it is not to stop at */
+    uint64_t resumed_at; /* instruction count at resumption; no stop at this instruction */
 };
 
 struct mesh {
@@ -198,13 +198,13 @@ struct mesh {
     const struct unicorn *unicorn;
     struct accelerator accelerators[DEVICES_PER_PE];
     uint32_t accelerator_count;
-    struct image *images; /* the last one */
+    struct image *images; /* the image added last */
     struct pe *pes;
     uint32_t pe_count;
     uint32_t root;
-    uint8_t *sram; /* of all PEs */
+    uint8_t *sram; /* SRAM of all PEs */
     struct events events;
-    struct pe **queue; /* the PEs that run, the one furthest behind first */
+    struct pe **queue; /* heap of the running PEs, the one furthest behind first */
     size_t queue_count;
     uint64_t now;
     struct uart uart;
@@ -212,7 +212,7 @@ struct mesh {
     uint32_t rule_count;
     struct page *pages[MOST_PAGES];
     uint32_t page_count;
-    bool output; /* the UART has sent what it had to send */
+    bool output; /* the UART has sent all its bytes */
     struct pe *faulted;
     uint32_t fault_other;
     char fault_what[128];
@@ -230,10 +230,10 @@ struct mesh {
     struct crew *crew; /* side_by_side.c */
 };
 
-/* What ends a board's time from within. */
+/* Reasons for which the board ends its own run. */
 enum end { END_NONE, END_RESTART, END_POWER, END_WATCHDOG };
 
-/* Where in a PE's `sram` these bytes lie, all in one of its memories; the end of it, if they do not. */
+/* The offset of `address` in the PE's `sram`, or `sram_bytes` unless all `bytes` lie in one of the PE's memories. */
 static inline uint32_t place_of_bytes(const struct pe *pe, uint32_t address, uint64_t bytes)
 {
     const struct figures *figures = &pe->mesh->figures;

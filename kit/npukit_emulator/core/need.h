@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The end of the worker where there is no way on. Its last line on standard error says why, its status that it does. */
+ * Exit of the worker on an unrecoverable error. The last line on standard error is the reason, the status GAVE_UP. */
 #ifndef NEED_H
 #define NEED_H
 
@@ -16,7 +16,7 @@ static inline _Noreturn void give_up(const char *why)
     _Exit(GAVE_UP);
 }
 
-/* Memory that was asked for. */
+/* Check an allocation: the worker exits if it failed. */
 static inline void *needed(void *memory)
 {
     if (memory == NULL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The network-on-chip: what there is of it, what is dead, and the ways between places. Hardware manual, section 4. */
+ * The network-on-chip: state, dead parts, and routes between places. Hardware manual, section 4. */
 #include "noc.h"
 
 #include <stdlib.h>
@@ -96,7 +96,7 @@ uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes)
     }
     uint8_t **dram = &mesh->noc->dram[place - DRAM_OF_CHIP];
     if (*dram == NULL) {
-        *dram = needed(calloc(1, mesh->figures.dram_bytes)); /* the system gives pages as they are touched */
+        *dram = needed(calloc(1, mesh->figures.dram_bytes)); /* the system allocates pages at first access */
     }
     *bytes = mesh->figures.dram_bytes;
     return *dram;

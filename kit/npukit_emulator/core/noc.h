@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Between dma.c, which reads descriptors, and noc.c, which moves what they say. */
+ * Interface between dma.c, which reads descriptors, and noc.c, which moves their data. */
 #ifndef NOC_H
 #define NOC_H
 
 #include "mesh.h"
 
 #define DRAM_OF_CHIP 0x80000000U
-#define THIS_CHIP 0x40000000U /* in a descriptor: the number counts from the first of the PE's own chip on */
+#define THIS_CHIP 0x40000000U /* in a descriptor: the number is relative to the PE's own chip */
 
-/* A place that data comes from or goes to: a PE, or the DRAM of a chip (DRAM_OF_CHIP + chip). */
+/* A source or destination of data: a PE, or a chip's DRAM (DRAM_OF_CHIP + chip). */
 struct place {
     uint32_t pe;
     uint32_t address;
 };
 
-/* What a plan of faults does to a packet, at one of its destinations or at all (ANY_PE). */
+/* Faults of a packet by a plan, at one destination or at all (ANY_PE). */
 struct harm {
     uint32_t place;
     bool lost, flips;
-    uint64_t late_by;     /* cycles, 0: on time */
-    uint64_t again_after; /* 0: once */
+    uint64_t late_by;     /* cycles; 0: on time */
+    uint64_t again_after; /* cycles until a second arrival; 0: none */
     uint64_t bit;
 };
 
-/* One descriptor under way. */
+/* A descriptor under way. */
 struct transfer {
     struct pe *owner;
     uint32_t row_bytes, rows;
@@ -38,11 +38,11 @@ struct transfer {
     uint32_t tag;
     struct harm harm;
 
-    struct view view; /* what was known at the doorbell: races.h */
+    struct view view; /* the core's view at the doorbell: races.h */
     uint32_t descriptor, deed, landing;
 
     uint64_t flits;
-    uint8_t *data; /* as it left the source */
+    uint8_t *data; /* bytes read from the source */
     uint32_t on_the_way;
     bool source_done;
     uint64_t source_done_at;
@@ -58,16 +58,17 @@ bool noc_reaches(const struct mesh *mesh, uint32_t from, uint32_t to);
 /* Hops between two PEs of one chip. */
 uint32_t noc_distance(const struct pe *a, const struct pe *b);
 
-/* The memory of a place, and its size. */
+/* The memory of a place. `bytes`: its size. */
 uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes);
 
-/* Cycles that a request needs from a PE to a place. */
+/* Cycles of a request from a PE to a place. */
 uint64_t noc_request_cycles(const struct mesh *mesh, uint32_t from, uint32_t place);
 
-/* The data leaves its source now. dma_source_done() is called when it has. Frees the transfer in the end. */
+/* Send a transfer's data from the present cycle on. Calls dma_source_done() when the source has been read. Frees the
+ * transfer at the end. */
 void noc_send(struct mesh *mesh, struct transfer *transfer);
 
-/* What a flag counts: that a message has `arrived`, or has left its source. */
+/* Increment a flag: a message has `arrived`, or has left its source. */
 void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct transfer *transfer, bool arrived);
 void dma_source_done(struct transfer *transfer);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What packets carry: the bytes as they leave the source, and as they come to lie at their destinations. */
+ * Data of packets: bytes read from the source, and bytes written at destinations. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "need.h"
 #include "noc_state.h"
 
-/* A destination whose last byte comes in. */
+/* Arrival of the last byte at a destination. */
 struct arrival {
     struct transfer *transfer;
     uint32_t destination;
-    bool again; /* for the second time */
+    bool again; /* repeated by a fault */
 };
 
 static void on_arrival(struct mesh *mesh, void *subject);
@@ -29,7 +29,7 @@ static bool overlap(const struct transfer *transfer)
     return transfer->rows > 0 && distance(transfer->source_stride) < (int64_t)transfer->row_bytes;
 }
 
-/* Where the lowest of some rows begins. */
+/* The lowest address of `rows` rows. */
 static int64_t lowest(uint32_t address, uint32_t rows, int64_t stride)
 {
     return stride < 0 ? address + ((int64_t)rows - 1) * stride : address;
@@ -54,7 +54,7 @@ static uint8_t *row_data(const struct transfer *transfer, uint32_t row)
     return transfer->data + (transfer->source.address + (int64_t)row * transfer->source_stride - lowest_of_source(transfer));
 }
 
-/* What it reads must have been written. */
+/* Fault if the source has not been written. */
 static void look_at_source(struct mesh *mesh, const struct transfer *transfer)
 {
     const struct place source = transfer->source;
@@ -90,7 +90,7 @@ static void take_data(struct mesh *mesh, struct transfer *transfer)
     }
 }
 
-/* Whether a row would come to lie on code that runs: then the PE that sends it is at fault. */
+/* Whether a row would overwrite running code. If so, the PE of the DMA faults. */
 static bool writes_code(struct mesh *mesh, const struct transfer *transfer, struct place to, int64_t address)
 {
     const uint32_t end = (uint32_t)address + transfer->row_bytes;
@@ -102,7 +102,8 @@ static bool writes_code(struct mesh *mesh, const struct transfer *transfer, stru
     return true;
 }
 
-/* What later rows leave of a row: of the last one all, of the others what lies before or behind the next. */
+/* Write the part of a row that later rows do not overwrite: all of the last row, otherwise the bytes before or behind
+ * the next row. */
 static void put_row(const struct transfer *transfer, uint32_t row, uint8_t *to)
 {
     const int64_t bytes = transfer->row_bytes, stride = transfer->destination_stride;
@@ -150,7 +151,7 @@ void noc_note(struct mesh *mesh, enum note_kind kind, const struct transfer *tra
                                   transfer->destination_flag, transfer->tag});
 }
 
-/* The copy of the data that goes to a place, with what a plan of faults makes of it. */
+/* Deliver the data to a place, with faults of the plan. */
 static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place, bool harmed, bool again)
 {
     const struct harm *harm = &transfer->harm;
@@ -166,7 +167,7 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
     noc_note(mesh, flips ? NOTE_DAMAGED : NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
-    if (!again) { /* else it is no deed of the software's */
+    if (!again) { /* a repeated arrival is no access of the software */
         races_land(transfer, place);
     }
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
@@ -176,7 +177,7 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     noc_count_flag(mesh, place.pe, transfer->destination_flag, transfer, true);
 }
 
-/* Whether the arrival comes once more. */
+/* Repeat the arrival if the plan of faults says so, and return whether it does. */
 static bool comes_again(struct mesh *mesh, struct arrival *arrival, struct place place)
 {
     const struct transfer *transfer = arrival->transfer;

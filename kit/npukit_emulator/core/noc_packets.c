@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Packets: heads that go from router to router, links that are taken for a while, DRAM. Hardware manual, section 4.3. */
+ * Packets: heads that move from router to router, and the links and DRAM that they take. Hardware manual, section 4.3. */
 #include <stdlib.h>
 
 #include "need.h"
 #include "noc_state.h"
 
-/* The head of a packet, on its way to some of the transfer's destinations. */
+/* A packet's head, for some of the transfer's destinations. */
 struct head {
     struct transfer *transfer;
     uint32_t at;
-    uint64_t pace; /* cycles for which the slowest thing passed so far is taken */
+    uint64_t pace; /* longest taking so far, in cycles: the pace of the tail */
     uint32_t count;
     uint32_t destinations[];
 };
@@ -23,7 +23,7 @@ static uint64_t taken(const struct mesh *mesh, const struct transfer *transfer, 
     return (bytes + bytes_per_100_cycles - 1) / bytes_per_100_cycles;
 }
 
-/* Take a thing for so many cycles, from now or as soon as it is free. Returns when that is. */
+/* Take a link or DRAM for `cycles`, as soon as free. Returns the first of these cycles. */
 static uint64_t grant(const struct mesh *mesh, uint64_t *free_at, uint64_t cycles)
 {
     const uint64_t from = *free_at > mesh->now ? *free_at : mesh->now;
@@ -72,7 +72,7 @@ static void post_head(struct mesh *mesh, struct head *head, uint64_t time)
     events_post(mesh, time, head->transfer->owner->number, on_head, head);
 }
 
-/* The head has come to a destination's router. */
+/* The head is at a destination's router. */
 static void reach(struct mesh *mesh, const struct head *head, uint32_t destination)
 {
     struct transfer *transfer = head->transfer;
@@ -85,7 +85,7 @@ static void reach(struct mesh *mesh, const struct head *head, uint32_t destinati
     } else {
         port_use(&mesh->pes[place], done - transfer->flits, transfer->flits);
     }
-    if (head->at == noc_router(mesh, transfer->source.pe)) { /* DRAM and the PE at its router: no link lies between */
+    if (head->at == noc_router(mesh, transfer->source.pe)) { /* no link lies between DRAM and the PE at its router */
         transfer->source_done_at = done > transfer->source_done_at ? done : transfer->source_done_at;
     }
     noc_arrive_at(mesh, transfer, destination, done);
@@ -100,7 +100,8 @@ static void trace_link(struct mesh *mesh, const struct head *head, struct step s
                                              transfer->rows * transfer->row_bytes, 0});
 }
 
-/* The head goes on over one link, with the destinations that lie that way. Returns when it enters the link. */
+/* Send the head across a link, with the destinations in this direction. Returns the cycle at which it enters the
+ * link. */
 static uint64_t cross(struct mesh *mesh, const struct head *head, struct step step, struct head *beyond)
 {
     const struct figures *figures = &mesh->figures;
@@ -124,7 +125,7 @@ static struct step step_to(const struct mesh *mesh, const struct head *head, uin
     return route_step(&mesh->figures, head->at, noc_router(mesh, head->transfer->destinations[destination].pe));
 }
 
-/* Take from the head the destinations that lie in one direction, and send them there. */
+/* Split off the destinations in the direction of the first, and send them there. */
 static uint64_t branch(struct mesh *mesh, struct head *head)
 {
     const struct step step = step_to(mesh, head, head->destinations[0]);
@@ -142,7 +143,7 @@ static uint64_t branch(struct mesh *mesh, struct head *head)
     return cross(mesh, head, step, beyond);
 }
 
-/* Returns whether there were any. */
+/* Reach the destinations at this router. False if there are none. */
 static bool reach_those_here(struct mesh *mesh, struct head *head)
 {
     const uint32_t before = head->count;
@@ -183,7 +184,7 @@ static void on_head(struct mesh *mesh, void *subject)
     free(head);
 }
 
-/* A copy within one memory passes its port twice. */
+/* A copy within one memory takes its port twice. */
 static void copy_in_place(struct mesh *mesh, struct transfer *transfer, uint32_t destination)
 {
     const uint32_t place = transfer->source.pe;
@@ -198,7 +199,7 @@ static void copy_in_place(struct mesh *mesh, struct transfer *transfer, uint32_t
     noc_arrive_at(mesh, transfer, destination, done);
 }
 
-/* When the head leaves, and for how long that takes the source. */
+/* The cycle at which the head leaves. A source in DRAM is taken for the data. */
 static uint64_t leave_source(struct mesh *mesh, struct transfer *transfer, struct head *head)
 {
     const uint32_t place = transfer->source.pe;

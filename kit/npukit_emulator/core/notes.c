@@ -9,7 +9,7 @@ void notes_add(struct mesh *mesh, struct note note)
     mesh->notes[mesh->note_count++ % NOTES] = note;
 }
 
-/* Up to `room` of them, the latest first. Returns how many. */
+/* Copy up to `room` messages, the latest first. Returns their number. */
 size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room)
 {
     const size_t kept = mesh->note_count < NOTES ? (size_t)mesh->note_count : NOTES;

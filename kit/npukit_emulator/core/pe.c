@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * A processing element: a core that runs until its slice ends, it sleeps, or it fails. */
+ * A processing element: runs its core until the slice ends, or the core sleeps or fails. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, INTERRU
 
 enum { TRAP_UNDEFINED = 2, TRAP_BREAKPOINT = 3, TRAP_CALL = 11, RISCV_WFI = 0x10500073 };
 
-/* Jumping at or above it returns from an exception. */
+/* A jump to this address or above returns from an exception. */
 #define FIRST_EXCEPTION_RETURN 0xFF000000U
 
 static uint32_t word(const uint8_t *at)
@@ -48,7 +48,7 @@ static void write_register(struct pe *pe, int name, uint32_t value)
     pe->mesh->unicorn->reg_write(pe->core, name, &value);
 }
 
-/* Something the core must not do, at `pc` or, if that is 0, where it is: the run ends here. */
+/* Fault at `pc` (0: where the core is), and end the run. */
 void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc)
 {
     if (pe->fault_kind == FAULT_NONE) {
@@ -63,7 +63,7 @@ void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc)
     pe->mesh->unicorn->emu_stop(pe->core);
 }
 
-/* The board stands still for the fault of this PE, if it does not for another's. */
+/* Stop the board for this PE's fault, unless it has stopped for another's. */
 void pe_report_fault(struct pe *pe)
 {
     if (pe->mesh->faulted == NULL) {
@@ -76,8 +76,8 @@ void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)
     pe_fault_at(pe, kind, address, blocks_site_known(pe) ? pe->site : 0);
 }
 
-/* A register's write hands memory to a device. What the core stored there before must be complete: Armv7-M orders stores
- * to memory and to devices only by a barrier. */
+/* Fault if a register write hands memory to a device while stores to memory are pending. Armv7-M orders stores to
+ * memory and to devices only by a barrier. */
 void pe_needs_barrier(struct pe *pe)
 {
     if (pe->in_access && blocks_stored_before_site(pe)) {
@@ -85,7 +85,7 @@ void pe_needs_barrier(struct pe *pe)
     }
 }
 
-/* The PE does nothing any more, and nothing reaches it. */
+/* Stop the PE for good and make it unreachable. */
 void pe_kill(struct pe *pe)
 {
     noc_set_pe_dead(pe->mesh, pe->number);
@@ -107,7 +107,7 @@ static uint32_t interrupt_kind(uint32_t number, uint32_t pc)
     }
 }
 
-/* By mcause. */
+/* The kind of fault of an mcause. */
 static uint32_t trap_kind(uint32_t cause)
 {
     switch (cause) {
@@ -132,7 +132,8 @@ static void on_interrupt(uc_engine *core, uint32_t number, void *user)
         pe_fault_at(pe, trap_kind(number), pc, 0);
         return;
     }
-    /* Unicorn says that a handler returns only where an MSR has told it that this is one, as a switch of tasks does. */
+    /* Unicorn recognises a handler's return only after an MSR that marks the handler, as in a task switch. Otherwise
+     * the return looks like a failed fetch. */
     const bool returns = number == INTERRUPT_RETURN || (number == INTERRUPT_FETCH && pc >= FIRST_EXCEPTION_RETURN);
     if (returns && pe->exceptions.active != 0) {
         pe->stop = STOP_RETURN;
@@ -186,7 +187,7 @@ static bool open_core(struct pe *pe)
     const struct unicorn *unicorn = pe->mesh->unicorn;
     uc_hook hook;
     const bool riscv = pe->riscv;
-    /* With MCLASS in the mode Unicorn would take a Cortex-M33 instead. */
+    /* MCLASS in the mode would select a Cortex-M33. */
     return unicorn->open(riscv ? UC_ARCH_RISCV : UC_ARCH_ARM, riscv ? UC_MODE_RISCV32 : UC_MODE_THUMB, &pe->core) ==
                UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), pe->core_model) == UC_ERR_OK &&
@@ -196,7 +197,7 @@ static bool open_core(struct pe *pe)
            unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_INVALID, (void *)on_bad_access, pe, 1, 0) == UC_ERR_OK;
 }
 
-/* Stores to whole pages of code are caught by Unicorn for nothing. */
+/* Write-protect the whole pages of code: Unicorn catches stores there at no cost. */
 static bool protect_code(struct pe *pe)
 {
     const struct image *image = pe->image;
@@ -209,7 +210,7 @@ static bool protect_code(struct pe *pe)
                               UC_ERR_OK;
 }
 
-/* Give the PE a core and a program. Returns 0, or what failed. */
+/* Give the PE a core and a program. Returns 0, or an error message. */
 const char *pe_power_up(struct pe *pe, struct image *image)
 {
     pe->image = image;
@@ -247,7 +248,7 @@ const char *pe_power_up(struct pe *pe, struct image *image)
 static const int registers_zero_at_reset[] = {UC_ARM_REG_IPSR, UC_ARM_REG_CONTROL, UC_ARM_REG_PRIMASK,
                                               UC_ARM_REG_BASEPRI, UC_ARM_REG_FAULTMASK};
 
-/* Registers of Arm's at reset. Returns where the vector table says that the program begins. */
+/* Reset Arm's registers. Returns the program's entry from the vector table. */
 static uint32_t start_arm(struct pe *pe)
 {
     for (size_t i = 0; i < sizeof registers_zero_at_reset / sizeof registers_zero_at_reset[0]; i++) {
@@ -259,7 +260,7 @@ static uint32_t start_arm(struct pe *pe)
     return word(vectors + 4) & ~1U;
 }
 
-/* Let the PE run from its vector table on, or from where its code begins. */
+/* Start the PE from its vector table (Arm) or from the start of its code (RISC-V). */
 void pe_reset(struct pe *pe)
 {
     system_reset(pe);
@@ -274,7 +275,7 @@ void pe_reset(struct pe *pe)
     schedule_add(pe->mesh, pe);
 }
 
-/* WFE: until the event register is set, which it clears, or an exception is due. */
+/* WFE: sleep until the event register is set, and clear it, or until an exception is due. */
 static void wait_for_event(struct pe *pe)
 {
     pe->event_taken = pe->cycles;
@@ -285,7 +286,7 @@ static void wait_for_event(struct pe *pe)
     }
 }
 
-/* WFI: until an exception is due, or would be without PRIMASK. One that nothing can bring about is a fault. */
+/* WFI: sleep until an exception is due, whatever PRIMASK is. A sleep that nothing can end is a fault. */
 static void wait_for_interrupt(struct pe *pe, uint32_t at)
 {
     if (pe->riscv) {
@@ -306,7 +307,7 @@ static void wait_for_interrupt(struct pe *pe, uint32_t at)
 static void wake(struct pe *pe, uint64_t now)
 {
     const uint64_t woken = now > pe->cycles ? now : pe->cycles;
-    const uint64_t wakes = woken + (pe->number == pe->mesh->root ? 0 : disturb_delay(pe)); /* the UART does not wait */
+    const uint64_t wakes = woken + (pe->number == pe->mesh->root ? 0 : disturb_delay(pe)); /* keeps up with the UART */
     pe->asleep += wakes - pe->cycles;
     trace_record(pe->mesh, (struct trace_record){pe->cycles, wakes, TRACE_SLEEP, pe->number, 0, 0, 0, 0});
     pe->cycles = wakes;
@@ -316,12 +317,12 @@ static void wake(struct pe *pe, uint64_t now)
     schedule_add(pe->mesh, pe);
 }
 
-/* SysTick's counter of a PE that sleeps has come to zero. */
+/* SysTick of a sleeping PE has reached zero. */
 static void on_tick(struct mesh *mesh, void *subject)
 {
     struct pe *pe = subject;
     if (pe->state != PE_ASLEEP || system_next_tick(pe) > mesh->now) {
-        return; /* it woke, and may sleep again */
+        return; /* the PE woke meanwhile, and may sleep again */
     }
     system_tick(pe, mesh->now);
     if (pe->waits_for_interrupt ? exceptions_wake_wfi(pe) : exceptions_due(pe)) {
@@ -331,7 +332,7 @@ static void on_tick(struct mesh *mesh, void *subject)
     }
 }
 
-/* A PE sleeps: let its SysTick wake it, if that is on. */
+/* Let SysTick wake a sleeping PE, if it is on. */
 void pe_post_tick(struct pe *pe)
 {
     const uint64_t tick = system_next_tick(pe);
@@ -340,8 +341,8 @@ void pe_post_tick(struct pe *pe)
     }
 }
 
-/* An event sets the event register, or wakes the core. One that came before the core's last WFE was used up by it: the
- * core runs ahead, so it may get to know of it only now. Of a RISC-V core it stays until the core takes it back. */
+/* Set the event register, or wake the core. A core runs ahead, so its last WFE may have consumed the event already
+ * (`event_taken`). A RISC-V core's event line stays set until the core clears it. */
 void pe_set_event(struct pe *pe)
 {
     const uint64_t now = pe->mesh->now;
@@ -354,7 +355,7 @@ void pe_set_event(struct pe *pe)
     }
 }
 
-/* The hint instruction just before `pc`, or 0. */
+/* The hint instruction just before `pc`, or 0. `bytes`: its size. */
 static uint32_t hint_before(const struct pe *pe, uint32_t pc, uint32_t *bytes)
 {
     *bytes = 2;
@@ -375,7 +376,7 @@ static uint32_t hint_before(const struct pe *pe, uint32_t pc, uint32_t *bytes)
     return one_before == 0xF3AF && (last & 0xFFF0) == 0x8000 ? last & 0xF : 0;
 }
 
-/* Unicorn came back by itself. False if the slice is over. */
+/* Unicorn returned without a request to stop. False if the slice is over. */
 static bool came_back(struct pe *pe, uc_err error)
 {
     uint32_t bytes;
@@ -412,7 +413,7 @@ static bool return_from_exception(struct pe *pe)
     return returned;
 }
 
-/* What a stop asks for. True if the core may go on at once. */
+/* Act on a request to stop. True if the core may continue at once. */
 static bool answer_stop(struct pe *pe, uc_err error)
 {
     switch (pe->stop) {
@@ -448,7 +449,7 @@ static bool answer_stop(struct pe *pe, uc_err error)
     }
 }
 
-/* Run until a cycle is reached (at the end of a block) or the core sleeps, fails, or must wait for others. */
+/* Run until the end of the block that reaches a cycle, or until the core sleeps, fails or must wait for other PEs. */
 void pe_run(struct pe *pe, uint64_t until)
 {
     uc_err error;

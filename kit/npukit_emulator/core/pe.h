@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Processing elements (pe.c), and those who look after them. */
+ * Processing elements (pe.c), and the modules that serve them. */
 #ifndef PE_H
 #define PE_H
 
@@ -51,20 +51,20 @@ enum fault_kind {
     FAULT_NO_FPU,
     FAULT_NO_BARRIER,
     FAULT_NEVER_WAKES,
-    FAULT_UNDEFINED_USE, /* of a device; `what` says more */
+    FAULT_UNDEFINED_USE, /* of a device; details in `what` */
     FAULT_UNWRITTEN,
-    FAULT_DMA_UNWRITTEN, /* `other` is the PE whose memory it is */
+    FAULT_DMA_UNWRITTEN, /* `other`: the PE with the unwritten memory */
     FAULT_DEVICE_UNWRITTEN,
     FAULT_DEVICE_CODE,
-    FAULT_RACE, /* `race` says more */
-    FAULT_CHANGED = 24, /* `what` is the register that the function at `address` did not leave as it was */
+    FAULT_RACE, /* details in `race` */
+    FAULT_CHANGED = 24, /* `what`: a register that the function at `address` must preserve */
 };
 
 struct fault {
     uint32_t kind;
     uint32_t pe;
     uint32_t address;
-    uint32_t other; /* the PE whose memory it is about */
+    uint32_t other; /* the PE whose memory is concerned */
     uint32_t registers[17]; /* r0-r15, xpsr */
     char what[128];
     struct race race;
@@ -77,33 +77,33 @@ struct device_host {
     void *state;
     struct device_place place;
     bool pending;
-    bool declares; /* it says what it reads and writes */
-    uint64_t since, until; /* the port's use is counted in for [since, until) */
+    bool declares; /* the model reports its reads and writes */
+    uint64_t since, until; /* DMA cycles at the port in [since, until) delay the work */
 };
 
-/* An address range behind which a device lies. */
+/* An address range of a device. */
 struct bus_port {
     struct pe *pe;
     void *device;
     uint32_t (*read)(struct pe *pe, void *device, uint32_t offset);
     void (*write)(struct pe *pe, void *device, uint32_t offset, uint32_t value);
-    bool (*narrow)(uint32_t offset); /* which registers take bytes and halfwords; 0: none */
-    bool bytes;  /* registers of a byte each, and no other access */
-    bool shared; /* others can change what is read, or see what is written */
-    uint32_t first; /* where in its page the device begins */
+    bool (*narrow)(uint32_t offset); /* whether a register takes bytes and halfwords; 0: none does */
+    bool bytes;  /* registers are one byte wide and take bytes only */
+    bool shared; /* other PEs can change the value read, or see the value written */
+    uint32_t first; /* offset of the device in its page */
 };
 
-/* Cycles in which DMA takes a PE's SRAM port. */
+/* Cycles in which DMA uses a PE's SRAM port. */
 struct port_use {
     uint64_t from, to;
 };
 
-/* The memories of PEs, or one of another PE's, as a PE sees them. */
+/* Memory of other PEs in a PE's address space: the SRAMs of its chip, or one memory of one PE. */
 struct window {
     struct pe *pe;
     uint64_t base;
-    uint32_t first_pe, place, bytes; /* of each PE: its part of SRAM from `place` on */
-    uint32_t cycles; /* beyond those of the way */
+    uint32_t first_pe, place, bytes; /* of each PE: `bytes` of its SRAM from offset `place` */
+    uint32_t cycles; /* of a load, in addition to its hops */
 };
 
 struct calls; /* calls.c */
@@ -115,80 +115,79 @@ struct code_range {
 };
 
 struct pe {
-    /* What the block hook touches at every block comes first. `cycles` and `instructions` count the whole of the block
-     * that runs. */
+    /* The fields used at every block come first. `cycles` and `instructions` include the whole of the running block. */
     uint64_t cycles;
     uint64_t limit;
     uint64_t instructions;
-    struct block **blocks; /* of the image */
-    struct block *block;   /* that runs */
+    struct block **blocks; /* the image's blocks */
+    struct block *block;   /* the running block */
     uint32_t block_places, code_base, memory_bases[MOST_MEMORIES], memory_bytes[MOST_MEMORIES];
-    uint32_t refill_cycles; /* of a taken branch, under the schedule that is set */
-    struct cache *fetches; /* what is known of the lines of code that were read; 0: code has no waits */
-    uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
-    uint32_t site;     /* the instruction that runs, if its block is instrumented */
+    uint32_t refill_cycles; /* extra cycles of a taken branch, disturbed by the schedule */
+    struct cache *fetches; /* cache for code; 0: code has no wait cycles */
+    uint32_t expected; /* end of the running block: start of the next, if no branch is taken */
+    uint32_t site;     /* the running instruction, if its block is instrumented */
     uint32_t stop;
-    uint8_t fpu;      /* 1 once CPACR lets the FPU be used */
-    uint8_t unordered; /* 1 if there may have been a store since the last DSB before the block that runs */
+    uint8_t fpu;      /* 1 once CPACR enables the FPU */
+    uint8_t unordered; /* 1 if stores may be pending since the last DSB before the running block */
     uint64_t slice_end;
-    bool alone; /* it stops before anything that others can change or see */
+    bool alone; /* runs beside other PEs: stops before any access that concerns them */
 
     struct mesh *mesh;
     struct image *image;
     uc_engine *core;
-    uint32_t core_model; /* of Unicorn's */
-    uint32_t core_refill_cycles; /* of a taken branch */
-    bool riscv;          /* whether the core is one of RISC-V */
+    uint32_t core_model; /* Unicorn's CPU number */
+    uint32_t core_refill_cycles; /* extra cycles of a taken branch */
+    bool riscv;          /* true for a RISC-V core */
     decode_function *decode;
     uint32_t number;
     uint32_t state;
     uint32_t pc;
     size_t queue_place;
-    const struct block *checked; /* the block last found instrumented, and where it ends */
+    const struct block *checked; /* block last found instrumented, and its end */
     uint32_t checked_end;
-    uint8_t *word_hooks; /* a bit for each halfword of SRAM whose access is looked at each time; 0: none yet */
+    uint8_t *word_hooks; /* one bit per halfword of code with a hook for alignment; 0: no hooks */
     struct code_range *instrumented;
     size_t instrumented_count, instrumented_room;
-    bool joined; /* the first instruction of `block` is pipelined, which its progress does not know */
-    bool resumes; /* the next block is the rest of `block`, up to here: */
+    bool joined; /* the first instruction of `block` is pipelined: one cycle less than in its progress */
+    bool resumes; /* the next block is the rest of `block`, up to `resumed_end` */
     uint32_t resumed_end;
 
     struct exceptions exceptions;
-    uint32_t unordered_before; /* `unordered` of what has been interrupted, a bit for each */
+    uint32_t unordered_before; /* `unordered` of each interrupted program, one bit each */
     bool waits_for_interrupt;  /* asleep in WFI */
 
     bool event;
-    uint64_t event_taken; /* events up to this cycle are used up by a WFE */
+    uint64_t event_taken; /* a WFE has consumed the events up to this cycle */
     uint64_t asleep;
-    bool watched;          /* every instruction says that it is next: watch.c */
-    uint32_t read_address; /* of the flag or the accelerator's register that was read last, and what was read */
+    bool watched;          /* watch.c checks every instruction */
+    uint32_t read_address; /* flag or accelerator register read last, and its value */
     uint32_t read_value;
     uint32_t fault_kind, fault_address, fault_pc;
     struct calls *calls; /* calls.c; 0: none yet */
-    char changed[8];     /* the register, of FAULT_CHANGED */
-    bool in_access; /* a register access of the core is being carried out */
-    uint32_t chance; /* disturb.c: what it draws next; 0: no disturbed schedule */
+    char changed[8];     /* register name, for FAULT_CHANGED */
+    bool in_access; /* during a register access of the core */
+    uint32_t chance; /* disturb.c: state of the random numbers; 0: undisturbed */
 
     uint8_t *sram;
-    uint8_t *written; /* shadow.c: a byte for each; 0: not watched */
-    struct races *races; /* races.c; 0: not looked for */
+    uint8_t *written; /* shadow.c: one byte per byte of `sram`; 0: not watched */
+    struct races *races; /* races.c; 0: no search for races */
     struct port_use *port_uses;
     size_t port_use_count, port_use_room;
     struct dma *dma;
     uint32_t *flags;
     uint32_t timer_high[3];
-    uint64_t captured; /* by a stock board's timer */
+    uint64_t captured; /* cycle captured by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
-    uint32_t lacking; /* accelerators of the board that it does not carry, a bit for each */
+    uint32_t lacking; /* accelerators of the board that this PE lacks, one bit each */
     struct bus_port ports[DEVICES_PER_PE + 48];
     size_t port_count;
     struct window windows[MOST_WINDOWS];
     size_t window_count;
-    struct cache *caches; /* of memories with waits */
+    struct cache *caches; /* of memories with wait cycles */
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;
     uint64_t bytes_sent;
-    uint8_t *marks; /* trace.c: a bit for each halfword of code */
+    uint8_t *marks; /* trace.c: one bit per halfword of code */
     struct alone *alone_layers; /* alone.c */
 };
 
@@ -230,13 +229,13 @@ void blocks_jump(struct pe *pe, uint32_t pc);
 bool blocks_stored(const struct pe *pe);
 void blocks_look_closer(struct pe *pe, uint32_t address);
 
-/* waits.c: the waits of memories that do not answer at once. */
+/* waits.c: wait cycles of slow memories. */
 bool waits_watch(struct pe *pe);
 uint32_t waits_fetch(struct cache *cache, uint32_t address, uint32_t bytes);
 void waits_forget(struct pe *pe);
 void waits_free(struct pe *pe);
 
-/* shadow.c: which memory has been written since power-on. */
+/* shadow.c: memory written since power-on. */
 void shadow_create(struct mesh *mesh);
 bool shadow_watch(struct pe *pe);
 void shadow_written(const struct pe *pe, uint32_t address, size_t bytes);
@@ -244,22 +243,22 @@ bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes);
 void shadow_share(const struct pe *first, const struct pe *other);
 void shadow_leave_it_block(struct pe *pe);
 
-/* alone.c: layers that run again and again. */
+/* alone.c: layers run repeatedly. */
 void alone_at(struct pe *pe, uint32_t address);
 void alone_repeat(struct pe *pe);
 void alone_free(struct pe *pe);
 
-/* disturb.c: schedules by a seed. */
+/* disturb.c: random delays from a seed. */
 uint64_t disturb_delay(struct pe *pe);
 
-/* calls.c: what functions leave as it was. */
+/* calls.c: registers that functions must preserve. */
 bool calls_at(const struct pe *pe, uint32_t address);
 bool calls_look(struct pe *pe, uint32_t address);
 void calls_forget(struct pe *pe);
 void calls_watch(const struct pe *pe, struct image *image, const uint32_t *entries, uint32_t count);
 void calls_copy(const struct mesh *mesh, const struct image *from, struct image *to);
 
-/* watch.c: what looks at single instructions, and at who writes where. */
+/* watch.c: checks of blocks and instructions, and of stores into code. */
 bool watch_instruction(struct pe *pe);
 bool watch_block(struct pe *pe, const struct block *block, uint32_t address);
 bool watch_words(struct pe *pe, uint32_t remarks, uint32_t address);

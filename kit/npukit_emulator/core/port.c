@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The SRAM port of a PE: when DMA has it, the accelerators wait. */
+ * The SRAM port of a PE: accelerators wait while DMA uses it. */
 #include "mesh.h"
 
-/* What was before an accelerator began, of all that work, is asked for no more. */
+/* The cycle at which the oldest running work began. Earlier use of the port does not matter any more. */
 static uint64_t first_begin(const struct pe *pe)
 {
     uint64_t begin = pe->mesh->now;
@@ -38,7 +38,7 @@ void port_use(struct pe *pe, uint64_t from, uint64_t cycles)
     pe->port_uses[pe->port_use_count++] = (struct port_use){from, from + cycles};
 }
 
-/* Cycles of DMA in [from, to). */
+/* Cycles of DMA at the port in [from, to). */
 uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to)
 {
     uint64_t used = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Races in memory: each byte's last store and the loads since, and whether what comes next is ordered with them. */
+ * Races in memory: each byte's last store and the loads since, and whether the next access is ordered after them. */
 #include "races.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool has_landed(const struct mesh *mesh, const struct deed *landing, cons
     return landing->seen != 0 && clocks_core(view, landing->observer) >= landing->seen;
 }
 
-/* A source has been read once the core of its engine has seen so, or the message is wherever it goes to. */
+/* Whether a source has been read: the core of its engine has seen the end, or the message has landed everywhere. */
 static bool has_left(const struct mesh *mesh, const struct deed *fetch, const struct view *view)
 {
     if (clocks_engine(view, fetch->pe, mesh->pe_count) >= fetch->count) {
@@ -30,7 +30,7 @@ static bool has_left(const struct mesh *mesh, const struct deed *fetch, const st
     return landed;
 }
 
-/* Whether who has this view comes after the whole of a deed. */
+/* Whether the holder of a view comes after a whole deed. */
 static bool is_over(const struct mesh *mesh, const struct deed *deed, const struct view *view)
 {
     switch ((enum deed_kind)deed->kind) {
@@ -45,7 +45,7 @@ static bool is_over(const struct mesh *mesh, const struct deed *deed, const stru
     }
 }
 
-/* An engine, or an accelerator, does one after the other; of messages only those that overtake none. */
+/* Whether hardware orders two deeds: work of one accelerator, or messages that cannot overtake each other. */
 static bool one_after_the_other(const struct deed *before, const struct deed *now)
 {
     if (before->pe != now->pe || before->kind != now->kind) {
@@ -60,15 +60,15 @@ static bool one_after_the_other(const struct deed *before, const struct deed *no
 
 /* ---- an access ---- */
 
-/* Who accesses: with what knowledge, and which deed it is, or the memory's own core. */
+/* An access: its author's view, and its deed, or the memory's own core. */
 struct access {
     struct mesh *mesh;
     const struct view *view;
-    uint32_t deed; /* 0: the own core */
+    uint32_t deed; /* 0: the memory's own core */
     uint32_t place, owner;
     bool stores;
-    uint32_t ordered, ordered_reads; /* what was found ordered last */
-    uint32_t read_before, read_now;  /* what was added to the readers last, and what that made */
+    uint32_t ordered, ordered_reads; /* cell contents found ordered last */
+    uint32_t read_before, read_now;  /* readers that the deed joined last, and the result */
 };
 
 static bool follows(const struct access *access, uint32_t before)
@@ -84,7 +84,7 @@ static bool follows(const struct access *access, uint32_t before)
            (access->deed != 0 && one_after_the_other(deed, races_of(access->mesh, access->deed)));
 }
 
-/* The first of these readers that is not ordered with the access, or 0. */
+/* The first reader without order to the access, or 0. */
 static uint32_t unordered_reader(const struct access *access, uint32_t readers)
 {
     while (readers != 0) {
@@ -168,7 +168,7 @@ static struct view *polled_word(const struct races *races, uint32_t address)
     return NULL;
 }
 
-/* A deed's access of a byte. False if there is a race. */
+/* Access a byte for a deed. False if there is a race. */
 static bool touch(struct access *access, struct cells *cells, uint32_t at, uint32_t address)
 {
     const uint32_t stored = cells->stored[at];
@@ -201,7 +201,7 @@ static bool touch(struct access *access, struct cells *cells, uint32_t at, uint3
     return true;
 }
 
-/* Who reads a polled word learns what its writer knew; who writes it leaves what he knows. */
+/* Reading a polled word adds its writer's view to the reader's. Writing it leaves the writer's view there. */
 static void pass_on(struct mesh *mesh, struct view *word, struct view *view, bool stores)
 {
     if (!stores && word->row != NULL) {
@@ -212,7 +212,7 @@ static void pass_on(struct mesh *mesh, struct view *word, struct view *view, boo
     }
 }
 
-/* A deed loads or stores these bytes of a PE's memory or of DRAM. */
+/* Load or store bytes of a PE's memory or of DRAM for a deed. */
 void races_access(struct mesh *mesh, struct view *view, uint32_t deed, struct place place, uint32_t bytes, bool stores)
 {
     const struct races *races = noc_is_dram(place.pe) ? NULL : mesh->pes[place.pe].races;
@@ -235,7 +235,8 @@ static void report_own(struct pe *pe, uint32_t address, struct race_side before,
     report(&access, address, before, (struct race_side){DEED_CORE, pe->number, pe_counter(pe), 0, 0, stores});
 }
 
-/* The core's own access of a byte that it has not stored, or loaded, since its last doorbell. */
+/* Access a byte of the core's own memory, not yet stored or loaded since its last doorbell. False if there is a
+ * race. */
 static bool own_touch(struct pe *pe, struct cells *cells, uint32_t at, uint32_t address, bool stores)
 {
     const struct access access = {pe->mesh, &pe->races->view, 0, pe->number, pe->number, stores, 0, 0, 0, 0};
@@ -252,7 +253,7 @@ static bool own_touch(struct pe *pe, struct cells *cells, uint32_t at, uint32_t 
     return true;
 }
 
-/* A word that all PEs see, like a register: it hands on what is known. */
+/* Access a word that all PEs see, like a register: it passes views on. */
 void races_register(struct pe *pe, struct view *word, bool stores)
 {
     if (pe->races != NULL) {
@@ -271,7 +272,7 @@ static bool is_polled(struct pe *pe, uint32_t address, bool stores)
     return word != NULL;
 }
 
-/* The core loads from its own memory. It may run beside others. */
+/* The core loads from its own memory. Other PEs may run at the same time. */
 void races_load(struct pe *pe, uint32_t address, uint32_t bytes)
 {
     const uint32_t start = place_of(pe, address), time = pe->races->view.time;
@@ -317,7 +318,7 @@ void races_store(struct pe *pe, uint32_t address, uint32_t bytes)
     }
 }
 
-/* All that has been done to these bytes was before what comes: the host wrote them, or a program starts. */
+/* Order all past accesses of these bytes before all later ones: the host wrote them, or a program starts. */
 void races_forget(struct pe *pe, uint32_t address, uint32_t bytes)
 {
     const uint32_t start = place_of(pe, address);
@@ -343,7 +344,7 @@ static void create_pe(struct pe *pe)
     races->works = needed(calloc(DEVICES_PER_PE, sizeof *races->works));
 }
 
-/* Before PEs are powered up. One core alone has nobody to race with. */
+/* Create the records, before PEs are powered up. A board with a single core has no races. */
 void races_create(struct mesh *mesh)
 {
     const struct figures *figures = &mesh->figures;

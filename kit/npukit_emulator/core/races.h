@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Races: accesses of one byte, one of them a store, that nothing orders. A core, an accelerator's work and a message are
- * ordered by what the hardware manual grants alone: a doorbell, the end of work that the core has read, a flag's count
+ * Races: accesses of one byte without order, one of them a store. Cores, accelerators' work and messages are ordered
+ * only by guarantees of the hardware manual: a doorbell, the end of work that the core has read, and a flag's count
  * that the core has read. */
 #ifndef RACES_H
 #define RACES_H
@@ -16,12 +16,12 @@ struct place;
 struct transfer;
 struct device_host;
 
-/* Counts of all PEs: how far each core is known to be, and behind them how far each DMA engine is. Shared, and changed
- * only while it is not. */
+/* Progress of all PEs: one count per core, then one count per DMA engine. Views share rows; a row changes only while
+ * one view holds it. */
 struct row;
 
-/* What a core knows, or knew as it rang a doorbell. `time` counts its own doorbells, `engine` descriptors of its own DMA
- * that have been read with their sources. */
+/* A vector clock: the progress of all PEs known to a core, or known at a doorbell. `time`: the core's own doorbells and
+ * stores to shared words. `engine`: descriptors of its own DMA known to be read with their sources. */
 struct view {
     struct row *row;
     uint32_t pe, time, engine;
@@ -37,62 +37,62 @@ uint32_t clocks_engine(const struct view *view, uint32_t pe, uint32_t pes);
 
 enum deed_kind {
     DEED_NONE,
-    DEED_CORE,         /* an access of a core to its own memory: has no deed, its cell has the core's time */
-    DEED_FETCH,        /* a DMA engine reads a descriptor, its list of destinations and its source */
+    DEED_CORE,         /* a core's access to its own memory: no deed, the cell holds the core's time */
+    DEED_FETCH,        /* a DMA engine reads a descriptor, its destinations and its source */
     DEED_LANDING,      /* a message's bytes are written */
-    DEED_WORK,         /* a command of an accelerator, or all that follows one doorbell */
-    DEED_WINDOW_LOAD,  /* a core's load from another PE's memory, or from one that all share */
+    DEED_WORK,         /* a command of an accelerator, or all work of one doorbell */
+    DEED_WINDOW_LOAD,  /* a core's load from another PE's memory, or from shared memory */
     DEED_WINDOW_STORE,
-    DEED_SET,          /* several that read */
+    DEED_SET,          /* a list of readers */
 };
 
-/* What has accessed memory, other than the core that the memory belongs to. */
+/* An access to memory, except by the memory's own core. */
 struct deed {
     uint8_t kind, device;
     bool at_once;       /* a landing that is over as soon as its source is done */
-    uint8_t kept;       /* its record is not for others: HELD or MARKED */
+    uint8_t kept;       /* HELD or MARKED: the record must not be reused */
     uint32_t tag;
-    uint32_t pe, count; /* whose, and which one of it; of a set: one of it */
-    uint32_t address;   /* of the descriptor, the command, or the instruction; of a set: the rest */
-    uint32_t from;      /* of a message that overtakes none before it: the place where it starts */
-    uint32_t observer;  /* the PE whose core can see that it is over */
-    uint32_t seen;      /* that core's time as it saw it; 0: it has not */
-    uint32_t landings;  /* of a descriptor that is fetched: the last one; of a landing: the one before, of the same */
-    uint32_t under_way; /* of a descriptor that is fetched: the destinations where it has not landed yet */
+    uint32_t pe, count; /* the PE, and its count at the deed; `count` of a set: a reader */
+    uint32_t address;   /* of the descriptor, command or instruction; of a set: the other readers */
+    uint32_t from;      /* of a landing: the source's place, or NOWHERE_AT if it may overtake */
+    uint32_t observer;  /* PE whose core can see the end */
+    uint32_t seen;      /* time at which the observer saw the end; 0: not yet */
+    uint32_t landings;  /* of a fetch: the last landing; of a landing: the previous one */
+    uint32_t under_way; /* of a fetch: destinations without a landing yet */
 };
 
-/* A descriptor that is under way, with where it has landed; a deed that something refers to. */
+/* HELD: a descriptor under way, and its landings. MARKED: a deed that something refers to. */
 enum { HELD = 1, MARKED = 2 };
 
 struct race_side {
     uint32_t kind, pe, address, tag, device, stores;
 };
 
-/* Two accesses, the earlier one first, of a byte of a PE's memory or of DRAM. */
+/* Two accesses of a byte of a PE's memory or of DRAM, the earlier first. */
 struct race {
     uint32_t place, address;
     struct race_side sides[2];
 };
 
-/* Marks a deed's number where a core's time may stand as well. */
+/* Distinguishes a deed's number from a core's time. */
 #define DEED 0x80000000U
 
 enum { CELL_PAGE = 1024 };
 
-/* Of each byte: what stored it last, and what has loaded it since. */
+/* Per byte: the last store, and the loads since. */
 struct cells {
-    uint32_t stored[CELL_PAGE];    /* the time of the memory's own core, or a deed; 0: before all */
-    uint32_t loaded[CELL_PAGE];    /* the time of the memory's own core */
+    uint32_t stored[CELL_PAGE];    /* time of the memory's own core, or a deed; 0: before all others */
+    uint32_t loaded[CELL_PAGE];    /* time of the memory's own core */
     uint32_t read[CELL_PAGE];      /* a deed */
-    uint32_t stored_at[CELL_PAGE]; /* the instructions of the own core */
+    uint32_t stored_at[CELL_PAGE]; /* instructions of the own core */
     uint32_t loaded_at[CELL_PAGE];
 };
 
-/* Words that cores and messages read and write without being ordered, each for itself, like registers. Who reads one
- * comes after who wrote it. */
+/* Words that cores and messages access without order, each word by itself, like registers. A reader of a word comes
+ * after its writer. */
 struct polled {
     uint32_t from, to;
-    struct view *words; /* what was known as they were written */
+    struct view *words; /* the view of each word's writer */
 };
 
 enum { MOST_POLLED = 4 };
@@ -106,20 +106,20 @@ struct deed_list {
 struct deeds {
     struct deed **blocks;
     size_t block_count, block_room;
-    uint32_t count;        /* the last number; 0 is none */
-    uint32_t unused;       /* the first record that is free; its `count` is the next */
-    uint32_t used, enough; /* records; how many of them are worth a look for those that nothing refers to */
-    struct cells ***dram;  /* of chips */
+    uint32_t count;        /* the last number; 0 is no deed */
+    uint32_t unused;       /* the first free record; its `count` is the next */
+    uint32_t used, enough; /* records in use; how many start a collection of those without references */
+    struct cells ***dram;  /* by chip */
 };
 
 struct arrived {
     struct view view;
-    uint32_t number;  /* of the message, among its engine's */
-    uint32_t from;    /* as of a landing */
+    uint32_t number;  /* of the message, in its engine's order */
+    uint32_t from;    /* as in a landing */
     uint32_t landing; /* a deed, or 0 */
 };
 
-/* What has made a flag count and is not seen yet. `looked`: the count has been read as it would be without. */
+/* Increments of a flag that the core has not seen. `looked`: the core has read the flag once without them. */
 struct counted {
     struct arrived *waiting;
     size_t count, room;
@@ -128,26 +128,26 @@ struct counted {
 
 enum { CHAINS_KEPT = 16 };
 
-/* A PE. */
+/* State of a PE. */
 struct races {
     struct view view;
     struct cells **cells;
     struct polled polled[MOST_POLLED];
     uint32_t polled_count;
     struct counted *flags;
-    struct deed_list landings;     /* that its core has not seen */
-    struct deed_list sent;         /* landings of its own messages since the host last said something */
-    struct deed_list unseen;       /* works of accelerators that the core has not seen to be over */
-    uint32_t started;              /* descriptors of its DMA */
-    uint32_t rung, over;           /* chains */
-    uint32_t last_of[CHAINS_KEPT]; /* the last descriptor of a chain that is over */
-    uint32_t idle_at;              /* the instruction to which the DMA last showed that it is busy, though it is not */
-    struct view *jobs;             /* by accelerator: what the core knew as it last asked for work */
-    uint32_t *works;               /* by accelerator: the deed of what it does */
+    struct deed_list landings;     /* not seen by its core */
+    struct deed_list sent;         /* landings of its own messages since the host last sent a byte */
+    struct deed_list unseen;       /* work of accelerators whose end the core has not seen */
+    uint32_t started;              /* descriptors started by its DMA */
+    uint32_t rung, over;           /* chains queued, chains finished */
+    uint32_t last_of[CHAINS_KEPT]; /* the last descriptor of a finished chain */
+    uint32_t idle_at;              /* instruction that last read the idle DMA as busy */
+    struct view *jobs;             /* by accelerator: the core's view at its last request for work */
+    uint32_t *works;               /* by accelerator: the deed of its work */
     struct race race;
 };
 
-/* races.c: memory. Of a board that does not look for races pe->races is 0. */
+/* races.c: memory. pe->races is 0 on a board without a search for races. */
 void races_create(struct mesh *mesh);
 void races_free(struct mesh *mesh);
 void races_poll(struct pe *pe, uint32_t from, uint32_t to);
@@ -157,7 +157,7 @@ void races_register(struct pe *pe, struct view *word, bool stores);
 void races_forget(struct pe *pe, uint32_t address, uint32_t bytes);
 void races_access(struct mesh *mesh, struct view *view, uint32_t deed, struct place place, uint32_t bytes, bool stores);
 
-/* races_records.c. races_add() looks for no record to use again, so that one in the midst of an access may call it. */
+/* races_records.c. races_add() reuses no record by a collection, so it may be called in the middle of an access. */
 uint32_t races_deed(struct mesh *mesh, struct deed deed);
 uint32_t races_add(struct mesh *mesh, struct deed deed);
 struct deed *races_of(const struct mesh *mesh, uint32_t deed);
@@ -165,13 +165,13 @@ uint32_t races_next(uint32_t count);
 void races_list(struct deed_list *list, uint32_t deed);
 void races_free_records(struct mesh *mesh);
 
-/* races_order.c: what orders accesses. */
+/* races_order.c: order of accesses. */
 struct view races_release(struct pe *pe);
 void races_start(struct pe *pe);
 void races_window(struct pe *pe, struct place place, uint32_t bytes, bool stores);
 
-/* DMA: a doorbell is accepted; the first chain is over; a descriptor is read; its source has been read; it lands; all of
- * it is over; a flag counts; registers are read. */
+/* DMA: a doorbell is accepted; the first chain ends; a descriptor is read; its source has been read; its bytes land;
+ * the transfer ends; a flag counts; registers are read. */
 struct view races_ring(struct pe *pe);
 void races_chain_ends(struct pe *pe);
 void races_fetch(struct transfer *transfer, uint32_t address, uint32_t bytes);
@@ -187,7 +187,7 @@ void races_host_speaks(struct pe *pe);
 void races_completed(struct pe *pe, uint32_t count);
 bool races_sees_idle(struct pe *pe);
 
-/* Accelerators: a register is written; a command is fetched; work reads or writes; a register is read. */
+/* Accelerators: a register is written; a command is fetched; memory is read or written; a register is read. */
 void races_work_asked(struct device_host *host, uint32_t value);
 void races_work_begins(struct device_host *host, uint32_t address);
 void races_work_accesses(struct device_host *host, uint32_t address, uint32_t bytes, bool stores);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Clocks: rows of counts, shared between what knows the same. PEs that run side by side share rows, too. */
+ * Vector clocks: rows of counts, shared by views of the same knowledge, also by PEs that run side by side. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static struct row *own_row(struct view *view, uint32_t pes)
     return view->row;
 }
 
-/* Whether one row has a count that the other has not come to. */
+/* Whether a count of one row exceeds the other row's. */
 static bool exceeds(const struct row *one, const struct row *other, uint32_t counts)
 {
     uint32_t more = 0;
@@ -84,7 +84,7 @@ static void raise(struct view *own, uint32_t place, uint32_t count, uint32_t pes
     }
 }
 
-/* What another knew is known here from now on. */
+/* Add another view's knowledge to a view. */
 void clocks_learn(struct view *own, const struct view *other, uint32_t pes)
 {
     join(own, other->row, pes);

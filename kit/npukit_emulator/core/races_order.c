@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What orders a core with its DMA engine, its accelerators and other PEs: the hardware manual's doorbells, ends of work,
- * flags, and the order in which an engine works and its messages arrive.
+ * The order between a core, its DMA engine, its accelerators and other PEs: the hardware manual's doorbells, ends of
+ * work and flags, and the order in which an engine works and its messages arrive.
  *
- * A flag that has counted is shown late: the first look at it finds it as it was, each further one finds one more. So a
- * core learns of no message that it does not wait for, however early that has come. */
+ * Increments of a flag are shown late: of two reads in a row, the second shows one more. So a core does not learn of a
+ * message without a wait for it, however early the message has arrived. */
 #include <stdlib.h>
 
 #include "noc_state.h"
 #include "races.h"
 
 enum { QUEUE = 8 };
-/* Counts of a flag that nobody reads are kept up to here; the first of them is taken for seen then. */
+/* Most increments kept of a flag without reads. Beyond, the oldest is taken as seen. */
 enum { MOST_WAITING = 256 };
 
-/* What the core knows goes along with what it hands over; what it does from now on does not. */
+/* Hand over the core's view. Its later accesses do not belong to the view. */
 struct view races_release(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -23,7 +23,7 @@ struct view races_release(struct pe *pe)
     return view;
 }
 
-/* A program starts: all that was done to its PE's memory was before. */
+/* A program starts: all past accesses of its PE's memory come before it. */
 void races_start(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -72,7 +72,7 @@ void races_chain_ends(struct pe *pe)
     }
 }
 
-/* A descriptor starts, of a chain whose doorbell's view the transfer has. */
+/* A descriptor starts. The transfer has the view of its chain's doorbell. */
 void races_fetch(struct transfer *transfer, uint32_t address, uint32_t bytes)
 {
     struct pe *pe = transfer->owner;
@@ -113,14 +113,14 @@ static uint32_t chip_of(const struct mesh *mesh, uint32_t place)
     return noc_router(mesh, place) / (mesh->figures.columns * mesh->figures.rows);
 }
 
-/* Messages between the same two places take the same links, one behind the other; but a border of several links may let
- * the second overtake. */
+/* Whether messages between two places stay in order. They take the same links, but a border of several links lets a
+ * message overtake the one before. */
 static bool keep_order(const struct mesh *mesh, uint32_t from, uint32_t to)
 {
     return chip_of(mesh, from) == chip_of(mesh, to) || mesh->figures.chip_links_per_border == 1;
 }
 
-/* Within one memory, and between DRAM and the PE at its router, source and destination are done at once. */
+/* Whether source and destination are done at once: within one memory, and between DRAM and the PE at its router. */
 static bool is_at_once(const struct mesh *mesh, const struct transfer *transfer, uint32_t to)
 {
     return noc_router(mesh, transfer->source.pe) == noc_router(mesh, to);
@@ -152,8 +152,9 @@ static void remember_for_host(struct pe *pe, uint32_t landing)
     }
 }
 
-/* A byte comes from the host. Before it answers it has got the last answer: thousands of cycles, in which the root PE
- * sends nothing, and what it had copied for the host before has landed. Whoever hears of the copy may know. */
+/* The root PE reads a byte from the host. The host had received the last answer before: thousands of cycles without a
+ * message of the root PE. So the root PE's earlier copies for the host have landed, and a PE ordered after such a copy
+ * is ordered after its landing. */
 void races_host_speaks(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -191,13 +192,13 @@ void races_end(struct transfer *transfer)
     clocks_let_go(&transfer->view);
 }
 
-/* The core knows that its engine has read so many descriptors with their sources. */
+/* The core learns that its engine has read `count` descriptors with their sources. */
 static void know_engine(struct races *races, uint32_t count)
 {
     races->view.engine = races->view.engine < count ? count : races->view.engine;
 }
 
-/* The queue has room for one more: of nine chains the first is over. A core that reads that its doorbell was taken. */
+/* The core reads that its doorbell was accepted. The queue has eight places, so of nine chains the first is over. */
 void races_accepted(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -213,7 +214,7 @@ void races_completed(struct pe *pe, uint32_t running)
     }
 }
 
-/* Whether the core is shown that its engine is idle: only where it asks again, and nothing else between. */
+/* Whether a read shows the engine as idle: only the second of two by the same instruction, with no other in between. */
 bool races_sees_idle(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -230,7 +231,7 @@ bool races_sees_idle(struct pe *pe)
 
 /* ---- flags ---- */
 
-/* The message of this view has been seen, and with it those before it that it cannot have overtaken. */
+/* The core sees a message, and with it the earlier ones that it cannot have overtaken. */
 static void see_landings(struct pe *pe, const struct arrived *arrived)
 {
     struct races *races = pe->races;
@@ -279,7 +280,7 @@ void races_counted(struct pe *pe, uint32_t flag, const struct transfer *transfer
     counted->waiting[counted->count++] = (struct arrived){view, number, from, arrived ? transfer->landing : 0};
 }
 
-/* The core reads a flag. Returns how many of its counts are not to be seen yet: they set the event register again. */
+/* The core reads a flag. Returns the number of increments to hide. Hidden increments set the event register again. */
 uint32_t races_look(struct pe *pe, uint32_t flag)
 {
     if (pe->races == NULL) {
@@ -295,7 +296,7 @@ uint32_t races_look(struct pe *pe, uint32_t flag)
     return (uint32_t)counted->count;
 }
 
-/* The core sets a flag: what had counted is lost. */
+/* The core sets a flag: earlier increments are lost. */
 void races_set_flag(struct pe *pe, uint32_t flag)
 {
     if (pe->races == NULL) {
@@ -350,7 +351,7 @@ void races_work_accesses(struct device_host *host, uint32_t address, uint32_t by
     }
 }
 
-/* The core reads a register of an accelerator that works no more. */
+/* The core reads a register of an idle accelerator. */
 void races_work_seen(struct device_host *host)
 {
     struct races *races = host->pe->races;

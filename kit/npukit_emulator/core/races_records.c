@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Records of deeds, by number. A record that no byte of memory and nothing under way refers to any longer is used again:
- * nothing can come that it would race with. */
+ * Records of deeds, by number. A record is reused when neither memory nor work under way refers to it: no later access
+ * can race with it. */
 #include "need.h"
 #include "noc_state.h"
 #include "races.h"
 
 enum { OF_A_BLOCK = 1 << 12, MANY = 1 << 15 };
 
-/* One more, of what a time or the number of a deed may be. */
+/* The next time, or the next number of a deed. */
 uint32_t races_next(uint32_t count)
 {
     if (count + 1 == DEED) {
@@ -56,7 +56,7 @@ static void mark_plain(const struct mesh *mesh, uint32_t deed)
     }
 }
 
-/* What a byte refers to: the time of a core, or a deed, or several. */
+/* Mark the contents of a cell: a core's time, a deed, or several. */
 static void mark(const struct mesh *mesh, uint32_t deed)
 {
     while ((deed & DEED) != 0) {
@@ -112,7 +112,7 @@ static void mark_all(const struct mesh *mesh)
 
 /* ---- what is not ---- */
 
-/* Who waits to see that deeds are over waits no longer for those that are not referred to. */
+/* Drop deeds without references from a list of deeds whose end is awaited. */
 static void drop_unmarked(const struct mesh *mesh, struct deed_list *list)
 {
     size_t kept = 0;
@@ -163,7 +163,7 @@ static void collect(struct mesh *mesh)
     deeds->enough = deeds->used < MANY ? 2 * MANY : 2 * deeds->used;
 }
 
-/* A deed begins. No other is half done: whatever is referred to is in its place. */
+/* Record a deed, at a moment when no other is half done: all references are in place for a collection. */
 uint32_t races_deed(struct mesh *mesh, struct deed deed)
 {
     if (mesh->deeds->used >= mesh->deeds->enough) {

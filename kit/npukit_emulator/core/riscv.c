@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * A RISC-V core's sleep: hardware manual, section 2.1. */
+ * A RISC-V core's sleep: hardware manual, section 1.2. */
 #include "mesh.h"
 
 enum { INTERRUPTS_ON = 1 << 3, EXTERNAL = 1 << 11, EVENTS_BYTES = 4 };
 
-/* Control registers are as they are at reset: no interrupt enabled, no FPU. */
+/* Reset the control registers: no interrupt enabled, no FPU. */
 void riscv_reset(struct pe *pe)
 {
     const uint32_t none = 0;
@@ -13,11 +13,11 @@ void riscv_reset(struct pe *pe)
     pe->mesh->unicorn->reg_write(pe->core, UC_RISCV_REG_MSTATUS, &none);
 }
 
-/* WFI: until the external interrupt is pending, which events make so. One that it does not end is a fault, and so is to
- * have interrupts taken: nothing here takes them. */
+/* WFI: sleep until the external interrupt is pending, as events make it. A sleep that it cannot end is a fault, and so
+ * are enabled interrupts: the emulator takes none. */
 void riscv_wait(struct pe *pe, uint32_t at)
 {
-    if (pe->pc != pe->expected) { /* Unicorn's block goes on behind it */
+    if (pe->pc != pe->expected) { /* Unicorn's block continues behind the WFI */
         blocks_rewind(pe, pe->pc);
     }
     const bool wakes = pe->mesh->figures.events_base != 0 && (pe_register(pe, UC_RISCV_REG_MIE) & EXTERNAL) != 0;
@@ -36,7 +36,7 @@ static uint32_t read_events(struct pe *pe, void *device, uint32_t offset)
     return 0;
 }
 
-/* Those that came up to now are taken back: the core runs ahead, so it may get to know of them only later. */
+/* Clear the event line for all events so far. The core runs ahead, so some of them may arrive only later. */
 static void write_events(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     (void)device, (void)value;

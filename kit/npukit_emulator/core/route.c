@@ -63,7 +63,7 @@ static struct way chips_to_go(const struct figures *figures, struct position fro
     return best;
 }
 
-/* The next step of a way that is not at its end. */
+/* The next step of a way that is not zero. */
 static struct way first_step(struct way way, bool diagonal)
 {
     return (struct way){sign(way.x), diagonal || way.x == 0 ? sign(way.y) : 0};
@@ -77,7 +77,7 @@ static enum direction direction_of(struct way step)
     return step.x != 0 ? (step.x > 0 ? EAST : WEST) : step.y > 0 ? SOUTH : NORTH;
 }
 
-/* From a place to the side of the chip that lies that way: 0 if there. */
+/* The distance to the side of the chip towards `step`; 0 for no step. */
 static int32_t to_side(uint32_t at, uint32_t count, int32_t step)
 {
     return step == 0 ? 0 : (step > 0 ? (int32_t)count - 1 : 0) - (int32_t)at;

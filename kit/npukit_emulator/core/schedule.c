@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Who runs next: always the PE, or the event, that is furthest behind. */
+ * Scheduling: the PE or event furthest behind runs next. */
 #include <time.h>
 
 #include "mesh.h"
 
-/* How far a PE may run ahead of the others in one go. Larger is faster; results do not depend on it. */
+/* QUANTUM: most cycles that a PE may run ahead of the others in one go. Larger is faster; results do not depend on
+ * it. */
 enum { QUANTUM = 20000, SLICES_BETWEEN_CLOCKS = 256 };
 
 static bool behind(const struct pe *a, const struct pe *b)
@@ -49,9 +50,8 @@ static uint64_t first_time(const struct mesh *mesh)
     return mesh->queue_count == 0 ? NEVER : mesh->queue[0]->cycles;
 }
 
-/* Let everything happen up to and including a cycle, for the PE that runs and is not in the queue.
- * False if another PE is still behind that cycle: then the one that runs must wait, or it would see too little, and let
- * the other see too much. */
+/* Process all events up to and including a cycle, for the running PE, which is not in the queue. False if another PE is
+ * behind the cycle: the running PE must wait, or it would miss events and show the other PE its own too early. */
 bool schedule_settle(struct mesh *mesh, uint64_t time)
 {
     while (events_first_time(mesh) <= time && events_first_time(mesh) <= first_time(mesh)) {
@@ -66,7 +66,7 @@ uint64_t schedule_slice_end(const struct pe *pe, uint64_t until)
     return end < until ? end : until;
 }
 
-/* After it has run. */
+/* Queue a PE again after its slice. */
 void schedule_add_running(struct mesh *mesh, struct pe *pe)
 {
     if (pe->state == PE_RUNNING) {
@@ -87,7 +87,7 @@ static void run_first(struct mesh *mesh, uint64_t until)
     schedule_add_running(mesh, pe);
 }
 
-/* Takes the PEs that are behind a cycle out of the queue. Returns how many. */
+/* Take the PEs behind a cycle out of the queue. Returns their number. */
 size_t schedule_take_behind(struct mesh *mesh, uint64_t until, struct pe **batch)
 {
     size_t count = 0;
@@ -100,7 +100,7 @@ size_t schedule_take_behind(struct mesh *mesh, uint64_t until, struct pe **batch
     return count;
 }
 
-/* When the last PE fell asleep, or something last happened. */
+/* The cycle of the last event, or of the last PE's falling asleep. */
 static uint64_t last_activity(const struct mesh *mesh)
 {
     uint64_t last = mesh->now;
@@ -122,7 +122,7 @@ static bool out_of_time(uint32_t *slices, double deadline)
     return ++*slices % SLICES_BETWEEN_CLOCKS == 0 && clock_seconds() >= deadline;
 }
 
-/* Whether the board itself has ended its time, or its debugger has. */
+/* Whether a fault, the board itself or the debugger has ended the run. */
 static bool stands_still(const struct mesh *mesh)
 {
     return mesh->faulted != NULL || mesh->end != END_NONE || mesh->debug.stopped;
@@ -139,7 +139,8 @@ static int why_it_stands_still(const struct mesh *mesh)
     return RAN_TO_STOP;
 }
 
-/* Where all sleep until the host says something, its time is not the board's: nothing is overdue then. */
+/* Whether time passes on the board. While all PEs sleep until the host sends a byte, it does not, and nothing is
+ * overdue. */
 static bool time_passes(const struct mesh *mesh, uint64_t until)
 {
     return until != NEVER || events_first_time(mesh) != NEVER || first_time(mesh) != NEVER;

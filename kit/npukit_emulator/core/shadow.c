@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Which bytes of SRAM have been written since power-on. A strict board looks at every load and store: what reads other
- * bytes is a fault. What they hold is random on every board. */
+ * Bytes of SRAM written since power-on. A strict board checks every load and store: a read of unwritten bytes is a
+ * fault. Their contents are random on every board. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "mesh.h"
 #include "need.h"
 
-/* Before PEs are powered up. */
+/* Watch all SRAM. Call before PEs are powered up. */
 void shadow_create(struct mesh *mesh)
 {
     const size_t bytes = mesh->figures.sram_bytes;
@@ -25,20 +25,20 @@ void shadow_written(const struct pe *pe, uint32_t address, size_t bytes)
     }
 }
 
-/* Activations are left out: a batch computes those that it was not given, too, and the digest of a layer that
- * is made in pieces reads what is not there yet. What is wrong there shows in what comes out. */
+/* Activations are exempt. A batch also computes frames that it was not given, and the digest of a layer made in pieces
+ * reads parts not computed yet. Errors there show in the outputs. */
 static bool in_arena(const struct pe *pe, uint32_t address)
 {
     return pe->image != NULL && pe->image->arena_from <= address && address < pe->image->arena_to;
 }
 
-/* Whether all these bytes have been. */
+/* Whether all these bytes have been written. */
 bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes)
 {
     return pe->written == NULL || in_arena(pe, address) || memchr(pe->written + place_of(pe, address), 0, bytes) == NULL;
 }
 
-/* Another PE begins with the same memory. */
+/* The other PE begins with a copy of the first PE's memory. */
 void shadow_share(const struct pe *first, const struct pe *other)
 {
     if (first->written != NULL && first != other) {
@@ -46,7 +46,7 @@ void shadow_share(const struct pe *first, const struct pe *other)
     }
 }
 
-/* Unicorn notes the state of the IT block before it calls a hook, and would take it for that of the next block. */
+/* Clear the IT state. Unicorn notes it before it calls a hook, and would apply it to the next block. */
 void shadow_leave_it_block(struct pe *pe)
 {
     uint32_t psr = pe->block->has_conditions ? pe_register(pe, UC_ARM_REG_XPSR) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * PEs that run side by side, on the host's cores: each goes on alone until it comes to something that others can change
- * or see, and stops before it. So it does not matter who is first, nor how many run at a time. */
+ * PEs that run side by side, on the host's cores. Each runs until the next access that concerns other PEs, and stops
+ * before it. So results depend neither on the order of PEs nor on the number of workers. */
 #include <stdlib.h>
 
 #include "api.h"
@@ -11,13 +11,14 @@
 #include <pthread.h>
 #endif
 
-/* Rounds of the schedule without a run side by side, after one that was not worth it; and what is worth it. */
+/* ROUNDS_OF_REST: rounds of the schedule without a run side by side, after a run that was not worth it.
+ * WORTH_INSTRUCTIONS: instructions per PE of a run that is worth it. */
 enum { ROUNDS_OF_REST = 256, WORTH_INSTRUCTIONS = 4000, MOST_WORKERS = 16 };
 
 struct crew {
     struct pe **batch;
     uint32_t rest;
-    uint32_t workers; /* the caller is one of them */
+    uint32_t workers; /* including the caller */
 #ifndef _WIN32
     pthread_mutex_t lock;
     pthread_cond_t begin, end;
@@ -37,7 +38,7 @@ static void run_alone(struct pe *pe, uint64_t until)
 
 #ifndef _WIN32
 
-/* Take PEs from the batch until there are none. The lock is held on entry and exit. */
+/* Run PEs of the batch until none is left. The lock is held on entry and exit. */
 static void work(struct crew *crew)
 {
     while (crew->next < crew->count) {
@@ -129,7 +130,7 @@ static void dismiss(struct crew *crew)
 
 #endif
 
-/* Before the board runs. What comes out does not depend on how many there are. */
+/* Set the number of workers, before the board runs. Results do not depend on it. */
 void mesh_set_workers(struct mesh *mesh, uint32_t workers)
 {
     struct crew *crew = mesh->crew = needed(calloc(1, sizeof *crew));
@@ -145,7 +146,7 @@ void side_by_side_end(struct mesh *mesh)
     }
 }
 
-/* The fault of the PE that came to it first, if any did. */
+/* Report the earliest fault of the batch, if any. */
 static void report_fault(struct mesh *mesh, size_t count)
 {
     struct pe *first = NULL;
@@ -161,7 +162,7 @@ static void report_fault(struct mesh *mesh, size_t count)
     }
 }
 
-/* Let all PEs that are behind a cycle run as far as each gets alone. False if that was not tried. */
+/* Let all PEs behind a cycle run as far as each gets alone. False if this was not tried. */
 bool side_by_side_run(struct mesh *mesh, uint64_t behind, uint64_t until)
 {
     struct crew *crew = mesh->crew;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Registers of stock boards, as their files say: a UART, a timer, and pages of words that firmware sets and reads again.
- * A Cortex-M has its watchpoint unit besides. */
+ * Registers of stock boards, from the board file: a UART, a timer, and pages of registers that read back as written. A
+ * Cortex-M also has its watchpoint unit. */
 #include <stdlib.h>
 
 #include "mesh.h"
@@ -9,11 +9,11 @@
 
 enum { PAGE_BYTES = 0x1000, WATCHPOINTS = 0xE0001000, COMPARATORS = 4 << 28 };
 
-/* End the board's time, if it has no boot controller that would. */
+/* Restart a stock board, which has no boot controller. */
 void stock_restart(struct pe *pe)
 {
     if (pe->mesh->figures.stock) {
-        schedule_settle(pe->mesh, blocks_time(pe)); /* bytes that have been sent meanwhile */
+        schedule_settle(pe->mesh, blocks_time(pe)); /* send bytes that are due by this cycle */
         pe->mesh->end = END_RESTART;
         pe->stop = STOP_LIMIT;
         pe->mesh->unicorn->emu_stop(pe->core);
@@ -83,7 +83,7 @@ static bool has_rule(const struct mesh *mesh, enum rule_kind kind, uint32_t addr
     return has;
 }
 
-/* Start the PE whose program begins there, if it does not run. */
+/* Start the PE whose program begins at `address`, unless it runs. */
 static void start_at(struct mesh *mesh, uint32_t address)
 {
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
@@ -114,7 +114,7 @@ static void write_register(struct pe *pe, void *device, uint32_t offset, uint32_
     }
 }
 
-/* The watchpoint unit of a Cortex-M, whose cycle counter runs always. */
+/* The watchpoint unit of a Cortex-M. Its cycle counter always runs. */
 static uint32_t read_watchpoints(struct pe *pe, void *device, uint32_t offset)
 {
     (void)device;
@@ -126,7 +126,7 @@ static void write_watchpoints(struct pe *pe, void *device, uint32_t offset, uint
     (void)pe, (void)device, (void)offset, (void)value;
 }
 
-/* The page of registers at an address, made if there is none. 0: there are too many. */
+/* The page of registers at an address, created if absent. 0: too many pages. */
 static struct page *page_at(struct mesh *mesh, uint32_t address)
 {
     const uint32_t first = address / PAGE_BYTES * PAGE_BYTES;
@@ -143,7 +143,7 @@ static struct page *page_at(struct mesh *mesh, uint32_t address)
     return page;
 }
 
-/* All pages that the board's file names, once. */
+/* Create all pages named in the board file, once. */
 static bool make_pages(struct mesh *mesh)
 {
     bool made = page_at(mesh, (uint32_t)mesh->figures.uart_base) != NULL;

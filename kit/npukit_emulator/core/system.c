@@ -59,7 +59,7 @@ static bool counts(const struct tick *tick)
     return tick->on && (tick->reload > 0 || tick->value > 0);
 }
 
-/* Let time pass up to a cycle. */
+/* Advance SysTick to a cycle. */
 void system_tick(struct pe *pe, uint64_t now)
 {
     struct tick *tick = &pe->exceptions.tick;
@@ -87,7 +87,7 @@ static uint32_t tick_value(const struct tick *tick, uint64_t now)
     return counts(tick) && left > tick->reload && tick->value == 0 ? 0 : (uint32_t)left;
 }
 
-/* `value` is what the counter began with, if that was not 0: then it does not begin by loading `reload`. */
+/* Start counting from `value`, or from `reload` if `value` is 0. */
 static void begin_to_count(struct tick *tick, uint64_t now, uint32_t value)
 {
     tick->value = value;
@@ -165,7 +165,7 @@ static uint32_t control_and_state(const struct pe *pe)
            (is_set(pending, SYSTICK) ? 1U << TICK_SET : 0U) | (is_set(pending, PENDSV) ? 1U << PENDSV_SET : 0U);
 }
 
-/* Registers that keep what is written. */
+/* The register at `offset`, if it reads back as written. */
 static uint32_t *kept_at(struct exceptions *exceptions, uint32_t offset)
 {
     switch (offset) {
@@ -300,10 +300,10 @@ static void write_system(struct pe *pe, void *device, uint32_t offset, uint32_t 
         }
     }
     pe->fpu = (exceptions->coprocessors >> FPU_ACCESS_SHIFT & FPU_ACCESS) == FPU_ACCESS;
-    pe->limit = 0; /* so that the block hook looks whether an exception is due */
+    pe->limit = 0; /* makes the block hook check exceptions */
 }
 
-/* Registers that take bytes and halfwords, too. */
+/* Registers that also take bytes and halfwords. */
 static bool is_narrow(uint32_t offset)
 {
     return is_within(offset, PRIORITIES, INTERRUPTS) || is_within(offset, FAULT_STATUS, 4) ||

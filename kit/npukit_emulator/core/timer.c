@@ -32,7 +32,7 @@ static uint64_t ticks(const struct figures *figures, uint64_t cycles)
     return cycles / figures->clock_hz * figures->timer_hz + cycles % figures->clock_hz * figures->timer_hz / figures->clock_hz;
 }
 
-/* False if that is no register of the timer's. */
+/* False if no register of the timer is at `address`. */
 bool timer_read(struct pe *pe, uint32_t address, uint32_t *value)
 {
     const struct figures *figures = &pe->mesh->figures;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What happens when, written down while it happens, on request. */
+ * The trace of a run, recorded on request. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ void trace_switch(struct mesh *mesh, bool on)
     mesh->trace->on = on;
 }
 
-enum { APART = 256 }; /* bytes of code between two marks from which on it is not worth looking at */
+enum { APART = 256 }; /* bytes of code between two marks beyond which each gets its own hook */
 
 static uint8_t mark_bit(uint64_t address)
 {
@@ -52,7 +52,7 @@ static void on_mark(uc_engine *core, uint64_t address, uint32_t size, void *user
 {
     struct pe *pe = user;
     (void)core, (void)size;
-    if (!trace_is_marked(pe, (uint32_t)address) || pe->stop != STOP_NONE) { /* or the block was left before it began */
+    if (!trace_is_marked(pe, (uint32_t)address) || pe->stop != STOP_NONE) { /* stopped: the block was left before its start */
         return;
     }
     alone_at(pe, (uint32_t)address);
@@ -68,7 +68,7 @@ static void look_at(struct pe *pe, uint64_t first, uint64_t last)
     unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), first, last + 2);
 }
 
-/* Unicorn asks every hook at every instruction that has one: one for many marks, not one for each. */
+/* Mark instructions. Unicorn calls every hook at every hooked instruction, so marks close together share a hook. */
 void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count)
 {
     if (pe->marks == NULL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What happened when (trace.c). */
+ * The trace of a run (trace.c). */
 #ifndef TRACE_H
 #define TRACE_H
 
@@ -12,12 +12,12 @@ struct mesh;
 struct pe;
 
 enum trace_kind {
-    TRACE_MARK = 1,     /* `a`: the instruction that a PE comes to */
-    TRACE_SLEEP = 2,    /* of a PE's core */
-    TRACE_WORK = 3,     /* of a PE's accelerator, `a` */
-    TRACE_TRANSFER = 4, /* of a descriptor of a PE, from place `a` to place `b`: `c` bytes, `queued` before they left */
-    TRACE_LINK = 5,     /* taken, from the PE to the PE `a`; `b`: which of a border's links; `c` bytes */
-    TRACE_DRAM = 6,     /* taken, of chip `pe` */
+    TRACE_MARK = 1,     /* a PE reaches the instruction at `a` */
+    TRACE_SLEEP = 2,    /* a PE's core sleeps */
+    TRACE_WORK = 3,     /* accelerator `a` of a PE works */
+    TRACE_TRANSFER = 4, /* a PE's descriptor moves `c` bytes from place `a` to `b`, after `queued` cycles */
+    TRACE_LINK = 5,     /* `c` bytes take the link from the PE to PE `a`; `b`: link of the border */
+    TRACE_DRAM = 6,     /* the DRAM of chip `pe` is taken */
 };
 
 struct trace_record {
@@ -27,12 +27,12 @@ struct trace_record {
 
 struct trace; /* trace.c */
 
-/* Does nothing unless the trace is on. */
+/* Add a record, if the trace is on. */
 void trace_record(struct mesh *mesh, struct trace_record record);
 void trace_switch(struct mesh *mesh, bool on);
 bool trace_is_on(const struct mesh *mesh);
 
-/* From now on, say when the PE comes to one of these instructions, which ascend. */
+/* Record from this cycle on when the PE reaches one of these instructions (ascending). */
 void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count);
 bool trace_is_marked(const struct pe *pe, uint32_t address);
 size_t trace_take(struct mesh *mesh, struct trace_record *records, size_t room);

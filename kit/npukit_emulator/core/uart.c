@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The UART of the root PE, and the wire to the host: hardware manual, section 5. */
+ * The UART of the root PE, and its line to the host: hardware manual, section 5. */
 #include <string.h>
 
 #include "api.h"
@@ -32,7 +32,7 @@ static void on_sent(struct mesh *mesh, void *subject)
     }
 }
 
-/* Besides the byte on the line, a stock board's holds one. */
+/* Size of the send buffer. A stock board's holds one byte, besides the byte on the line. */
 static uint32_t room_to_send(const struct uart *uart)
 {
     return uart->pe->mesh->figures.stock ? 1 : sizeof uart->sending;
@@ -74,7 +74,7 @@ static uint32_t read_status(struct uart *uart, uint32_t offset, bool readable)
            (writable && offset == figures->uart_writable_at ? figures->uart_writable : 0U) | (lost ? LOST : 0U);
 }
 
-/* Of a UART that puts what it receives into memory by itself: when somebody looks, early enough. */
+/* Store a received byte in memory, for a UART with DMA. The next register access of the firmware is early enough. */
 static bool receive_into_memory(struct uart *uart)
 {
     if (uart->armed && uart->received_count > 0) {
@@ -108,7 +108,7 @@ static bool has_dma(const struct uart *uart)
     return uart->pe->mesh->figures.uart_receive_to != NOWHERE_AT;
 }
 
-/* Whether that register is one of those which matter here. */
+/* Whether a modelled register is at `offset`. */
 bool uart_is_at(const struct uart *uart, uint32_t offset)
 {
     const struct figures *figures = &uart->pe->mesh->figures;
@@ -177,7 +177,7 @@ static void on_received(struct mesh *mesh, void *subject)
     }
 }
 
-/* Put bytes on the wire to the board. The root PE may be ahead of the others: they come in its future. */
+/* Put bytes on the line to the board. A root PE ahead of the others receives them in its own future. */
 void uart_receive(struct mesh *mesh, const uint8_t *data, size_t count)
 {
     struct uart *uart = &mesh->uart;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Waits: a memory that does not answer at once, such as flash, is read a line at a time; lines read last are kept in a
- * cache. Loads and stores have that of the code, or their own. What is in no line costs the memory's waits. */
+ * Wait cycles of memories that do not answer at once, such as flash. A memory is read by lines, and the lines read last
+ * are kept in a cache. Loads and stores use the code's cache or their own. A line outside the cache costs the memory's
+ * wait cycles. */
 #include <stdlib.h>
 
 #include "mesh.h"
 
-enum { NO_LINE = 0 }; /* of tags, which are numbers of lines plus one */
+enum { NO_LINE = 0 }; /* tag of an empty place; other tags are line numbers plus one */
 
 struct cache {
     const struct memory *memory;
     struct pe *pe;
     uint32_t sets, ways;
-    uint32_t last; /* the tag that was asked for last */
-    uint32_t next_cycles; /* of the line behind it */
-    uint32_t *tags; /* of each set, the one used last first */
+    uint32_t last; /* tag of the last access */
+    uint32_t next_cycles; /* wait cycles of the line after the last one */
+    uint32_t *tags; /* of each set, the most recently used first */
 };
 
-/* The cycles that an access to the line takes longer. */
+/* Access a line. Returns the wait cycles. */
 static uint32_t touch(struct cache *cache, uint32_t line)
 {
     const uint32_t tag = line + 1;
@@ -71,7 +72,7 @@ static bool watch(struct cache *cache, uint64_t from)
                              from, from + cache->memory->bytes - 1) == UC_ERR_OK;
 }
 
-/* The caches of a memory: of what is read as code, and behind it of what is read as data. */
+/* Create a memory's caches: for code, then for data. */
 static bool attach(struct pe *pe, uint32_t number)
 {
     const struct memory *memory = &pe->mesh->figures.memories[number];
@@ -94,7 +95,7 @@ bool waits_watch(struct pe *pe)
     return done;
 }
 
-/* At reset no line is known. */
+/* Empty the caches at reset. */
 void waits_forget(struct pe *pe)
 {
     for (uint32_t i = 0; i < 2 * pe->mesh->figures.memory_count && pe->caches != NULL; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What silicon faults on and Unicorn does not: misaligned accesses and FPU instructions, mostly found at the begin of a
- * block; a stack that grows out of its place; a store into code that runs. And the debugger's stops, which take a look at
- * every instruction. */
+ * Faults of silicon that Unicorn does not raise: misaligned accesses and FPU instructions, mostly found at the start of
+ * a block; a stack overflow; a store into running code. Also the debugger's stops, which check every instruction. */
 #include "mesh.h"
 
 static uint32_t core_register(const struct pe *pe, uint32_t number)
@@ -10,7 +9,7 @@ static uint32_t core_register(const struct pe *pe, uint32_t number)
     return pe_register(pe, number == 14 ? UC_ARM_REG_LR : UC_ARM_REG_R0 + (int)number);
 }
 
-/* An access to several words is next. */
+/* Check the alignment of the next access to several words. */
 bool watch_words(struct pe *pe, uint32_t remarks, uint32_t address)
 {
     const uint32_t base = core_register(pe, remarks >> BASE_REGISTER_SHIFT & 0xF);
@@ -52,7 +51,7 @@ static bool debugger_stops(struct pe *pe)
     return debug->step || debug->breakpoints[(pe->site - pe->code_base) / 2] != 0;
 }
 
-/* The instruction at `site` is next. False if the core stops before it. */
+/* Check the instruction at `site` before it runs. False if the core stops there. */
 bool watch_instruction(struct pe *pe)
 {
     if (debugger_stops(pe)) {
@@ -63,7 +62,7 @@ bool watch_instruction(struct pe *pe)
     return true;
 }
 
-/* The debugged PE is to go on: to the next stop, or by one instruction. */
+/* Let the debugged PE continue to the next stop, or by one instruction. */
 void watch_resume(struct mesh *mesh, bool step)
 {
     struct debug *debug = &mesh->debug;
@@ -80,20 +79,20 @@ static bool stack_has_room(struct pe *pe, const struct block *block, uint32_t ad
     }
     const uint32_t pointer = pe_stack_pointer(pe);
     if (pointer < bottom || pointer - bottom >= block->joint.stack_bytes) {
-        return true; /* below already: a stack of another place, which is not declared */
+        return true; /* an undeclared stack elsewhere, or enough room */
     }
     pe_fault_at(pe, FAULT_STACK, pointer - block->joint.stack_bytes, address + block->joint.stack_at);
     return false;
 }
 
-/* A block is about to run. False if one of its instructions would fault: the core stops before the block. */
+/* Check a block before it runs. False if one of its instructions would fault: the core stops before the block. */
 bool watch_block(struct pe *pe, const struct block *block, uint32_t address)
 {
     const struct joint *joint = &block->joint;
     return has_fpu(pe, joint, address) && words_are_aligned(pe, joint, address) && stack_has_room(pe, block, address);
 }
 
-/* Whether [from, to) of a PE's memory holds code of a program that runs there. */
+/* Whether [from, to) of a PE's memory holds code of the program that runs there. */
 bool watch_is_code(const struct mesh *mesh, uint32_t pe, uint32_t from, uint32_t to)
 {
     const struct image *image = mesh->pes[pe].image;
