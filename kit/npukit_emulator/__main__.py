@@ -2,8 +2,8 @@
 """The worker process: requests on standard input, replies on standard output.
 
 A message, either way, is two little-endian 32-bit lengths, then a JSON object of the first length, then bytes of the
-second. The JSON of a request has `do`, the name of a method below, and its arguments. The JSON of a reply is the
-result, or `{"error": text}`. The process ends with its input.
+second. The JSON of a request has `do`, the name of a method below, and the method's arguments. The JSON of a reply is
+the result, or `{"error": text}`. The process ends at the end of the input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER = struct.Struct("<II")
 
 
 class Worker:
-    """One board. Each public method answers a request."""
+    """A worker with one board. Each public method answers a request."""
 
     def __init__(self) -> None:
         self._board: EmulatedBoard | None = None

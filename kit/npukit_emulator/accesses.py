@@ -56,7 +56,7 @@ def stores(instruction: capstone.CsInsn) -> bool:
 
 
 def stack_growth(instruction: capstone.CsInsn) -> int:
-    """Bytes by which the stack pointer goes down (negative: up); 0 if the instruction does not state them."""
+    """Bytes by which the stack pointer goes down (negative: up); 0 if not stated in the instruction."""
     kind, operands = instruction.id, instruction.operands
     if kind in _PUSHES or kind in _POPS:
         bytes_moved = list_bytes(instruction, operands)
@@ -74,7 +74,7 @@ def stack_growth(instruction: capstone.CsInsn) -> int:
 
 
 def _single_push(instruction: capstone.CsInsn) -> int:
-    """A push of one register: `STR Rt, [SP, #-n]!` and similar."""
+    """A push of a single register: `STR Rt, [SP, #-n]!` and similar."""
     memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
     if memory is None or memory.base != arm.ARM_REG_SP or not instruction.writeback:
         return 0

@@ -43,8 +43,8 @@ class BlockCosts:
     """Costs of a block. `progress`: instructions and cycles before each halfword and at the end, and remarks on the
     instruction there.
 
-    The other fields are those of `struct joint` in core/code.h: the block's relation to its neighbours. A taken branch
-    costs `refill_cycles` more, which the core adds when the next block does not follow in memory.
+    The other fields are as in `struct joint` of core/code.h: the block's relation to its neighbours. A taken branch
+    costs `refill_cycles` more; the core adds them when the next block does not follow in memory.
     """
 
     progress: list[tuple[int, int, int]]
@@ -72,7 +72,7 @@ class _Instruction:
     stack_growth: int = 0
     decoded: capstone.CsInsn | None = None
     conditional_after: int = 0
-    """The number of instructions under this IT instruction."""
+    """The number of instructions made conditional by this IT instruction."""
     uses_fpu: bool = False
     is_barrier: bool = False
 
@@ -142,7 +142,7 @@ def _remarks(instructions: list[_Instruction], conditional: set[int], looked_at:
 
 
 def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
-    """The largest drop of the stack pointer below its value at the start, and the offset of its instruction."""
+    """The largest drop of the stack pointer below the value at the start, and the offset of the instruction."""
     depth = deepest = at = 0
     for each in instructions:
         depth += each.stack_growth
@@ -193,7 +193,7 @@ def _described(
 
 
 def _undecoded(code: bytes, offset: int) -> _Instruction:
-    """An instruction that only Unicorn can decode. It is taken to access memory."""
+    """An instruction that only Unicorn can decode, taken to access memory."""
     return _Instruction(offset, _size(code, offset), accesses_memory=True, uses_fpu=_uses_fpu(code, offset))
 
 
@@ -204,7 +204,7 @@ def _uses_fpu(code: bytes, offset: int) -> bool:
 
 
 def _conditional_after(halfword: int) -> int:
-    """The number of instructions that an IT instruction makes conditional. Its mask ends with a one."""
+    """The number of instructions made conditional by an IT instruction, whose mask ends with a 1."""
     mask = halfword & 0xF
     if halfword >> 8 != _HINT_OR_IT or mask == 0:
         return 0
@@ -212,7 +212,7 @@ def _conditional_after(halfword: int) -> int:
 
 
 def _size(code: bytes, offset: int) -> int:
-    """The size of an instruction in bytes, from its first halfword."""
+    """The size of an instruction in bytes, from the first halfword."""
     return 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
 
 

@@ -52,7 +52,7 @@ class CannotStart(Exception):
 
 
 class NoSuchPe(Exception):
-    """A PE that the board does not have. The core's functions do not check numbers of PEs."""
+    """A PE that the board does not have. The core's functions do not check PE numbers."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class EmulatedBoard:
         self._core.mesh_set_workers(self._mesh, workers)
 
     def be_strict(self, races: bool) -> None:
-        """Faults on reads of unwritten memory and on functions that change registers which they must preserve, and with
-        `races` on unordered accesses of memory. Before PEs are powered up."""
+        """Turns into faults: reads of unwritten memory; functions that change registers to be preserved; with `races`,
+        unordered accesses of memory. Before PEs are powered up."""
         self._strict = True
         self._core.mesh_be_strict(self._mesh, races)
 
@@ -192,7 +192,7 @@ class EmulatedBoard:
                     self._core.mesh_add_polled(self._mesh, pe, Extent(*extent))
 
     def start_from_flash(self, root: int, flash: Flash, cause: int) -> None:
-        """Start the root PE from its flash. `cause`: hardware manual, section 7.1."""
+        """Start the root PE from flash. `cause`: hardware manual, section 7.1."""
         figures = self._keep(figure_array(flash.figures))
         memory = ctypes.addressof(self._keep(flash.memory))
         _check(self._core.mesh_add_flash(self._mesh, figures, len(figures), memory, cause))
@@ -210,7 +210,7 @@ class EmulatedBoard:
             self._core.mesh_reset(self._mesh, self._pe(pe))
 
     def run(self, until: int | None, stop_at_output: bool, seconds: float) -> str:
-        """Run, and return the reason of the stop: one of `OUTCOMES`."""
+        """Run, and return the reason of the stop, from `OUTCOMES`."""
         return OUTCOMES[self._core.mesh_run(self._mesh, _NEVER if until is None else until, stop_at_output, seconds)]
 
     def now(self) -> int:
@@ -279,7 +279,7 @@ class EmulatedBoard:
         return {**_fields(fault), "registers": list(fault.registers), "what": fault.what.decode(), "race": race}
 
     def wait(self, pe: int) -> dict[str, int]:
-        """The state of the PE, and its last read of a flag or an accelerator's register."""
+        """The state of the PE, and the last flag or accelerator register read."""
         wait = Wait()
         self._core.mesh_wait(self._mesh, self._pe(pe), wait)
         return _fields(wait)

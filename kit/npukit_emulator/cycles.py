@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cycles of each instruction of a Cortex-M4F: Arm 100166 (Cortex-M4 TRM), tables 3-1 and 7-1, without wait states.
 
-Where the TRM gives a range, one value stands for it: `_DIVIDE`, `_BARRIER`. The hardware manual of the board has the
-same rules; both must agree.
+Where the TRM gives a range, a single value stands for it: `_DIVIDE`, `_BARRIER`. The hardware manual of the board has
+the same rules; both must agree.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _FIXED = {
 def cost(instruction: capstone.CsInsn, loaded: int | None) -> tuple[int, int | None]:
     """Cycles; and the target of a single load, behind which the next instruction may be pipelined, or None.
 
-    `loaded`: the target of the instruction before, or None if it was not a single load.
+    `loaded`: the target of the instruction before, or None unless it was a single load.
     """
     kind, operands = instruction.id, instruction.operands
     if kind in _LOADS or kind == arm.ARM_INS_VLDR:
@@ -98,7 +98,7 @@ def _store(instruction: capstone.CsInsn, loaded: int | None) -> int:
 
 
 def _pipelined(instruction: capstone.CsInsn, loaded: int | None) -> bool:
-    """True if the instruction follows a single load and does not use its result as an address."""
+    """True if the instruction follows a single load and does not use the result as an address."""
     return loaded is not None and loaded not in address_registers(instruction)
 
 

@@ -61,7 +61,7 @@ class Need(ctypes.Structure):
 
 
 class Joint(ctypes.Structure):
-    """A block's relation to its neighbours, and its needs: `struct joint`."""
+    """A block's relation to its neighbours, and the block's needs: `struct joint`."""
 
     _fields_ = (
         *((name, c_uint16) for name in ("can_follow", "address", "loaded", "stack_bytes", "stack_at", "fpu_at")),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Decoded blocks of RISC-V instructions: cycles of OpenHW's CV32E40P ("Pipeline Details" of its user manual).
 
-A load costs one cycle more if the next instruction uses its result. A taken branch or a jump costs `refill_cycles` in
-addition to the cycles here. A division takes 3 to 35 cycles, depending on its operands; one value stands for them.
+A load costs a cycle more if the next instruction uses the result. A taken branch or a jump costs `refill_cycles` in
+addition to the cycles here. A division takes 3 to 35 cycles, depending on the operands; a single value stands for all.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCo
 
 
 def _read(code: bytes, address: int) -> tuple[str, list[str]]:
-    """An instruction's name, without the prefix of a compressed form, and its registers and numbers."""
+    """An instruction's name, without the prefix of a compressed form, and the registers and numbers."""
     decoded = next(_decoder.disasm(code, address, 1), None)
     if decoded is None:
         return "", []

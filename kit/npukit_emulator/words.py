@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Registers that must be multiples of 4 at the start of a block, otherwise one of its accesses faults.
+"""Registers that must be multiples of 4 at the start of a block, otherwise an access of the block faults.
 
 A register's value is followed through the block as the value of a register at the start plus a number, as far as the
 instructions state it. An access through a register of unknown value is checked at each execution.
@@ -55,7 +55,7 @@ class Words:
         self.needs: list[Need] = []
 
     def access(self, instruction: capstone.CsInsn, offset: int, *, conditional: bool) -> int | None:
-        """Note the need of an instruction. Returns its base register if the access must be checked at each execution.
+        """Note the need of an instruction. Returns the base register if the access must be checked at each execution.
         """
         base = word_base(instruction)
         if base is None:
@@ -79,14 +79,14 @@ class Words:
 
     @property
     def keeps(self) -> bool:
-        """True if needs that hold at the start of the block hold again at its end."""
+        """True if needs that hold at the start of the block hold again at the end."""
         ends = [(need, self._value(need.register)) for need in self.needs]
         return all(
             end is not None and end.register == need.register and end.added % _WORD_BYTES == 0 for need, end in ends
         )
 
     def _need(self, value: Value, offset: int) -> bool:
-        """Add a need. False if there is no room for it."""
+        """Add a need. False if there is no room."""
         assert value.register is not None
         need = Need(value.register, value.added, offset)
         known = any(

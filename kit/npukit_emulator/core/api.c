@@ -328,7 +328,7 @@ static void free_image(struct image *image)
     free(image);
 }
 
-/* Free the large parts of a board. A worker creates the board anew at each restart, so that its memory would grow. */
+/* Free a board's large allocations, because a worker creates a new board at each restart. */
 void mesh_free(struct mesh *mesh)
 {
     side_by_side_end(mesh);

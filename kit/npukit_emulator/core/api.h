@@ -27,24 +27,24 @@ API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
 API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 API void mesh_set_root(struct mesh *mesh, uint32_t pe);
 
-/* Set a PE's core, for every PE before it is powered up. `model`: Unicorn's CPU number. `riscv`: 1 for a RISC-V core.
- * `refill_cycles`: extra cycles of a taken branch. `decode`: returns the costs of a block. */
+/* Set the core of a PE. Call for every PE, before PEs are powered up. `model`: Unicorn's CPU number. `riscv`: 1 for a
+ * RISC-V core. `refill_cycles`: extra cycles of a taken branch. `decode`: returns the costs of a block. */
 API void mesh_set_core(struct mesh *mesh, uint32_t pe, uint32_t model, int riscv, uint32_t refill_cycles,
                        decode_function *decode);
 
-/* Give a PE a smaller first memory than the others, before PEs are powered up. */
+/* Give a PE a smaller first memory than the others. Call before PEs are powered up. */
 API void mesh_set_memory(struct mesh *mesh, uint32_t pe, uint32_t bytes);
 
-/* Add a stock board's rule for a register, before PEs are powered up. */
+/* Add a rule of a stock board for a register. Call before PEs are powered up. */
 API int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value);
 
-/* Add an accelerator to every PE that is powered up later. mesh_set_lacking() exempts a PE from the last one added. */
+/* Add an accelerator to every PE powered up later. mesh_set_lacking() exempts a PE from the accelerator added last. */
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
                                      const struct device_figure *figures, uint32_t count);
 API void mesh_set_lacking(struct mesh *mesh, uint32_t pe);
 
 /* Add a program. 0 is unknown. `stack_bottom`: the stack's lowest address. `code`: must not be written while the
- * program runs. `arena`: activations, which a strict board allows to be read before they are written. */
+ * program runs. `arena`: activations, which a strict board lets any program read before they are written. */
 API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
                              struct code_range arena);
 API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image);
@@ -52,8 +52,8 @@ API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *imag
 /* Start a powered-up PE from its vector table. */
 API void mesh_reset(struct mesh *mesh, uint32_t pe);
 
-/* Add a flash that the board starts from, before the root PE is powered up. `memory`: its contents. `cause`: manual,
- * section 7.1. */
+/* Add a flash with contents `memory`, from which the root PE starts. Call before the root PE is powered up. `cause`:
+ * manual, section 7.1. */
 API const char *mesh_add_flash(struct mesh *mesh, const struct device_figure *figures, uint32_t count, uint8_t *memory,
                                uint32_t cause);
 API void mesh_load_flash(struct mesh *mesh);
@@ -70,16 +70,14 @@ API size_t mesh_take(struct mesh *mesh, uint8_t *data, size_t room);
 API int mesh_read(struct mesh *mesh, uint32_t place, uint32_t address, uint8_t *data, size_t count);
 API int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_t *data, size_t count);
 
-/* Turn tracing on or off; record when a PE reaches one of the instructions `addresses` (ascending); take the
- * records. */
+/* Turn tracing on or off. Record when a PE reaches an instruction of `addresses` (ascending). Take the records. */
 API void mesh_trace(struct mesh *mesh, int on);
 API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *addresses, size_t count);
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 
-/* Run layers alone: repeat the code between the instructions `begin` and `end` once per case, with other inputs each
- * time. The first pass is the first layer, the second pass the second, and so on. `places`: the inputs, then the
- * outputs, of each layer in turn. `given`: the input bytes, case by case. mesh_alone_take() returns the output
- * bytes. */
+/* Run layers alone: repeat the code between the instructions `begin` and `end` for each case of a layer, with other
+ * inputs each time. The first pass is the first layer, the second pass the second, and so on. `places`: for each layer,
+ * the inputs, then the outputs. `given`: the input bytes, case by case. mesh_alone_take() returns the output bytes. */
 struct alone_span {
     uint32_t begin, end;
 };
@@ -93,17 +91,18 @@ API void mesh_alone(struct mesh *mesh, uint32_t pe, struct alone_span span, cons
                     uint32_t count, const struct alone_place *places, const uint8_t *given);
 API size_t mesh_alone_take(struct mesh *mesh, uint32_t pe, uint8_t *data, size_t room);
 
-/* Make a board strict, before PEs are powered up: a read of unwritten memory is a fault, and so is any store into code,
- * even where code shares a page with variables. `races`: 1 to look for races. Slows the emulator down. */
+/* Make a board strict: reads of unwritten memory are faults, and so are all stores into code, even where code shares a
+ * page with variables. `races`: 1 to look for races. Slows the emulator down. Call before PEs are powered up. */
 API void mesh_be_strict(struct mesh *mesh, int races);
 
-/* Check calls: a function that returns without the registers required by the procedure call standard is a fault.
- * `entries`: addresses of functions of the program, which this PE and others run. Slows the emulator down. */
+/* Check the program's functions at the addresses `entries`, for all PEs with this program: it is a fault to return
+ * without restoring registers as the procedure call standard requires. Slows the emulator down. */
 API void mesh_watch_calls(struct mesh *mesh, uint32_t pe, struct image *image, const uint32_t *entries, uint32_t count);
-/* Add words of a PE that other PEs may access without order, each word by itself, like registers. */
+/* Add words of a PE that other PEs may read and write without order, like registers, each word by itself. */
 API void mesh_add_polled(struct mesh *mesh, uint32_t pe, struct code_range words);
 
-/* Debug a PE: it stops before its first instruction, at breakpoints and after steps. Call before PEs are powered up. */
+/* Debug a PE, which stops before the first instruction, at breakpoints and after steps. Call before PEs are powered
+ * up. */
 API void mesh_debug(struct mesh *mesh, uint32_t pe);
 API void mesh_debug_break(struct mesh *mesh, uint32_t address, int on);
 API void mesh_debug_resume(struct mesh *mesh, int step);
@@ -123,16 +122,16 @@ API void mesh_wait(const struct mesh *mesh, uint32_t pe, struct wait *wait);
 
 API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
 
-/* Set the plan of faults, before the board runs. */
+/* Set the plan of faults. Call before the board runs. */
 API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
 
 /* Disturb the timing from this cycle on, by a seed; 0: timing of the hardware manual. */
 API void mesh_disturb(struct mesh *mesh, uint32_t seed);
 
-/* Copy the first PE's SRAM to the others, before they run. PEs share its pages until they write. */
+/* Copy the first PE's SRAM to the other PEs, which share pages until they write. Call before these PEs run. */
 API void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count);
 
-/* Set the number of host cores that run PEs, before the board runs. Results do not depend on it. */
+/* Set the number of host cores that run PEs. Results do not depend on the number. Call before the board runs. */
 API void mesh_set_workers(struct mesh *mesh, uint32_t workers);
 
 API void mesh_count(const struct mesh *mesh, uint32_t pe, struct counters *counters);

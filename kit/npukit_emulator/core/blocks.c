@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Counts of instructions and cycles: each block adds its cost when it starts, from a table that is filled once.
+ * Counts of instructions and cycles: each block adds its cost when it starts, from a table filled once.
  *
- * A register access happens in the middle of a block, and Unicorn does not say where. Therefore a block with register
- * accesses is instrumented: a hook announces each of its instructions. Before that, the access that revealed the block
- * is undone: the core stops before its instruction, and the counts are wound back. */
+ * A register access happens in the middle of a block, and Unicorn does not report the instruction. Therefore a block
+ * with register accesses is instrumented: a hook runs before each instruction. The first register access reveals such a
+ * block and is undone: the core stops before the instruction, and the counts are wound back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,8 +77,8 @@ static bool has_remarks(const struct block *block, uint32_t wanted)
     return (remarks & wanted) != 0;
 }
 
-/* Whether a store to memory may be pending (no DSB since) behind the first `halfwords` of a block. `stored`: whether
- * one was pending when the block began. */
+/* Whether a store to memory may be pending (no DSB since) behind the first `halfwords` of a block. `stored`: whether a
+ * store was pending when the block began. */
 static bool stored_before(const struct block *block, uint32_t halfwords, bool stored)
 {
     for (uint32_t i = 0; i < halfwords; i++) {
@@ -109,7 +109,7 @@ static void set_keys(struct block *block)
     block->again = often || !joint->keeps_needs ? 0 : block->size;
 }
 
-/* Whether the core is under an IT instruction: Unicorn may cut long code there, too. */
+/* Whether the core is under an IT instruction. Unicorn may cut long code there, too. */
 static bool is_under_it(const struct pe *pe)
 {
     return !pe->riscv && (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
@@ -132,7 +132,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     set_keys(block);
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
-    __atomic_store_n(&image->blocks[(address - pe->code_base) / 2], block, __ATOMIC_RELEASE); /* another PE may still run the old one */
+    __atomic_store_n(&image->blocks[(address - pe->code_base) / 2], block, __ATOMIC_RELEASE); /* another PE may still run the old block */
     return block;
 }
 
@@ -153,7 +153,7 @@ static void unlock(void)
 }
 #endif
 
-/* Learn a block. The lock protects an image shared by PEs that run side by side. */
+/* Learn a block. The lock protects an image shared by PEs side by side. */
 static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
 {
     lock();
@@ -163,7 +163,7 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
     return block;
 }
 
-/* Give the PE its own copy of the image, because its code differs from that of the other PEs of its program. */
+/* Give the PE its own copy of the image, because the PE's code differs from the other PEs' code. */
 static void part_from_others(struct pe *pe)
 {
     lock();
@@ -181,8 +181,8 @@ static void part_from_others(struct pe *pe)
     unlock();
 }
 
-/* Whether the first load or store of a block is pipelined behind the block before. Unicorn cuts long code at its own
- * borders. */
+/* Whether a block's first load or store is pipelined behind the block before. Unicorn cuts long code at borders of its
+ * own. */
 static bool joins(const struct block *before, const struct block *block)
 {
     return before->joint.loaded != 0 && block->joint.can_follow != 0 &&
@@ -203,7 +203,7 @@ static void enter(struct pe *pe, struct block *block, uint32_t address)
     pe->block = block;
 }
 
-/* Count the rest of a block that was left before one of its instructions. */
+/* Count the rest of a block, left earlier before an instruction. */
 static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
 {
     pe->expected = address + size;
@@ -212,14 +212,14 @@ static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
     pe->instructions += (uint64_t)(pe->block->whole.instructions - done->instructions);
 }
 
-/* ---- accesses that are looked at as they happen: one hook for each, as most blocks have none ---- */
+/* ---- accesses checked at each execution: a hook for each, because most blocks have none ---- */
 
 static void on_words(uc_engine *core, uint64_t address, uint32_t size, void *user)
 {
     struct pe *pe = user;
     (void)core, (void)size;
     const uint32_t remarks = pe->stop == STOP_NONE ? progress_at(pe, (uint32_t)address)->remarks : 0;
-    if ((remarks & NEEDS_WORDS) != 0) { /* another block may have checked it at its start */
+    if ((remarks & NEEDS_WORDS) != 0) { /* the access may have been checked at the start of another block */
         watch_words(pe, remarks, (uint32_t)address);
     }
 }
@@ -269,7 +269,7 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
             enter_rest(pe, address, size);
             return;
         }
-        pe->block = &unknown_block; /* the rest is longer than before: count it as a separate block */
+        pe->block = &unknown_block; /* longer than the rest was: count it as a separate block */
     }
     struct block *block = pe->blocks[(address - pe->code_base) / 2];
     if (block->size != size) {
@@ -348,7 +348,7 @@ void blocks_jump(struct pe *pe, uint32_t pc)
     pe->block = &unknown_block;
 }
 
-/* Whether a store to memory may be pending before the next block, or before the rest of a block that was left. */
+/* Whether a store to memory may be pending before the next block, or before the rest of a block left earlier. */
 bool blocks_stored(const struct pe *pe)
 {
     const struct block *block = pe->block;
@@ -356,7 +356,7 @@ bool blocks_stored(const struct pe *pe)
     return stored_before(block, (block->size - left) / 2, pe->unordered != 0);
 }
 
-/* Wind the counts back: the core stopped inside its block, before the instruction at `pc`. False if `pc` lies outside
+/* Wind the counts back: the core stopped inside the block, before the instruction at `pc`. False if `pc` lies outside
  * the block: the core has continued without the access, as Unicorn does under an IT instruction that does not look like
  * one. */
 bool blocks_rewind(struct pe *pe, uint32_t pc)
@@ -392,7 +392,7 @@ void blocks_instrument_left(struct pe *pe)
     blocks_instrument(pe, pe->resumed_end - pe->block->size, pe->resumed_end);
 }
 
-/* Whether `site` is the running instruction, as it is if its block is instrumented. */
+/* Whether `site` is the running instruction. True in instrumented blocks. */
 bool blocks_site_known(struct pe *pe)
 {
     if (pe->site == NO_SITE) {
@@ -423,7 +423,7 @@ uint64_t blocks_time(const struct pe *pe)
     return blocks_time_at(pe, pe->site);
 }
 
-/* Instructions retired before the running one. */
+/* Instructions retired before the running instruction. */
 uint64_t blocks_instructions(const struct pe *pe)
 {
     return pe->instructions - pe->block->whole.instructions + progress_at(pe, pe->site)->instructions;
@@ -441,7 +441,7 @@ bool blocks_stored_before_site(const struct pe *pe)
     return stored_before(pe->block, (pe->site - block_start(pe)) / 2, pe->unordered != 0);
 }
 
-/* Note that the running instruction stores to a register. Stores to registers stay in program order without a
+/* Note a store to a register by the running instruction. Stores to registers stay in program order without a
  * barrier. */
 void blocks_site_stores_to_registers(struct pe *pe)
 {
@@ -452,7 +452,7 @@ void blocks_site_stores_to_registers(struct pe *pe)
     }
 }
 
-/* Note that the running conditional instruction accesses registers, at the last IT instruction before it. */
+/* Note a register access by the running conditional instruction, at the last IT instruction before. */
 void blocks_remember_registers(struct pe *pe)
 {
     for (uint32_t at = pe->site; at > block_start(pe); at -= 2) {
@@ -464,7 +464,7 @@ void blocks_remember_registers(struct pe *pe)
     }
 }
 
-/* Forget code in memory that was changed from outside the core. */
+/* Forget code in memory changed from outside the core. */
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to)
 {
     struct image *image = pe->image;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Starting the board from its flash: hardware manual, section 7.3. */
+ * Start of the board from flash: hardware manual, section 7.3. */
 #include <string.h>
 
 #include "flash_state.h"
@@ -57,7 +57,7 @@ static void start_pe(struct mesh *mesh, struct pe *pe)
     pe_reset(pe);
 }
 
-/* Start an armed PE, as soon as its core does not run. */
+/* Start an armed PE, as soon as the core does not run. */
 static void start_armed(struct mesh *mesh, void *subject)
 {
     struct pe *pe = subject;
@@ -79,7 +79,7 @@ static void start_all(struct mesh *mesh, void *subject)
     }
 }
 
-/* Wait until the root's core sleeps, because the copies overwrite its program. */
+/* Wait until the root's core sleeps, because the copies overwrite the program. */
 static void start_when_asleep(struct mesh *mesh, void *subject)
 {
     struct flash *flash = subject;

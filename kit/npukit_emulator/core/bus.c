@@ -26,7 +26,7 @@ bool bus_meet_the_others(struct pe *pe)
     return met;
 }
 
-/* Under an IT instruction the core cannot stop: access with other PEs behind. */
+/* Access with other PEs behind, because the core cannot stop under an IT instruction. */
 static bool go_on_with_others_behind(struct pe *pe)
 {
     blocks_remember_registers(pe);
@@ -35,7 +35,7 @@ static bool go_on_with_others_behind(struct pe *pe)
     return true;
 }
 
-/* False if the core stops before the access, to repeat it later. */
+/* False if the core stops before the access, which is repeated later. */
 static bool begin(struct pe *pe)
 {
     if (pe->stop == STOP_NONE && pe->state == PE_DEAD) {
@@ -86,7 +86,7 @@ static uint64_t on_read(uc_engine *core, uint64_t offset, unsigned size, void *u
     return port->read(port->pe, port->device, (uint32_t)offset & ~3U) >> 8 * (offset % 4);
 }
 
-/* The register's word after a store of some of its bytes. */
+/* The register's word after a store to some of the bytes. */
 static uint32_t merged(const struct bus_port *port, uint64_t offset, unsigned size, uint64_t value)
 {
     if (size == 4) {
@@ -143,7 +143,7 @@ const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_p
 
 /* ---- the window ---- */
 
-/* The PE behind an access, and the offset in its SRAM. */
+/* The PE behind an access, and the offset in the PE's SRAM. */
 static struct pe *behind_window(const struct window *window, uint64_t offset, uint32_t *place)
 {
     *place = window->place + (uint32_t)(offset % window->bytes);
@@ -239,7 +239,7 @@ const char *bus_attach_window(struct pe *pe)
     return attach_window(pe, window, (uint64_t)per_chip * figures->sram_bytes);
 }
 
-/* Memory that all PEs see at one address, emulated as DRAM without a record of written bytes or code. */
+/* Memory at the same address for all PEs, emulated as DRAM without a record of written bytes or code. */
 static uint64_t on_common_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
 {
     struct pe *pe = user;

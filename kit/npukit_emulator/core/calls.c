@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Registers that a function must preserve: the stack pointer, and the registers saved by the callee in the procedure
- * call standard. They are recorded at a function's entry and compared at its return address. */
+ * Registers that a function must preserve: the stack pointer, and the callee-saved registers of the procedure call
+ * standard. The values are recorded at a function's entry and compared at the return address. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +56,9 @@ static void fault_of(struct pe *pe, const struct call *call, const char *name)
     pe_fault_at(pe, FAULT_CHANGED, call->entry, call->back);
 }
 
-/* ---- what is compared ---- */
+/* ---- record and comparison ---- */
 
-/* Drop calls whose frames lie below the stack pointer: they have been left. */
+/* Drop calls with frames below the stack pointer, which have been left. */
 static void drop_left(struct calls *calls, uint32_t stack_pointer)
 {
     while (calls->count > 0 && calls->call[calls->count - 1].stack_pointer < stack_pointer) {
@@ -102,7 +102,7 @@ static bool comes_back(struct pe *pe, uint32_t address)
     return true;
 }
 
-/* Check the stack and registers at a return address from its next run on. */
+/* Mark a return address: registers are compared at each run of the block there. */
 static void mark_return(struct pe *pe, uint32_t address)
 {
     uint8_t *mark = &pe->image->calls[(address - pe->code_base) / 2];
@@ -112,7 +112,7 @@ static void mark_return(struct pe *pe, uint32_t address)
     }
 }
 
-/* Record a call. A tail-called function returns for its caller, which is recorded already. */
+/* Record a call. A tail-called function returns for its caller, whose call is recorded already. */
 static void begins(struct pe *pe, uint32_t address)
 {
     const uint32_t back = pe_register(pe, pe->riscv ? UC_RISCV_REG_RA : UC_ARM_REG_LR) & ~1U;
@@ -141,7 +141,7 @@ bool calls_at(const struct pe *pe, uint32_t address)
     return pe->image->calls != NULL && pe->image->calls[(address - pe->code_base) / 2] != 0;
 }
 
-/* Check a block that begins a function or follows a call, before it runs. False if the function that returned is at
+/* Check a block at a function's entry or behind a call, before the block runs. False if the returning function is at
  * fault. */
 bool calls_look(struct pe *pe, uint32_t address)
 {
@@ -155,7 +155,7 @@ bool calls_look(struct pe *pe, uint32_t address)
     return true;
 }
 
-/* Forget calls at an exception, because its handler may switch stacks. */
+/* Forget calls at an exception, because the handler may switch stacks. */
 void calls_forget(struct pe *pe)
 {
     if (pe->calls != NULL) {

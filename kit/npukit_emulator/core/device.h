@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
- * Interface between the emulator and a device in a PE. An accelerator's model needs only this header: it defines a
- * `struct device_model` and receives a `struct device_place`.
+ * Interface between the emulator and a device in a PE. An accelerator's model needs only this header: the model defines
+ * a `struct device_model` and receives a `struct device_place`.
  *
  * Unlike the rest of this folder the header may be used under either licence, so that a model's source can be under any
  * licence of its maker's. */
@@ -29,8 +29,8 @@ struct device_services {
     /* The present cycle. During a register access: the cycle in which the core's instruction starts. */
     uint64_t (*now)(const struct device_host *host);
 
-    /* Call the model's `finished` after `cycles`, plus the cycles in which DMA takes the SRAM port meanwhile. One call
-     * may be outstanding. */
+    /* Call the model's `finished` after `cycles`, plus the cycles in which DMA takes the SRAM port meanwhile. At most a
+     * single call may be outstanding. */
     void (*finish_after)(struct device_host *host, uint64_t cycles);
 
     /* Set the core's event register. Wakes the core from WFE. */
@@ -42,23 +42,23 @@ struct device_services {
     /* Record an error of the software for the report of the run. */
     void (*report_error)(struct device_host *host, uint32_t code, uint32_t address);
 
-    /* For register writes that hand memory to the device, which is about to read it. Ends the run with a fault of the
-     * PE unless a DSB follows the core's last store to memory. */
+    /* Check a register write that hands memory to the device for reading. Ends the run with a fault of the PE unless a
+     * DSB follows the core's last store to memory. */
     void (*take_over)(struct device_host *host);
 
-    /* Report use of the device that its manual leaves undefined. Ends the run with a fault of the PE, whose text is
+    /* Report use of the device that the manual leaves undefined. Ends the run with a fault of the PE. The text is
      * `what`, then `of_what`, and the address. */
     void (*undefined)(struct device_host *host, const char *what, const char *of_what, uint32_t address);
 
     /* Declare memory that the device is about to read, or to write. Useful where `watched` is set. */
     device_access *reads, *writes;
 
-    /* Declare the fetch of a command: the accesses declared next belong to it. Without a fetch they belong to all work
-     * requested by the last store to a register of the device. */
+    /* Declare the fetch of a command: the accesses declared next belong to the command. Without a fetch they belong to
+     * all work requested by the last store to a register of the device. */
     device_access *fetches;
 };
 
-/* The device's surroundings in its PE. */
+/* The PE's side of a device: memory, services and figures. */
 struct device_place {
     struct device_host *host;
     const struct device_services *services;
@@ -66,7 +66,7 @@ struct device_place {
     uint32_t sram_bytes;
     const struct device_figure *figures;
     uint32_t figure_count;
-    bool watched; /* the emulator checks reads and writes; it does not see undeclared ones */
+    bool watched; /* the emulator checks reads and writes, but sees only declared ones */
 };
 
 /* A device. `state`: `state_bytes` of zeroed memory for each PE. */

@@ -22,7 +22,7 @@ static void assume_written(const struct device_host *host)
     }
 }
 
-/* End the work, or delay its end by the cycles in which DMA has taken the port meanwhile. */
+/* End the work, or delay the end by the cycles of DMA at the port meanwhile. */
 static void may_be_finished(struct mesh *mesh, void *subject)
 {
     struct device_host *host = subject;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * A random schedule from a seed: DMA and accelerators take longer, cores wake later and branch more slowly. The order
- * that the hardware manual guarantees is kept, so results must be the same. */
+ * guaranteed by the hardware manual is kept, and results must be the same. */
 #include "api.h"
 #include "mesh.h"
 
@@ -15,8 +15,8 @@ static uint32_t draw(struct pe *pe)
     return pe->chance;
 }
 
-/* Cycles of delay, of a random order of magnitude. Each PE has its own random numbers, so that the order in which PEs
- * run does not matter. */
+/* Cycles of delay, of a random order of magnitude. Each PE has random numbers of its own: results do not depend on the
+ * order in which PEs run. */
 uint64_t disturb_delay(struct pe *pe)
 {
     if (pe->chance == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Exceptions that interrupt the core: selection, entry and return. They are taken between blocks of instructions. The
- * fault exceptions of Armv7-M end the run instead: pe.c. */
+ * Exceptions that interrupt the core: selection, entry and return. An exception is taken between blocks of
+ * instructions. The fault exceptions of Armv7-M end the run instead: pe.c. */
 #include "exceptions.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void write_register(struct pe *pe, int name, uint32_t value)
     pe->mesh->unicorn->reg_write(pe->core, name, &value);
 }
 
-/* ---- which is due ---- */
+/* ---- selection ---- */
 
 static int32_t priority_of(const struct exceptions *exceptions, uint32_t number)
 {
@@ -40,7 +40,7 @@ static int32_t group_of(const struct exceptions *exceptions, int32_t priority)
     return priority < 0 ? priority : (int32_t)((uint32_t)priority & ~subgroup);
 }
 
-/* The exception of the highest priority that is pending and enabled, or NO_EXCEPTION. */
+/* The pending and enabled exception of the highest priority, or NO_EXCEPTION. */
 uint32_t exceptions_highest(const struct exceptions *exceptions)
 {
     const uint64_t candidates = exceptions->pending & exceptions->enabled;
@@ -58,7 +58,7 @@ static int32_t lower_of(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* The execution priority: an exception preempts if the priority of its group is above. */
+/* The execution priority. An exception preempts if the priority of its group is higher. */
 static int32_t execution_priority(const struct pe *pe, bool with_primask)
 {
     const struct exceptions *exceptions = &pe->exceptions;
@@ -99,7 +99,7 @@ void exceptions_pend(struct pe *pe, uint32_t number)
     pe->limit = 0; /* makes the block hook check exceptions */
 }
 
-/* The cycle up to which the core may run without a check of its exceptions. */
+/* The cycle up to which the core may run without a check for exceptions. */
 uint64_t exceptions_limit(struct pe *pe)
 {
     const uint64_t tick = system_next_tick(pe);

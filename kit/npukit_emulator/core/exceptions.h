@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The core's exceptions (exceptions.c) and its system control space (system.c): Armv7-M, B1.5 and B3. */
+ * The core's exceptions (exceptions.c) and the system control space (system.c): Armv7-M, B1.5 and B3. */
 #ifndef EXCEPTIONS_H
 #define EXCEPTIONS_H
 
@@ -20,7 +20,7 @@ struct tick {
     uint64_t zero_at;
 };
 
-/* State of exceptions. Sets have one bit per exception. */
+/* State of exceptions. A set has a bit for each exception. */
 struct exceptions {
     uint64_t pending, active, enabled;
     uint8_t priority[EXCEPTIONS];

@@ -220,8 +220,8 @@ const char *flash_attach(struct pe *pe)
     return bus_attach(pe, figures->base, REGISTER_BYTES, port);
 }
 
-/* ---- the boot controller of a board that is loaded from outside: whoever did that does it again. Its loader area
- * holds zeros: no loader, no word of whose images it takes ---- */
+/* ---- the boot controller of a board loaded from outside: after a restart, the host loads the board again. The loader
+ * area holds zeros: neither a loader nor a provision record (docs/flash.md) ---- */
 
 static uint32_t read_boot(struct pe *pe, void *device, uint32_t offset)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The flash and its controller, in two halves: flash.c changes the contents, boot.c starts the board from them. */
+ * The flash and its controller, in two halves: flash.c changes the contents, boot.c starts the board from the flash. */
 #ifndef FLASH_STATE_H
 #define FLASH_STATE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The last messages (notes.c), and faults by a plan (inject.c). */
+ * The last messages (notes.c), and planned faults (inject.c). */
 #ifndef HARM_H
 #define HARM_H
 
@@ -17,9 +17,9 @@ enum note_kind { NOTE_SENT, NOTE_ARRIVED, NOTE_LOST, NOTE_LATE, NOTE_AGAIN, NOTE
 struct note {
     uint64_t time;
     uint32_t kind;
-    uint32_t owner; /* PE of the DMA */
+    uint32_t owner; /* PE whose DMA moves the message */
     uint32_t from, to;
-    uint32_t address; /* at the destination */
+    uint32_t address; /* of the bytes at the destination */
     uint32_t bytes;
     uint32_t flag;
     uint32_t tag;
@@ -29,7 +29,7 @@ enum { NOTES = 1024 };
 
 void notes_add(struct mesh *mesh, struct note note);
 
-/* inject.c: faults by a plan. */
+/* inject.c: planned faults. */
 
 enum injection_kind {
     INJECT_DROP,
@@ -43,14 +43,14 @@ enum injection_kind {
     INJECT_POWER,
 };
 
-/* One fault of the plan. It strikes at a cycle or with a packet: either packet number `packet` of the matching ones, or
- * each of them by chance. NEVER, ANY_PE and ANY_TAG stand for fields left out. */
+/* A fault of the plan. It strikes at a cycle or with a packet: either packet number `packet` of the matching packets,
+ * or each of them by chance. NEVER, ANY_PE and ANY_TAG stand for fields left out. */
 struct injection {
     uint64_t at, packet, cycles, bit;
     uint32_t kind, pe, other, from, to, tag, address;
     uint32_t chance; /* probability times 2^32 */
-    uint32_t times;  /* strikes so far, counted by inject.c */
-    uint64_t seen;   /* matching packets so far */
+    uint32_t times;  /* strikes up to this cycle, counted by inject.c */
+    uint64_t seen;   /* matching packets up to this cycle */
 };
 
 #define ANY_PE UINT32_MAX

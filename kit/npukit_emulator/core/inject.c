@@ -15,7 +15,7 @@ static void flip_sram(struct mesh *mesh, const struct injection *injection)
     blocks_forget(pe, injection->address, injection->address + 1);
 }
 
-/* Inject a fault that is not in a packet. */
+/* Inject a fault outside packets. */
 static void strike(struct mesh *mesh, const struct injection *injection)
 {
     switch ((enum injection_kind)injection->kind) {
@@ -116,7 +116,7 @@ static bool matches(const struct injection *injection, const struct transfer *tr
            (!needs_bytes || (transfer->rows > 0 && transfer->row_bytes > 0));
 }
 
-/* Inject faults into a packet that is about to leave its source. */
+/* Inject faults into a packet on the point of leaving its source. */
 void inject_packet(struct mesh *mesh, struct transfer *transfer)
 {
     for (size_t i = 0; i < mesh->injection_count; i++) {

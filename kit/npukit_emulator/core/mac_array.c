@@ -294,7 +294,7 @@ static void compute(struct mac_array *array)
     const struct command *command = &array->command;
     const uint32_t block = mac_array_block(command, array->width, array->lanes);
     const bool second = (command->flags & SECOND) != 0;
-    /* Each size is at most the SRAM's, or a block per byte of the SRAM. */
+    /* Each size is at most the SRAM's size, or a block per byte of the SRAM. */
     const struct mac_array_scratch scratch = {needed(malloc(mac_array_window_bytes(command))),
                                               needed(malloc(mac_array_result_bytes(command))),
                                               second ? needed(malloc(mac_array_weight_bytes(command, block))) : NULL,
@@ -306,7 +306,7 @@ static void compute(struct mac_array *array)
     free(scratch.totals);
 }
 
-/* Read the operands and write the results only at the end of the command, so that software without a wait fails. */
+/* Read the operands and write the results only at the end of the command, to make software without a wait fail. */
 static void finished(void *state)
 {
     struct mac_array *array = state;

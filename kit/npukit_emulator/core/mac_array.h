@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The MAC array: interface between mac_array.c (registers, chains, checks, cycles) and mac_array_compute.c (results). */
+ * The MAC array: mac_array.c (registers, chains, checks, cycles), and mac_array_compute.c (results). */
 #ifndef MAC_ARRAY_H
 #define MAC_ARRAY_H
 

@@ -95,7 +95,7 @@ static size_t result_bytes(const struct command *command)
     return (command->flags & RAW) != 0 ? sizeof(int32_t) : 1;
 }
 
-/* The place of a pixel's results. They are copied to the output after the last pixel, because the output may lie on
+/* The place of a pixel's results. Results are copied to the output after the last pixel, because the output may lie on
  * operands. */
 static uint8_t *result_at(const struct command *command, uint8_t *results, uint32_t y, uint32_t x)
 {

@@ -112,7 +112,7 @@ uint32_t mac_array_operands(const struct command *command, uint32_t block, struc
     return count + constants_of(command, block, list + count);
 }
 
-/* ---- where they lie ---- */
+/* ---- addresses and overlaps ---- */
 
 static int64_t smaller(int64_t a, int64_t b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The SRAM of all PEs. PEs with the same image share pages until they write to them, where the system supports it. */
+ * The SRAM of all PEs. PEs with the same image share pages until the first write, where the system supports it. */
 #ifdef __linux__
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -110,7 +110,7 @@ static void copy_to_all(const struct pe *first, const struct pe *const *pes, siz
     }
 }
 
-/* Create the SRAM of PEs that have none yet. At power-on every SRAM holds the same random bytes. */
+/* Create the SRAM of all PEs, which must have none yet. At power-on every SRAM holds the same random bytes. */
 bool memory_create(struct mesh *mesh)
 {
     const struct pe **pes = calloc(mesh->pe_count, sizeof(struct pe *));
@@ -129,7 +129,7 @@ bool memory_create(struct mesh *mesh)
     return true;
 }
 
-/* Copy the first PE's SRAM to the others, before any of them runs. */
+/* Copy the first PE's SRAM to the others. Call before any of these PEs runs. */
 void mesh_share(struct mesh *mesh, const uint32_t *numbers, uint32_t count)
 {
     const struct pe **pes = needed(calloc(count, sizeof(struct pe *)));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The emulated board: PEs, each with a Unicorn core and its own cycle count, and timed events between them.
+ * The emulated board: PEs, and timed events between PEs. Each PE has a Unicorn core and a cycle count of its own.
  *
- * Timing is exact. A PE may run up to one quantum ahead of the others (schedule.c). Before an access that concerns
- * other PEs (any device register except the timer's), it waits until no PE is behind it.
+ * Timing is exact. A PE may run up to a quantum ahead of the others (schedule.c). Before an access that concerns other
+ * PEs (any register outside the core, except the timer's), the PE waits until no other is behind.
  *
- * One exception: Unicorn cannot stop before an access under an IT instruction. The PE waits before the IT instruction
- * instead, and may miss events of the few cycles between. It does not wait at all the first time, because the emulator
- * has not seen yet that the access goes to a register. */
+ * There is an exception: Unicorn cannot stop before an access under an IT instruction. The PE waits before the IT
+ * instruction instead, and may miss events of the few cycles between. The first time the PE does not wait at all,
+ * because the emulator does not know yet that the access goes to a register. */
 #ifndef MESH_H
 #define MESH_H
 
@@ -56,7 +56,7 @@ struct uart {
     uint8_t *to_board; /* bytes from the host, not received yet */
     size_t to_board_first, to_board_count, to_board_room;
     bool arriving;
-    bool armed, ended; /* the UART's DMA is armed to receive a byte; has stored it */
+    bool armed, ended; /* the UART's DMA is armed to receive a byte; has stored the byte */
     uint32_t receive_to, send_from;
     uint8_t *to_host;
     size_t to_host_count, to_host_room;
@@ -127,7 +127,7 @@ struct memory {
     uint32_t wait_cycles; /* extra cycles of an access to an uncached line of `line_bytes`: waits.c */
     uint32_t next_cycles; /* extra cycles of code in the line after the last line read */
     uint32_t line_bytes, lines, ways;
-    uint32_t data_lines; /* cache lines for loads and stores; 0: they use the code's cache */
+    uint32_t data_lines; /* cache lines for loads and stores; 0: the code's cache serves both */
 };
 
 struct figures {
@@ -184,7 +184,7 @@ struct unicorn {
     uc_err (*reg_write)(uc_engine *, int, const void *);
 };
 
-/* Debugger state, for one PE. */
+/* The debugger's state, for a single PE. */
 struct debug {
     bool on;
     uint32_t pe;
@@ -204,7 +204,7 @@ struct mesh {
     uint32_t root;
     uint8_t *sram; /* SRAM of all PEs */
     struct events events;
-    struct pe **queue; /* heap of the running PEs, the one furthest behind first */
+    struct pe **queue; /* heap of the running PEs, furthest behind first */
     size_t queue_count;
     uint64_t now;
     struct uart uart;
@@ -230,7 +230,7 @@ struct mesh {
     struct crew *crew; /* side_by_side.c */
 };
 
-/* Reasons for which the board ends its own run. */
+/* Reasons of the board itself to end a run. */
 enum end { END_NONE, END_RESTART, END_POWER, END_WATCHDOG };
 
 /* The offset of `address` in the PE's `sram`, or `sram_bytes` unless all `bytes` lie in one of the PE's memories. */

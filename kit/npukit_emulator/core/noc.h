@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Interface between dma.c, which reads descriptors, and noc.c, which moves their data. */
+ * Interface between dma.c, which reads descriptors, and noc.c, which moves the data. */
 #ifndef NOC_H
 #define NOC_H
 
@@ -15,7 +15,7 @@ struct place {
     uint32_t address;
 };
 
-/* Faults of a packet by a plan, at one destination or at all (ANY_PE). */
+/* Planned faults of a packet, at a single destination or at all (ANY_PE). */
 struct harm {
     uint32_t place;
     bool lost, flips;

@@ -11,13 +11,13 @@
 struct arrival {
     struct transfer *transfer;
     uint32_t destination;
-    bool again; /* repeated by a fault */
+    bool again; /* repeated by a planned fault */
 };
 
 static void on_arrival(struct mesh *mesh, void *subject);
 
-/* ---- what is kept of the source: its rows one behind the other; or, where they overlap and so name more bytes than a
- * memory may have, the memory from the lowest to the highest ---- */
+/* ---- data of the source: row after row. Overlapping rows may have more bytes than the memory: the data is then the
+ * memory from the lowest byte to the highest ---- */
 
 static int64_t distance(int64_t stride)
 {
@@ -151,7 +151,7 @@ void noc_note(struct mesh *mesh, enum note_kind kind, const struct transfer *tra
                                   transfer->destination_flag, transfer->tag});
 }
 
-/* Deliver the data to a place, with faults of the plan. */
+/* Deliver the data to a place, with planned faults. */
 static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place, bool harmed, bool again)
 {
     const struct harm *harm = &transfer->harm;
@@ -177,7 +177,7 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     noc_count_flag(mesh, place.pe, transfer->destination_flag, transfer, true);
 }
 
-/* Repeat the arrival if the plan of faults says so, and return whether it does. */
+/* Repeat the arrival if a planned fault requires it. True if repeated. */
 static bool comes_again(struct mesh *mesh, struct arrival *arrival, struct place place)
 {
     const struct transfer *transfer = arrival->transfer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Packets: heads that move from router to router, and the links and DRAM that they take. Hardware manual, section 4.3. */
+ * Packets: heads on the way from router to router, and links and DRAM taken by packets. Hardware manual, section 4.3. */
 #include <stdlib.h>
 
 #include "need.h"
@@ -10,12 +10,12 @@
 struct head {
     struct transfer *transfer;
     uint32_t at;
-    uint64_t pace; /* longest taking so far, in cycles: the pace of the tail */
+    uint64_t pace; /* cycles of the slowest link or DRAM so far */
     uint32_t count;
     uint32_t destinations[];
 };
 
-/* ---- how long things are taken ---- */
+/* ---- taking of links and DRAM ---- */
 
 static uint64_t taken(const struct mesh *mesh, const struct transfer *transfer, uint64_t bytes_per_100_cycles)
 {
@@ -23,7 +23,7 @@ static uint64_t taken(const struct mesh *mesh, const struct transfer *transfer, 
     return (bytes + bytes_per_100_cycles - 1) / bytes_per_100_cycles;
 }
 
-/* Take a link or DRAM for `cycles`, as soon as free. Returns the first of these cycles. */
+/* Take a link or DRAM for `cycles`, from the present cycle or as soon as free. Returns the first cycle. */
 static uint64_t grant(const struct mesh *mesh, uint64_t *free_at, uint64_t cycles)
 {
     const uint64_t from = *free_at > mesh->now ? *free_at : mesh->now;
@@ -53,7 +53,7 @@ static uint64_t *link_of(const struct mesh *mesh, uint32_t at, struct step step)
     return first;
 }
 
-/* ---- the way ---- */
+/* ---- routes of heads ---- */
 
 static void on_head(struct mesh *mesh, void *subject);
 
@@ -100,7 +100,7 @@ static void trace_link(struct mesh *mesh, const struct head *head, struct step s
                                              transfer->rows * transfer->row_bytes, 0});
 }
 
-/* Send the head across a link, with the destinations in this direction. Returns the cycle at which it enters the
+/* Send the head across a link, with the destinations in this direction. Returns the cycle at which the head enters the
  * link. */
 static uint64_t cross(struct mesh *mesh, const struct head *head, struct step step, struct head *beyond)
 {
@@ -125,7 +125,8 @@ static struct step step_to(const struct mesh *mesh, const struct head *head, uin
     return route_step(&mesh->figures, head->at, noc_router(mesh, head->transfer->destinations[destination].pe));
 }
 
-/* Split off the destinations in the direction of the first, and send them there. */
+/* Send a head towards the first destination, with all destinations in the same direction. Returns the cycle at which
+ * the head enters the link. */
 static uint64_t branch(struct mesh *mesh, struct head *head)
 {
     const struct step step = step_to(mesh, head, head->destinations[0]);
@@ -184,7 +185,7 @@ static void on_head(struct mesh *mesh, void *subject)
     free(head);
 }
 
-/* A copy within one memory takes its port twice. */
+/* A copy within a memory takes the port twice. */
 static void copy_in_place(struct mesh *mesh, struct transfer *transfer, uint32_t destination)
 {
     const uint32_t place = transfer->source.pe;
@@ -199,7 +200,7 @@ static void copy_in_place(struct mesh *mesh, struct transfer *transfer, uint32_t
     noc_arrive_at(mesh, transfer, destination, done);
 }
 
-/* The cycle at which the head leaves. A source in DRAM is taken for the data. */
+/* The cycle at which the head leaves. Takes the DRAM, if the source is there. */
 static uint64_t leave_source(struct mesh *mesh, struct transfer *transfer, struct head *head)
 {
     const uint32_t place = transfer->source.pe;

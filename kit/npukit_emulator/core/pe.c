@@ -14,7 +14,7 @@ enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, INTERRU
 
 enum { TRAP_UNDEFINED = 2, TRAP_BREAKPOINT = 3, TRAP_CALL = 11, RISCV_WFI = 0x10500073 };
 
-/* A jump to this address or above returns from an exception. */
+/* A jump to this address or a higher one returns from an exception. */
 #define FIRST_EXCEPTION_RETURN 0xFF000000U
 
 static uint32_t word(const uint8_t *at)
@@ -63,7 +63,7 @@ void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc)
     pe->mesh->unicorn->emu_stop(pe->core);
 }
 
-/* Stop the board for this PE's fault, unless it has stopped for another's. */
+/* Stop the board for this PE's fault, unless the board has stopped for another's. */
 void pe_report_fault(struct pe *pe)
 {
     if (pe->mesh->faulted == NULL) {
@@ -107,7 +107,7 @@ static uint32_t interrupt_kind(uint32_t number, uint32_t pc)
     }
 }
 
-/* The kind of fault of an mcause. */
+/* The kind of fault for a trap's mcause. */
 static uint32_t trap_kind(uint32_t cause)
 {
     switch (cause) {
@@ -132,8 +132,8 @@ static void on_interrupt(uc_engine *core, uint32_t number, void *user)
         pe_fault_at(pe, trap_kind(number), pc, 0);
         return;
     }
-    /* Unicorn recognises a handler's return only after an MSR that marks the handler, as in a task switch. Otherwise
-     * the return looks like a failed fetch. */
+    /* Unicorn recognises a return from a handler only after an MSR that marks the handler, as in a task switch.
+     * Otherwise the return looks like a failed fetch. */
     const bool returns = number == INTERRUPT_RETURN || (number == INTERRUPT_FETCH && pc >= FIRST_EXCEPTION_RETURN);
     if (returns && pe->exceptions.active != 0) {
         pe->stop = STOP_RETURN;
@@ -260,7 +260,7 @@ static uint32_t start_arm(struct pe *pe)
     return word(vectors + 4) & ~1U;
 }
 
-/* Start the PE from its vector table (Arm) or from the start of its code (RISC-V). */
+/* Start the PE: from the vector table (Arm) or from the start of the code (RISC-V). */
 void pe_reset(struct pe *pe)
 {
     system_reset(pe);
@@ -275,7 +275,7 @@ void pe_reset(struct pe *pe)
     schedule_add(pe->mesh, pe);
 }
 
-/* WFE: sleep until the event register is set, and clear it, or until an exception is due. */
+/* WFE: clear the event register if set. Otherwise sleep until an event, or until an exception is due. */
 static void wait_for_event(struct pe *pe)
 {
     pe->event_taken = pe->cycles;
@@ -332,7 +332,7 @@ static void on_tick(struct mesh *mesh, void *subject)
     }
 }
 
-/* Let SysTick wake a sleeping PE, if it is on. */
+/* Let SysTick, if on, wake a sleeping PE. */
 void pe_post_tick(struct pe *pe)
 {
     const uint64_t tick = system_next_tick(pe);
@@ -341,8 +341,8 @@ void pe_post_tick(struct pe *pe)
     }
 }
 
-/* Set the event register, or wake the core. A core runs ahead, so its last WFE may have consumed the event already
- * (`event_taken`). A RISC-V core's event line stays set until the core clears it. */
+/* Set the event register, or wake the core. A core runs ahead: a WFE may have consumed the event already
+ * (`event_taken`). The event line of a RISC-V core stays set until the core clears it. */
 void pe_set_event(struct pe *pe)
 {
     const uint64_t now = pe->mesh->now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Processing elements (pe.c), and the modules that serve them. */
+ * Processing elements (pe.c), and the modules around them. */
 #ifndef PE_H
 #define PE_H
 
@@ -57,7 +57,7 @@ enum fault_kind {
     FAULT_DEVICE_UNWRITTEN,
     FAULT_DEVICE_CODE,
     FAULT_RACE, /* details in `race` */
-    FAULT_CHANGED = 24, /* `what`: a register that the function at `address` must preserve */
+    FAULT_CHANGED = 24, /* `what`: a register to be preserved by the function at `address` */
 };
 
 struct fault {
@@ -93,16 +93,16 @@ struct bus_port {
     uint32_t first; /* offset of the device in its page */
 };
 
-/* Cycles in which DMA uses a PE's SRAM port. */
+/* Cycles of DMA at a PE's SRAM port. */
 struct port_use {
     uint64_t from, to;
 };
 
-/* Memory of other PEs in a PE's address space: the SRAMs of its chip, or one memory of one PE. */
+/* Other PEs' memory in a PE's address space: the SRAMs of the chip, or a single memory of a PE. */
 struct window {
     struct pe *pe;
     uint64_t base;
-    uint32_t first_pe, place, bytes; /* of each PE: `bytes` of its SRAM from offset `place` */
+    uint32_t first_pe, place, bytes; /* of each PE: `bytes` of SRAM from offset `place` */
     uint32_t cycles; /* of a load, in addition to its hops */
 };
 
@@ -130,7 +130,7 @@ struct pe {
     uint8_t fpu;      /* 1 once CPACR enables the FPU */
     uint8_t unordered; /* 1 if stores may be pending since the last DSB before the running block */
     uint64_t slice_end;
-    bool alone; /* runs beside other PEs: stops before any access that concerns them */
+    bool alone; /* runs side by side: stops before any access that concerns other PEs */
 
     struct mesh *mesh;
     struct image *image;
@@ -148,7 +148,7 @@ struct pe {
     uint8_t *word_hooks; /* one bit per halfword of code with a hook for alignment; 0: no hooks */
     struct code_range *instrumented;
     size_t instrumented_count, instrumented_room;
-    bool joined; /* the first instruction of `block` is pipelined: one cycle less than in its progress */
+    bool joined; /* the first instruction of `block` is pipelined: a cycle less than in `progress` */
     bool resumes; /* the next block is the rest of `block`, up to `resumed_end` */
     uint32_t resumed_end;
 
@@ -178,7 +178,7 @@ struct pe {
     uint32_t timer_high[3];
     uint64_t captured; /* cycle captured by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
-    uint32_t lacking; /* accelerators of the board that this PE lacks, one bit each */
+    uint32_t lacking; /* accelerators of the board absent from this PE, one bit each */
     struct bus_port ports[DEVICES_PER_PE + 48];
     size_t port_count;
     struct window windows[MOST_WINDOWS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The SRAM port of a PE: accelerators wait while DMA uses it. */
+ * The SRAM port of a PE: accelerators wait during DMA. */
 #include "mesh.h"
 
 /* The cycle at which the oldest running work began. Earlier use of the port does not matter any more. */

@@ -17,7 +17,8 @@ static bool has_landed(const struct mesh *mesh, const struct deed *landing, cons
     return landing->seen != 0 && clocks_core(view, landing->observer) >= landing->seen;
 }
 
-/* Whether a source has been read: the core of its engine has seen the end, or the message has landed everywhere. */
+/* Whether a source has been read: the core of the DMA engine has seen the end, or the message has landed at all
+ * destinations. */
 static bool has_left(const struct mesh *mesh, const struct deed *fetch, const struct view *view)
 {
     if (clocks_engine(view, fetch->pe, mesh->pe_count) >= fetch->count) {
@@ -45,7 +46,7 @@ static bool is_over(const struct mesh *mesh, const struct deed *deed, const stru
     }
 }
 
-/* Whether hardware orders two deeds: work of one accelerator, or messages that cannot overtake each other. */
+/* Whether hardware orders two deeds: work of the same accelerator, or messages that cannot overtake each other. */
 static bool one_after_the_other(const struct deed *before, const struct deed *now)
 {
     if (before->pe != now->pe || before->kind != now->kind) {
@@ -60,7 +61,7 @@ static bool one_after_the_other(const struct deed *before, const struct deed *no
 
 /* ---- an access ---- */
 
-/* An access: its author's view, and its deed, or the memory's own core. */
+/* An access: the view and the deed of its author. The memory's own core has no deed. */
 struct access {
     struct mesh *mesh;
     const struct view *view;
@@ -68,7 +69,7 @@ struct access {
     uint32_t place, owner;
     bool stores;
     uint32_t ordered, ordered_reads; /* cell contents found ordered last */
-    uint32_t read_before, read_now;  /* readers that the deed joined last, and the result */
+    uint32_t read_before, read_now;  /* readers joined last by the deed, and the result */
 };
 
 static bool follows(const struct access *access, uint32_t before)
@@ -201,7 +202,7 @@ static bool touch(struct access *access, struct cells *cells, uint32_t at, uint3
     return true;
 }
 
-/* Reading a polled word adds its writer's view to the reader's. Writing it leaves the writer's view there. */
+/* A read of a polled word adds the writer's view to the reader's. A write leaves the writer's view there. */
 static void pass_on(struct mesh *mesh, struct view *word, struct view *view, bool stores)
 {
     if (!stores && word->row != NULL) {
@@ -235,7 +236,7 @@ static void report_own(struct pe *pe, uint32_t address, struct race_side before,
     report(&access, address, before, (struct race_side){DEED_CORE, pe->number, pe_counter(pe), 0, 0, stores});
 }
 
-/* Access a byte of the core's own memory, not yet stored or loaded since its last doorbell. False if there is a
+/* Access a byte of the core's own memory, not yet stored or loaded since the last doorbell. False if there is a
  * race. */
 static bool own_touch(struct pe *pe, struct cells *cells, uint32_t at, uint32_t address, bool stores)
 {
@@ -253,7 +254,7 @@ static bool own_touch(struct pe *pe, struct cells *cells, uint32_t at, uint32_t 
     return true;
 }
 
-/* Access a word that all PEs see, like a register: it passes views on. */
+/* Access a word visible to all PEs, like a register. The word passes views on. */
 void races_register(struct pe *pe, struct view *word, bool stores)
 {
     if (pe->races != NULL) {
@@ -318,7 +319,7 @@ void races_store(struct pe *pe, uint32_t address, uint32_t bytes)
     }
 }
 
-/* Order all past accesses of these bytes before all later ones: the host wrote them, or a program starts. */
+/* Order all past accesses of these bytes before later ones: the host wrote the bytes, or a program starts. */
 void races_forget(struct pe *pe, uint32_t address, uint32_t bytes)
 {
     const uint32_t start = place_of(pe, address);

@@ -50,7 +50,7 @@ static struct row *own_row(struct view *view, uint32_t pes)
     return view->row;
 }
 
-/* Whether a count of one row exceeds the other row's. */
+/* Whether any count of `one` exceeds the same count of `other`. */
 static bool exceeds(const struct row *one, const struct row *other, uint32_t counts)
 {
     uint32_t more = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The order between a core, its DMA engine, its accelerators and other PEs: the hardware manual's doorbells, ends of
- * work and flags, and the order in which an engine works and its messages arrive.
+ * The order between a core, its DMA engine, its accelerators and other PEs. It follows from the hardware manual's
+ * doorbells, ends of work and flags, and from the order in which an engine works and messages arrive.
  *
- * Increments of a flag are shown late: of two reads in a row, the second shows one more. So a core does not learn of a
- * message without a wait for it, however early the message has arrived. */
+ * Increments of a flag are shown late: of two reads in a row, the second shows one more. Therefore a core learns of a
+ * message only by waiting for it, however early the message has arrived. */
 #include <stdlib.h>
 
 #include "noc_state.h"
@@ -14,7 +14,7 @@ enum { QUEUE = 8 };
 /* Most increments kept of a flag without reads. Beyond, the oldest is taken as seen. */
 enum { MOST_WAITING = 256 };
 
-/* Hand over the core's view. Its later accesses do not belong to the view. */
+/* Hand over the core's view. Later accesses of the core do not belong to the view. */
 struct view races_release(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -23,7 +23,7 @@ struct view races_release(struct pe *pe)
     return view;
 }
 
-/* A program starts: all past accesses of its PE's memory come before it. */
+/* A program starts: all past accesses of the PE's memory come before. */
 void races_start(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -72,7 +72,7 @@ void races_chain_ends(struct pe *pe)
     }
 }
 
-/* A descriptor starts. The transfer has the view of its chain's doorbell. */
+/* A descriptor starts. The transfer has the view of the chain's doorbell. */
 void races_fetch(struct transfer *transfer, uint32_t address, uint32_t bytes)
 {
     struct pe *pe = transfer->owner;
@@ -113,8 +113,8 @@ static uint32_t chip_of(const struct mesh *mesh, uint32_t place)
     return noc_router(mesh, place) / (mesh->figures.columns * mesh->figures.rows);
 }
 
-/* Whether messages between two places stay in order. They take the same links, but a border of several links lets a
- * message overtake the one before. */
+/* Whether messages between two places stay in order. All take the same links, but at a border of several links a
+ * message may overtake the message before. */
 static bool keep_order(const struct mesh *mesh, uint32_t from, uint32_t to)
 {
     return chip_of(mesh, from) == chip_of(mesh, to) || mesh->figures.chip_links_per_border == 1;
@@ -152,9 +152,9 @@ static void remember_for_host(struct pe *pe, uint32_t landing)
     }
 }
 
-/* The root PE reads a byte from the host. The host had received the last answer before: thousands of cycles without a
- * message of the root PE. So the root PE's earlier copies for the host have landed, and a PE ordered after such a copy
- * is ordered after its landing. */
+/* The root PE reads a byte from the host. Before, the host received the last answer: thousands of cycles without a
+ * message from the root PE. So the root PE's earlier copies for the host have landed, and a PE ordered after a copy's
+ * source is also ordered after the landing. */
 void races_host_speaks(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -192,13 +192,13 @@ void races_end(struct transfer *transfer)
     clocks_let_go(&transfer->view);
 }
 
-/* The core learns that its engine has read `count` descriptors with their sources. */
+/* The core learns that the engine has read `count` descriptors with their sources. */
 static void know_engine(struct races *races, uint32_t count)
 {
     races->view.engine = races->view.engine < count ? count : races->view.engine;
 }
 
-/* The core reads that its doorbell was accepted. The queue has eight places, so of nine chains the first is over. */
+/* The core reads that the last doorbell was accepted. The queue has eight places: of nine chains, the first is over. */
 void races_accepted(struct pe *pe)
 {
     struct races *races = pe->races;
@@ -231,7 +231,7 @@ bool races_sees_idle(struct pe *pe)
 
 /* ---- flags ---- */
 
-/* The core sees a message, and with it the earlier ones that it cannot have overtaken. */
+/* The core sees a message, and with it all earlier messages that cannot have been overtaken. */
 static void see_landings(struct pe *pe, const struct arrived *arrived)
 {
     struct races *races = pe->races;

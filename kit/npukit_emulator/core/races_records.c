@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Records of deeds, by number. A record is reused when neither memory nor work under way refers to it: no later access
- * can race with it. */
+ * Records of deeds, by number. A record without references in memory or in work under way is reused: no later access
+ * can race with the deed. */
 #include "need.h"
 #include "noc_state.h"
 #include "races.h"
@@ -44,7 +44,7 @@ uint32_t races_add(struct mesh *mesh, struct deed deed)
     return number | DEED;
 }
 
-/* ---- what is still referred to ---- */
+/* ---- marking of referenced records ---- */
 
 static void mark_plain(const struct mesh *mesh, uint32_t deed)
 {
@@ -110,7 +110,7 @@ static void mark_all(const struct mesh *mesh)
     }
 }
 
-/* ---- what is not ---- */
+/* ---- collection of the others ---- */
 
 /* Drop deeds without references from a list of deeds whose end is awaited. */
 static void drop_unmarked(const struct mesh *mesh, struct deed_list *list)

@@ -13,8 +13,8 @@ void riscv_reset(struct pe *pe)
     pe->mesh->unicorn->reg_write(pe->core, UC_RISCV_REG_MSTATUS, &none);
 }
 
-/* WFI: sleep until the external interrupt is pending, as events make it. A sleep that it cannot end is a fault, and so
- * are enabled interrupts: the emulator takes none. */
+/* WFI: sleep until events make the external interrupt pending. A sleep without that interrupt enabled is a fault.
+ * Interrupts enabled in mstatus are a fault, too: the emulator takes none. */
 void riscv_wait(struct pe *pe, uint32_t at)
 {
     if (pe->pc != pe->expected) { /* Unicorn's block continues behind the WFI */
@@ -36,7 +36,7 @@ static uint32_t read_events(struct pe *pe, void *device, uint32_t offset)
     return 0;
 }
 
-/* Clear the event line for all events so far. The core runs ahead, so some of them may arrive only later. */
+/* Clear the event line for all events up to this cycle. The core runs ahead: some of these events may arrive later. */
 static void write_events(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     (void)device, (void)value;

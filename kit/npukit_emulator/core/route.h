@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * Routes through the mesh: first along x, then along y, between chips and then within a chip. On a hexagonal torus of
- * chips first along its diagonals, the shortest way around. */
+ * chips: first along the diagonals, the shortest way around. */
 #ifndef ROUTE_H
 #define ROUTE_H
 

@@ -5,8 +5,7 @@
 
 #include "mesh.h"
 
-/* QUANTUM: most cycles that a PE may run ahead of the others in one go. Larger is faster; results do not depend on
- * it. */
+/* QUANTUM: most cycles that a PE may run ahead of the others. Larger is faster; results do not depend on the value. */
 enum { QUANTUM = 20000, SLICES_BETWEEN_CLOCKS = 256 };
 
 static bool behind(const struct pe *a, const struct pe *b)
@@ -51,7 +50,8 @@ static uint64_t first_time(const struct mesh *mesh)
 }
 
 /* Process all events up to and including a cycle, for the running PE, which is not in the queue. False if another PE is
- * behind the cycle: the running PE must wait, or it would miss events and show the other PE its own too early. */
+ * behind the cycle. The running PE must then wait. Otherwise it would miss events, and the other PE would see later
+ * events too early. */
 bool schedule_settle(struct mesh *mesh, uint64_t time)
 {
     while (events_first_time(mesh) <= time && events_first_time(mesh) <= first_time(mesh)) {
@@ -139,8 +139,8 @@ static int why_it_stands_still(const struct mesh *mesh)
     return RAN_TO_STOP;
 }
 
-/* Whether time passes on the board. While all PEs sleep until the host sends a byte, it does not, and nothing is
- * overdue. */
+/* Whether time passes on the board. Time stands still, and nothing is overdue, while all PEs sleep until the host sends
+ * a byte. */
 static bool time_passes(const struct mesh *mesh, uint64_t until)
 {
     return until != NEVER || events_first_time(mesh) != NEVER || first_time(mesh) != NEVER;

@@ -46,7 +46,7 @@ void shadow_share(const struct pe *first, const struct pe *other)
     }
 }
 
-/* Clear the IT state. Unicorn notes it before it calls a hook, and would apply it to the next block. */
+/* Clear the IT state. Unicorn saves the state before calling a hook, and would apply it to the next block. */
 void shadow_leave_it_block(struct pe *pe)
 {
     uint32_t psr = pe->block->has_conditions ? pe_register(pe, UC_ARM_REG_XPSR) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * PEs that run side by side, on the host's cores. Each runs until the next access that concerns other PEs, and stops
- * before it. So results depend neither on the order of PEs nor on the number of workers. */
+ * PEs that run side by side, on the host's cores. Each PE runs until the next access that concerns other PEs, and stops
+ * before the access. Results depend neither on the order of PEs nor on the number of workers. */
 #include <stdlib.h>
 
 #include "api.h"
@@ -11,8 +11,8 @@
 #include <pthread.h>
 #endif
 
-/* ROUNDS_OF_REST: rounds of the schedule without a run side by side, after a run that was not worth it.
- * WORTH_INSTRUCTIONS: instructions per PE of a run that is worth it. */
+/* ROUNDS_OF_REST: rounds of the schedule before the next run side by side, after a run of fewer than WORTH_INSTRUCTIONS
+ * instructions per PE. */
 enum { ROUNDS_OF_REST = 256, WORTH_INSTRUCTIONS = 4000, MOST_WORKERS = 16 };
 
 struct crew {
@@ -130,7 +130,7 @@ static void dismiss(struct crew *crew)
 
 #endif
 
-/* Set the number of workers, before the board runs. Results do not depend on it. */
+/* Set the number of workers. Results do not depend on the number. Call before the board runs. */
 void mesh_set_workers(struct mesh *mesh, uint32_t workers)
 {
     struct crew *crew = mesh->crew = needed(calloc(1, sizeof *crew));

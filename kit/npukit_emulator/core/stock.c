@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Registers of stock boards, from the board file: a UART, a timer, and pages of registers that read back as written. A
- * Cortex-M also has its watchpoint unit. */
+ * Registers of stock boards, from the board file: a UART, a timer, and pages of registers that keep the value written.
+ * A Cortex-M also has a watchpoint unit. */
 #include <stdlib.h>
 
 #include "mesh.h"
@@ -13,7 +13,7 @@ enum { PAGE_BYTES = 0x1000, WATCHPOINTS = 0xE0001000, COMPARATORS = 4 << 28 };
 void stock_restart(struct pe *pe)
 {
     if (pe->mesh->figures.stock) {
-        schedule_settle(pe->mesh, blocks_time(pe)); /* send bytes that are due by this cycle */
+        schedule_settle(pe->mesh, blocks_time(pe)); /* send bytes due by this cycle */
         pe->mesh->end = END_RESTART;
         pe->stop = STOP_LIMIT;
         pe->mesh->unicorn->emu_stop(pe->core);
@@ -114,7 +114,7 @@ static void write_register(struct pe *pe, void *device, uint32_t offset, uint32_
     }
 }
 
-/* The watchpoint unit of a Cortex-M. Its cycle counter always runs. */
+/* The watchpoint unit of a Cortex-M. The cycle counter always runs. */
 static uint32_t read_watchpoints(struct pe *pe, void *device, uint32_t offset)
 {
     (void)device;

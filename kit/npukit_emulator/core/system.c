@@ -165,7 +165,7 @@ static uint32_t control_and_state(const struct pe *pe)
            (is_set(pending, SYSTICK) ? 1U << TICK_SET : 0U) | (is_set(pending, PENDSV) ? 1U << PENDSV_SET : 0U);
 }
 
-/* The register at `offset`, if it reads back as written. */
+/* The register at `offset`, if it keeps the value written; otherwise 0. */
 static uint32_t *kept_at(struct exceptions *exceptions, uint32_t offset)
 {
     switch (offset) {

@@ -25,7 +25,7 @@ static void write_timer(struct pe *pe, void *device, uint32_t offset, uint32_t v
     (void)pe, (void)device, (void)offset, (void)value;
 }
 
-/* ---- a stock board's, where its file says that it is ---- */
+/* ---- the timer of a stock board, at addresses of the board file ---- */
 
 static uint64_t ticks(const struct figures *figures, uint64_t cycles)
 {

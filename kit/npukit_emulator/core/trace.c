@@ -36,7 +36,7 @@ void trace_switch(struct mesh *mesh, bool on)
     mesh->trace->on = on;
 }
 
-enum { APART = 256 }; /* bytes of code between two marks beyond which each gets its own hook */
+enum { APART = 256 }; /* largest distance of marks with a common hook, in bytes of code */
 
 static uint8_t mark_bit(uint64_t address)
 {
@@ -52,7 +52,7 @@ static void on_mark(uc_engine *core, uint64_t address, uint32_t size, void *user
 {
     struct pe *pe = user;
     (void)core, (void)size;
-    if (!trace_is_marked(pe, (uint32_t)address) || pe->stop != STOP_NONE) { /* stopped: the block was left before its start */
+    if (!trace_is_marked(pe, (uint32_t)address) || pe->stop != STOP_NONE) { /* stop: the block did not start */
         return;
     }
     alone_at(pe, (uint32_t)address);

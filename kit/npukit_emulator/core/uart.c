@@ -32,7 +32,7 @@ static void on_sent(struct mesh *mesh, void *subject)
     }
 }
 
-/* Size of the send buffer. A stock board's holds one byte, besides the byte on the line. */
+/* Size of the send buffer. A stock board has room for a single byte, besides the byte on the line. */
 static uint32_t room_to_send(const struct uart *uart)
 {
     return uart->pe->mesh->figures.stock ? 1 : sizeof uart->sending;
@@ -62,7 +62,7 @@ static uint8_t read_data(struct uart *uart)
     return byte;
 }
 
-/* ---- registers, where the board's file says that they are ---- */
+/* ---- registers, at offsets of the board file ---- */
 
 static uint32_t read_status(struct uart *uart, uint32_t offset, bool readable)
 {
@@ -177,7 +177,8 @@ static void on_received(struct mesh *mesh, void *subject)
     }
 }
 
-/* Put bytes on the line to the board. A root PE ahead of the others receives them in its own future. */
+/* Put bytes on the line to the board. If the root PE is ahead of the others, the bytes arrive after the root PE's
+ * present cycle. */
 void uart_receive(struct mesh *mesh, const uint8_t *data, size_t count)
 {
     struct uart *uart = &mesh->uart;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * Wait cycles of memories that do not answer at once, such as flash. A memory is read by lines, and the lines read last
- * are kept in a cache. Loads and stores use the code's cache or their own. A line outside the cache costs the memory's
- * wait cycles. */
+ * are kept in a cache. Loads and stores use the code's cache or a cache of their own. A line outside the cache costs
+ * the memory's wait cycles. */
 #include <stdlib.h>
 
 #include "mesh.h"
@@ -14,7 +14,7 @@ struct cache {
     struct pe *pe;
     uint32_t sets, ways;
     uint32_t last; /* tag of the last access */
-    uint32_t next_cycles; /* wait cycles of the line after the last one */
+    uint32_t next_cycles; /* wait cycles of a line directly after the last line */
     uint32_t *tags; /* of each set, the most recently used first */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * Faults of silicon that Unicorn does not raise: misaligned accesses and FPU instructions, mostly found at the start of
- * a block; a stack overflow; a store into running code. Also the debugger's stops, which check every instruction. */
+ * a block; a stack overflow; a store into running code. Also the debugger's stops, with a check of every instruction. */
 #include "mesh.h"
 
 static uint32_t core_register(const struct pe *pe, uint32_t number)
@@ -51,7 +51,7 @@ static bool debugger_stops(struct pe *pe)
     return debug->step || debug->breakpoints[(pe->site - pe->code_base) / 2] != 0;
 }
 
-/* Check the instruction at `site` before it runs. False if the core stops there. */
+/* Check the instruction at `site`, which is next. False if the core stops there. */
 bool watch_instruction(struct pe *pe)
 {
     if (debugger_stops(pe)) {
@@ -85,14 +85,14 @@ static bool stack_has_room(struct pe *pe, const struct block *block, uint32_t ad
     return false;
 }
 
-/* Check a block before it runs. False if one of its instructions would fault: the core stops before the block. */
+/* Check a block before the run. False if an instruction of the block would fault: the core stops before the block. */
 bool watch_block(struct pe *pe, const struct block *block, uint32_t address)
 {
     const struct joint *joint = &block->joint;
     return has_fpu(pe, joint, address) && words_are_aligned(pe, joint, address) && stack_has_room(pe, block, address);
 }
 
-/* Whether [from, to) of a PE's memory holds code of the program that runs there. */
+/* Whether [from, to) of a PE's memory holds code of a program that runs there. */
 bool watch_is_code(const struct mesh *mesh, uint32_t pe, uint32_t from, uint32_t to)
 {
     const struct image *image = mesh->pes[pe].image;
