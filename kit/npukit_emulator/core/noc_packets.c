@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Packets: heads on the way from router to router, and links and DRAM taken by packets. Hardware manual, section 4.3. */
+ * Packets: the way of their heads from router to router, and the links and DRAM taken. Hardware manual, section 4.3. */
 #include <stdlib.h>
 
 #include "need.h"

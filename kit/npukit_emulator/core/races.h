@@ -20,8 +20,9 @@ struct device_host;
  * change. */
 struct row;
 
-/* A vector clock: the progress of all PEs known to a core, or known at a doorbell. `time`: the core's own doorbells and
- * stores to shared words. `engine`: descriptors of the core's own DMA known to be read, with their sources. */
+/* A vector clock: the progress of all PEs known to a core, or known at a doorbell. `time`: the core's own doorbells,
+ * and stores through the window or to shared words. `engine`: descriptors of the core's own DMA known to be read, with
+ * their sources. */
 struct view {
     struct row *row;
     uint32_t pe, time, engine;
@@ -46,7 +47,7 @@ enum deed_kind {
     DEED_SET,          /* a list of readers */
 };
 
-/* An access to memory, except by the memory's own core. */
+/* A deed: an access to memory by a DMA engine, an accelerator or another PE's core. */
 struct deed {
     uint8_t kind, device;
     bool at_once;       /* a landing, over as soon as the source is done */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * Faults of silicon that Unicorn does not raise: misaligned accesses and FPU instructions, mostly found at the start of
- * a block; a stack overflow; a store into running code. Also the debugger's stops, with a check of every instruction. */
+ * a block; a stack overflow; a store into running code. Also the debugger's stops, which check each instruction. */
 #include "mesh.h"
 
 static uint32_t core_register(const struct pe *pe, uint32_t number)
