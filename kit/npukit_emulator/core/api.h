@@ -76,8 +76,9 @@ API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *address
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 
 /* Run layers alone: repeat the code between the instructions `begin` and `end` for each case of a layer, with other
- * inputs each time. The first pass is the first layer, the second pass the second, and so on. `places`: for each layer,
- * the inputs, then the outputs. `given`: the input bytes, case by case. mesh_alone_take() returns the output bytes. */
+ * inputs each time. The first pass runs the first layer, the second pass the second, and so on. `places`: for each
+ * layer, the inputs, then the outputs. `given`: the input bytes, case by case. mesh_alone_take() returns the output
+ * bytes. */
 struct alone_span {
     uint32_t begin, end;
 };
@@ -125,7 +126,7 @@ API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
 /* Set the plan of faults. Call before the board runs. */
 API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
 
-/* Disturb the timing from this cycle on, by a seed; 0: timing of the hardware manual. */
+/* Disturb the timing from this cycle on, by a seed (disturb.c); 0: timing of the hardware manual. */
 API void mesh_disturb(struct mesh *mesh, uint32_t seed);
 
 /* Copy the first PE's SRAM to the other PEs, which share pages until they write. Call before these PEs run. */

@@ -203,7 +203,7 @@ static void enter(struct pe *pe, struct block *block, uint32_t address)
     pe->block = block;
 }
 
-/* Count the rest of a block, left earlier before an instruction. */
+/* Continue a block that was left before an instruction: count only the rest. */
 static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
 {
     pe->expected = address + size;

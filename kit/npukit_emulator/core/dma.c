@@ -105,7 +105,7 @@ static uint32_t check(struct mesh *mesh, const struct transfer *transfer)
 
 /* ---- descriptors ---- */
 
-/* The number on the board of a descriptor's PE or DRAM, or NO_PLACE. */
+/* The board-wide number of a descriptor's PE or DRAM, or NO_PLACE. */
 static uint32_t on_board(const struct pe *pe, uint32_t place)
 {
     const struct figures *figures = &pe->mesh->figures;
@@ -129,7 +129,7 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
     if (multicast && (count == 0 || descriptor->destination_pe % 4 != 0 || end > pe->mesh->figures.sram_bytes)) {
         return ERROR_ADDRESS;
     }
-    transfer->destinations = needed(malloc(count * sizeof single)); /* bounded by the size of the SRAM */
+    transfer->destinations = needed(malloc(count * sizeof single)); /* `count` is bounded by the SRAM's size */
     memcpy(transfer->destinations, multicast ? (const void *)(pe->sram + descriptor->destination_pe) : &single,
            count * sizeof single);
     for (uint32_t i = 0; i < count; i++) {

@@ -195,7 +195,7 @@ static void pop_frame(struct pe *pe, uint32_t code, uint32_t address, const uint
 
 /* ---- entry and return ---- */
 
-/* Enter the handler of the highest exception. False if there is none: the PE faults. */
+/* Enter the handler of the highest exception. False if the vector table has none: the PE faults. */
 static bool enter_handler(struct pe *pe, uint32_t code, uint32_t cycles)
 {
     struct exceptions *exceptions = &pe->exceptions;

@@ -49,8 +49,8 @@ struct injection {
     uint64_t at, packet, cycles, bit;
     uint32_t kind, pe, other, from, to, tag, address;
     uint32_t chance; /* probability times 2^32 */
-    uint32_t times;  /* strikes up to this cycle, counted by inject.c */
-    uint64_t seen;   /* matching packets up to this cycle */
+    uint32_t times;  /* number of strikes, counted by inject.c */
+    uint64_t seen;   /* number of matching packets seen */
 };
 
 #define ANY_PE UINT32_MAX

@@ -61,8 +61,8 @@ struct tensor mac_array_output(const struct command *command);
 uint32_t mac_array_operands(const struct command *command, uint32_t block, struct tensor *list);
 struct range mac_array_range(const struct tensor *tensor);
 
-/* The name of an operand overlapped by the output against the manual, or of the output if it overlaps itself; 0 if
- * none. All tensors must lie in the SRAM. */
+/* The name of an operand that the output overlaps against the manual's rules, or of the output if its elements overlap;
+ * 0 if none. All tensors must lie in the SRAM. */
 const char *mac_array_overlaps(const struct tensor *output, const struct tensor *operands, uint32_t count,
                                uint32_t sram_bytes);
 

@@ -3,7 +3,7 @@
  * The emulated board: PEs, and timed events between PEs. Each PE has a Unicorn core and a cycle count of its own.
  *
  * Timing is exact. A PE may run up to a quantum ahead of the others (schedule.c). Before an access that concerns other
- * PEs (any register outside the core, except the timer's), the PE waits until no other is behind.
+ * PEs (any register outside the core, except the timer's), the PE waits until no other PE is behind.
  *
  * There is an exception: Unicorn cannot stop before an access under an IT instruction. The PE waits before the IT
  * instruction instead, and may miss events of the few cycles between. The first time the PE does not wait at all,
@@ -230,7 +230,7 @@ struct mesh {
     struct crew *crew; /* side_by_side.c */
 };
 
-/* Reasons of the board itself to end a run. */
+/* Ends of a run caused by the board itself. */
 enum end { END_NONE, END_RESTART, END_POWER, END_WATCHDOG };
 
 /* The offset of `address` in the PE's `sram`, or `sram_bytes` unless all `bytes` lie in one of the PE's memories. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Exit of the worker on an unrecoverable error. The last line on standard error is the reason, the status GAVE_UP. */
+ * Exit of the worker on an unrecoverable error. The last line on standard error is the reason. The exit status is
+ * GAVE_UP. */
 #ifndef NEED_H
 #define NEED_H
 

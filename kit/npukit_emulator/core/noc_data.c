@@ -16,8 +16,8 @@ struct arrival {
 
 static void on_arrival(struct mesh *mesh, void *subject);
 
-/* ---- data of the source: row after row. Overlapping rows may have more bytes than the memory: the data is then the
- * memory from the lowest byte to the highest ---- */
+/* ---- data of the source: row after row. Overlapping rows may add up to more bytes than the memory has: the data is
+ * then the memory from the lowest byte to the highest ---- */
 
 static int64_t distance(int64_t stride)
 {

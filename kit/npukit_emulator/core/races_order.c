@@ -11,7 +11,7 @@
 #include "races.h"
 
 enum { QUEUE = 8 };
-/* Most increments kept of a flag without reads. Beyond, the oldest is taken as seen. */
+/* Most increments kept of a flag never read by the core. Beyond that number, the oldest is taken as seen. */
 enum { MOST_WAITING = 256 };
 
 /* Hand over the core's view. Later accesses of the core do not belong to the view. */
@@ -120,7 +120,7 @@ static bool keep_order(const struct mesh *mesh, uint32_t from, uint32_t to)
     return chip_of(mesh, from) == chip_of(mesh, to) || mesh->figures.chip_links_per_border == 1;
 }
 
-/* Whether source and destination are done at once: within one memory, and between DRAM and the PE at its router. */
+/* Whether source and destination are done at once: within a memory, and between DRAM and the PE at the same router. */
 static bool is_at_once(const struct mesh *mesh, const struct transfer *transfer, uint32_t to)
 {
     return noc_router(mesh, transfer->source.pe) == noc_router(mesh, to);

@@ -163,7 +163,7 @@ static void collect(struct mesh *mesh)
     deeds->enough = deeds->used < MANY ? 2 * MANY : 2 * deeds->used;
 }
 
-/* Record a deed, at a moment when no other is half done: all references are in place for a collection. */
+/* Record a deed. Unreferenced records may be collected here, so no other deed may be half recorded. */
 uint32_t races_deed(struct mesh *mesh, struct deed deed)
 {
     if (mesh->deeds->used >= mesh->deeds->enough) {

@@ -74,7 +74,8 @@ static uint32_t read_status(struct uart *uart, uint32_t offset, bool readable)
            (writable && offset == figures->uart_writable_at ? figures->uart_writable : 0U) | (lost ? LOST : 0U);
 }
 
-/* Store a received byte in memory, for a UART with DMA. The next register access of the firmware is early enough. */
+/* Store a received byte in memory, for a UART with DMA. The firmware's next register read is early enough. Returns
+ * whether a byte has been stored. */
 static bool receive_into_memory(struct uart *uart)
 {
     if (uart->armed && uart->received_count > 0) {

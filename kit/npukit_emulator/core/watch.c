@@ -51,7 +51,7 @@ static bool debugger_stops(struct pe *pe)
     return debug->step || debug->breakpoints[(pe->site - pe->code_base) / 2] != 0;
 }
 
-/* Check the instruction at `site`, which is next. False if the core stops there. */
+/* Check the next instruction, at `site`. False if the core stops there. */
 bool watch_instruction(struct pe *pe)
 {
     if (debugger_stops(pe)) {
@@ -92,7 +92,7 @@ bool watch_block(struct pe *pe, const struct block *block, uint32_t address)
     return has_fpu(pe, joint, address) && words_are_aligned(pe, joint, address) && stack_has_room(pe, block, address);
 }
 
-/* Whether [from, to) of a PE's memory holds code of a program that runs there. */
+/* Whether [from, to) of a PE's memory holds code of the program running there. */
 bool watch_is_code(const struct mesh *mesh, uint32_t pe, uint32_t from, uint32_t to)
 {
     const struct image *image = mesh->pes[pe].image;
