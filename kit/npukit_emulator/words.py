@@ -55,7 +55,7 @@ class Words:
         self.needs: list[Need] = []
 
     def access(self, instruction: capstone.CsInsn, offset: int, *, conditional: bool) -> int | None:
-        """Note the need of an instruction. Returns the base register if the access must be checked at each execution."""
+        """Note an instruction's need. Returns the base register if the access must be checked at each execution."""
         base = word_base(instruction)
         if base is None:
             return None
