@@ -85,8 +85,8 @@ class Core:
 class Program:
     """A program of some PEs. 0 is unknown.
 
-    `stack_bottom`: the end of the stack. `code`, `arena`: ranges of code and activations. `functions`: their addresses.
-    `polled`: ranges of words accessed like registers.
+    `stack_bottom`: the end of the stack. `code`, `arena`: ranges of code and activations. `functions`: addresses of
+    functions. `polled`: ranges of words accessed like registers.
     """
 
     pes: Sequence[int]

@@ -357,8 +357,8 @@ bool blocks_stored(const struct pe *pe)
 }
 
 /* Wind the counts back: the core stopped inside the block, before the instruction at `pc`. False if `pc` lies outside
- * the block: the core has continued without the access, as Unicorn does under an IT instruction that does not look like
- * one. */
+ * the block: the core has continued without the access, as Unicorn does under an IT instruction that the decoder does
+ * not recognise. */
 bool blocks_rewind(struct pe *pe, uint32_t pc)
 {
     if (pc - block_start(pe) >= pe->block->size) {
