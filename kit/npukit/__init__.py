@@ -1,6 +1,7 @@
 """npukit: from a trained network to verified firmware on a mesh of small cores.
 
-What `npukit.api` has is here too (`npukit.build`, `npukit.validate`, ...), and is loaded when first asked for.
+The names of `npukit.api` are also attributes of the package (`npukit.build`, `npukit.validate`, ...). The first access
+imports the module.
 """
 
 from importlib import import_module
@@ -37,5 +38,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names of what `npukit.api` has, for completion: verbs, and what they take."""
+    """The public names of `npukit.api` (functions, options and errors), for completion."""
     return sorted({"__version__", *import_module("npukit.api").__all__})

@@ -1,4 +1,4 @@
-"""The kit as Python functions; every verb of the command line is a thin caller of one of these."""
+"""The kit as Python functions. Each command of the command line calls one function of this module."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ Model: TypeAlias = "Path | str | ExportedProgram | IRModule"
 """A model file, a program of `torch.export`, or a Relax module: float, or in QDQ form."""
 
 Folder: TypeAlias = Path | str | Build
-"""A build folder, or what `load` read of it."""
+"""A build folder, or the `Build` that `load` read from it."""
 
 Following: TypeAlias = Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]
-"""The inputs of a frame made of the outputs of the one before; None ends the stream."""
+"""A function from the outputs of one frame to the inputs of the next. None ends the stream."""
 
 Networks: TypeAlias = Path | str | Mapping[str, Build]
-"""A folder of several networks' builds, or what `load_networks` read of it."""
+"""A folder with the builds of several networks, or the builds that `load_networks` read from it."""
 
 
 def build(
@@ -96,12 +96,12 @@ def build(
     """Compile a model for a board into the folder `output`.
 
     `model`: a file, a program of `torch.export`, or a Relax module. `board`: a name of `npukit boards`, or a TOML file.
-    `dump` is a new folder for what lies between: the Relax module, the net behind each pass, the plan, and the plans
-    that were not taken.
+    `dump`: a new folder for intermediate results, namely the Relax module, the net after each pass, the plan, and the
+    rejected plans.
 
-    Before the folder is there, the built-in emulator, or QEMU, runs a round of the build and compares it as `validate`
-    does, if that is predicted to take seconds; `DoesNotFit` where it differs. `check`: True for however long it takes,
-    False for no check.
+    A check precedes the folder: the built-in emulator, or QEMU, runs a round of the build and compares it as `validate`
+    does. A difference raises `DoesNotFit`. `check`: None checks if the prediction is a matter of seconds, True checks
+    however long it takes, False never checks.
 
     >>> build = npukit.build("examples/digits/digits_int8.tflite", output="out/digits", options=npukit.Options(pes=1))
     >>> build
@@ -124,9 +124,9 @@ def build_networks(
     check: bool | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Build]:
-    """Compile several models for one board, side by side: a build for each, in a folder of its name in `output`.
+    """Compile several models side by side for one board: one build for each network, in the folder `output`/NAME.
 
-    `check` as for `build`: each network is compared while the others run.
+    `check` as for `build`; all networks run together while each is compared.
     """
     from npukit.networks import build_networks as compile_all
 
@@ -140,7 +140,7 @@ def fit_networks(
     options: Options = Options(),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Predicts a build of several networks, before anything is compiled. Or `DoesNotFit`, which names which."""
+    """Predict a build of several networks without compiling anything. Raises a `DoesNotFit` that names the network."""
     from npukit.networks import compile_networks
 
     compiled = compile_networks(networks, load_board(board), options, visible(progress))
@@ -148,7 +148,7 @@ def fit_networks(
 
 
 def networks_summary(folder: Path | str) -> dict[str, Any]:
-    """The summary of a build of several networks: that of each, and how many PEs all take."""
+    """The summary of a build of several networks: the summary of each network, and the number of PEs of all."""
     return _side_by_side({name: build.manifest.summary for name, build in load_networks(folder).items()})
 
 
@@ -175,9 +175,10 @@ def _told(compiled: Compiled) -> dict[str, Any]:
 def fit(
     model: Model, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
 ) -> Told:
-    """Predicts a build, before anything is compiled: engines, PEs, memory, predicted cycles, what is kept busy.
+    """Predict a build without compiling anything: engines, PEs, memory, cycles and utilisation.
 
-    Or `DoesNotFit`. What is told is the JSON of `npukit fit`, by key or by attribute. Parameters as of `build`.
+    Returns the JSON of `npukit fit`, accessible by key or by attribute, or raises `DoesNotFit`. Parameters as of
+    `build`.
 
     >>> npukit.fit("examples/digits/digits_int8.tflite", board="stm32f4-disco").regions[0]["name"]
     'Flash'
@@ -190,19 +191,19 @@ def fit(
 
 
 def load(folder: Folder, *, modified: bool = False) -> Build:
-    """Read a build folder back. With `modified` its project may have been changed by hand, and made with its `make`."""
+    """Read a build folder. `modified`: accept a project that was edited by hand and built with its own `make`."""
     return folder.unchanged() if isinstance(folder, Build) else load_build(Path(folder), modified=modified)
 
 
 def load_networks(folder: Networks, *, modified: bool = False) -> Mapping[str, Build]:
-    """The builds of the networks side by side in a folder, by name; empty if it is the build of one network."""
+    """The builds of networks side by side in a folder, by name. Empty for the build of a single network."""
     from npukit.project.build_folder import load_networks as read
 
     return folder if isinstance(folder, Mapping) else read(Path(folder), modified=modified)
 
 
 def load_linked(folder: Folder, *, modified: bool = False) -> Build:
-    """The build whose firmware answers on the board's link, of one network or several."""
+    """The build whose firmware serves the board's link, in a folder of one network or of several."""
     if isinstance(folder, Build):
         return folder.unchanged()
     several = load_networks(folder, modified=modified)
@@ -217,7 +218,7 @@ def validate_networks(
     schedule: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Validation]:
-    """Validate each network of a folder as `validate` does, while all others run too."""
+    """Validate each network of a folder as `validate` does, while all other networks run too."""
     from npukit.measure.coresident import validate_coresident
     from npukit.report.page import keep_results
 
@@ -231,7 +232,7 @@ def validate_networks(
 def bench_networks(
     folder: Networks, *, on: str | None = None, frames: int = 3, progress: Progress | None = None
 ) -> dict[str, CoresidentBench]:
-    """Measure each network of a folder alone, and all of them at the same time."""
+    """Measure each network of a folder alone, and all networks at the same time."""
     from npukit.measure.coresident import bench_coresident
     from npukit.report.page import keep_bench
 
@@ -254,14 +255,15 @@ def validate(
     schedule: int | None = None,
     progress: Progress | None = None,
 ) -> Validation:
-    """Run the build as deployed and observed; compare outputs and layers with the integer reference, bit for bit.
+    """Run the build as deployed and as observed. Compare outputs and layers with the integer reference, bit for bit.
 
-    `inputs` are an npz file, its arrays by name, or the array of the first input: cases along the first axis. Of a
-    network with states every case begins anew, and may have frames of its own along a second axis; with `stream` the
-    cases are the frames of one sequence. With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile.
-    The built-in emulator is strict here: it faults on reading memory that was never written. There deployed frames run
-    again under schedules in which messages and PEs are late; with `schedule`, the seed of one, they run under that
-    alone. The build's report has what was found.
+    `inputs`: an npz file, its arrays by name, or the array of the first input, with cases along the first axis. In a
+    network with states each case starts from the initial states, and may have several frames along a second axis. With
+    `stream`, the cases are the frames of one sequence. `faults`: a plan of injected faults (docs/emulators.md).
+
+    The built-in emulator is strict here: it faults on reads of memory that was never written. It also repeats deployed
+    frames under schedules that delay messages and PEs. With `schedule`, the seed of one schedule, frames run under that
+    schedule alone. The results go into the build's report.
 
     >>> found = npukit.validate("out/digits", inputs=pictures["in0"][:5])
     >>> found.passed, found.cases
@@ -294,7 +296,7 @@ def run(
     debugger: Debugger | None = None,
     progress: Progress | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The outputs of all cases, one array an output with the leading axes of the inputs.
+    """The outputs of all cases: one array for each output, with the leading axes of the inputs.
 
     `inputs`, `stream` and `faults` as for `validate`.
 
@@ -326,9 +328,9 @@ def dump_tensors(
     stream: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, np.ndarray]:
-    """The outputs of layers in all cases, assembled of what the PEs have made; `names` as in the model or in the net.
+    """The outputs of layers in all cases, assembled from the tiles of the PEs. `names` as in the model or in the net.
 
-    An observed frame for each tensor and case ends behind the layer.
+    Each tensor of each case takes one observed frame, which stops after the layer.
 
     >>> npukit.dump_tensors("out/digits", ["stem_out"])["stem_out"].shape
     (8, 1, 8, 8, 16)
@@ -346,11 +348,11 @@ def dump_tensors(
 
 
 def generate(folder: Folder, following: Following, *, on: str | None = None) -> list[tuple[np.ndarray, ...]]:
-    """The outputs of the frames of one stream, of which each follows from the one before: one token after another.
+    """The outputs of one stream of frames, each computed from the previous frame, as for token after token.
 
-    `following` is given the outputs of the last frame, none at first, and gives the inputs of the next as the network
-    takes them, or None to end. States begin anew with the first frame. Tokens, their embeddings and the choice among
-    scores are the caller's.
+    `following`: receives the outputs of the last frame (none at first) and returns the inputs of the next frame as the
+    network takes them, or None to end. The first frame starts from the initial states. The caller handles tokens,
+    embeddings and sampling.
 
     >>> outputs = npukit.generate("out/llama", lambda outputs: None if outputs == END else frame_of(outputs))
     """
@@ -378,10 +380,10 @@ def bench(
     stream: bool = False,
     progress: Progress | None = None,
 ) -> Bench:
-    """Measure frames on the target: cycles and instructions, whole and layer by layer. Their outputs must be right.
+    """Measure frames on the target: cycles and instructions, whole and layer by layer. Wrong outputs are an error.
 
-    `inputs` and `stream` as for `validate`, where noise is not what frames of an op with branches are measured on. The
-    build's report has what was measured.
+    `inputs` and `stream` as for `validate`. An op with branches needs representative inputs: noise misleads. The results
+    go into the build's report.
 
     >>> npukit.bench("out/digits", frames=1).layers[0].title
     'stem_out'
@@ -413,10 +415,10 @@ def trace(
     pes: str | None = None,
     progress: Progress | None = None,
 ) -> Traced:
-    """Record frames, to the cycle, and write them for ui.perfetto.dev. `pes`: "0-3,8".
+    """Record frames to the cycle, and write the trace for ui.perfetto.dev. `pes`: "0-3,8".
 
-    The built-in emulator sees everything of any build. Elsewhere the firmware of a build with `Options.trace` tells
-    when each step of a frame began on each PE.
+    The built-in emulator records every event of any build. On other targets the build needs `Options.trace`, whose
+    firmware records when each step of a frame began on each PE.
     """
     from npukit.emulator.here import usual
     from npukit.measure.trace import write_trace
@@ -428,7 +430,8 @@ def trace(
 
 
 def write_report(folder: Folder, *, compare: Folder | None = None, output: Path | None = None) -> Path:
-    """Write the page about a build with all that is known of it; with `compare`, one of both builds side by side."""
+    """Write the report of a build with all known results. `compare`: write a page of both builds side by side instead.
+    """
     from npukit.report.compare import write_comparison
     from npukit.report.page import write_report as write
 
@@ -438,7 +441,7 @@ def write_report(folder: Folder, *, compare: Folder | None = None, output: Path 
 
 
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
-    """Measure frames on all boards that the TVM tracker at `HOST:PORT` has for the key, side by side."""
+    """Measure frames on all boards that the TVM tracker at `HOST:PORT` lists under the key, side by side."""
     from npukit.farm.address import HostPort
 
     with extra_packages("farm", "a farm of boards"):
@@ -460,10 +463,10 @@ def serve(
     trials: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Server]:
-    """The build on its board as a TVM RPC server, at `port` or the next free one, until the context ends.
+    """The build on its board as a TVM RPC server, at `port` or the next free port, until the context ends.
 
-    Clients run and time this network; with `trials` they may also put other builds onto the board (`npukit tune`).
-    They are other processes: a client of TVM's keeps Python to itself while it waits, and the server is a thread.
+    Clients run and time this network. `trials`: clients may also load other builds onto the board (`npukit tune`).
+    Clients must be other processes: a waiting TVM client holds Python's lock, and the server is a thread.
     """
     from npukit.farm.address import HostPort
     from npukit.farm.served import ServedBoard
@@ -474,7 +477,7 @@ def serve(
     if registry:
         registry.check()
     with open_target(built, on, progress=visible(progress)):
-        pass  # the board is there and runs this build
+        pass  # check that the board is present and runs this build
     board = ServedBoard(built.folder, on)
     server = Server(board, host, port, key or built.board.name, registry, trials=trials)
     try:
@@ -492,10 +495,11 @@ def emulate(
     new: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[EmulatedLine]:
-    """The build on an emulated board, behind a pseudo-terminal or the TCP port of that number, until the context ends.
+    """The build on an emulated board, behind a pseudo-terminal or behind the TCP port number `port`, until the context
+    ends.
 
-    Hosts open the line's `port` as they open a board's. `flash` is a file that keeps the board's flash; with `new` the
-    board comes from the factory, with nothing in it.
+    Hosts open the `port` of the yielded line like a board's. `flash`: a file that keeps the board's flash. `new`: start
+    with the empty flash of a board from the factory.
     """
     from npukit.measure.emulated import emulated_line
 
@@ -515,7 +519,7 @@ def export(
 ) -> Exported:
     """Write the network as a C library: a folder of sources, or a Model Library Format archive (`.tar`).
 
-    `labels` is a file with a name a line for the values of the first output; `force` replaces an earlier export.
+    `labels`: a file with one name a line for the values of the first output. `force`: replace an earlier export.
     """
     from npukit.library.write import export as write
 
@@ -524,9 +528,9 @@ def export(
 
 
 def export_spec(folder: Folder, output: Path | str, *, force: bool = False) -> tuple[str, ...]:
-    """Write the memory image of each PE and a `spec.json` that says what is sent and read (`docs/spec.md`).
+    """Write the memory image of each PE, and a `spec.json` that lists the bytes to send and to read (`docs/spec.md`).
 
-    What is sent are the build's golden inputs. The files that were written.
+    The bytes to send are the build's golden inputs. Returns the names of the written files.
     """
     from npukit.library.write import export_spec as write
 
@@ -544,10 +548,10 @@ def tune(
     key: str | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Measure other kernels, loops and mappings, keep what is faster, and build the folder again with it.
+    """Measure alternative kernels, loops and mappings, keep the faster ones, and rebuild the folder with them.
 
-    `database` keeps the tuning records (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` are files of
-    records to start from. With `tracker`, a TVM tracker at `HOST:PORT`, all boards of the key measure side by side.
+    `database`: the file of tuning records (builds look in `$NPUKIT_TUNED` or the user's cache). `merge`: files of
+    records to start from. `tracker`: a TVM tracker at `HOST:PORT`; all boards of the key measure side by side.
     """
     from npukit.farm.address import HostPort
     from npukit.farm.trials import local, on_farm
@@ -565,7 +569,7 @@ def tune(
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
-    """The kinds of op: the board's engines that can run them, their types, and what the model formats call them."""
+    """The kinds of op: the board's engines that run each kind, its types, and its names in the model formats."""
     from npukit.accel.engines import engines_of
     from npukit.net.examples import examples
     from npukit.net.specs.table import SPECS
@@ -596,14 +600,14 @@ def flash(
     passphrase: Callable[[Path], str] | None = None,
     progress: Progress | None = None,
 ) -> Flashed | Programmed:
-    """Put the build, signed with `key`, into the flash of the board at `port`, or say what that would write.
+    """Write the build, signed with `key`, into the flash of the board at `port`. `dry_run`: only report the changes.
 
-    `port`: a serial device, `serial` for the only one that is plugged in, `emulator`, or `emulator:FILE`.
+    `port`: a serial device, `serial` for the only connected one, `emulator`, or `emulator:FILE`.
 
-    An encrypted key is opened with NPUKIT_KEY_PASSPHRASE, or with what `passphrase` answers. With `provision`, a board
-    that has been told nothing is told for good to take images of this key alone, or any if there is none.
-    A board without npukit's loader is written with the tool its board file names, and takes no key and no version.
-    A build that its maker signed needs `trust` once (docs/flash.md).
+    NPUKIT_KEY_PASSPHRASE, or the result of `passphrase`, opens an encrypted key. `provision`: bind a board that is not
+    provisioned yet to this key for good, or without a key to unsigned images for good. A board without npukit's loader
+    is written with the tool of its board file, and takes no key and no version. A build that its maker signed needs
+    `trust` once (docs/flash.md).
     """
     from npukit.boot.keys import load_key
     from npukit.boot.maker import check_maker
@@ -627,7 +631,7 @@ def flash(
 
 
 def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | None = None) -> None:
-    """Sign a build, so that whoever flashes it knows whose it is; of several networks each."""
+    """Sign a build, so that its maker can be verified before flashing. Signs each of several networks."""
     from npukit.boot.keys import load_key
     from npukit.boot.maker import sign_build
 
@@ -637,7 +641,7 @@ def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | No
 
 
 def _refuse_coresident(build: Build) -> None:
-    """Refuses to build a network again with others beside it that know where it lies."""
+    """Refuse to rebuild one of several networks on a board: the others refer to its addresses."""
     if build.manifest.coresident:
         raise NpukitError(
             f"{build.folder} shares its board with other networks, and cannot be built again alone",

@@ -1,4 +1,4 @@
-"""Arrays out of npz files that anybody may have made: plain numbers and texts, no more of them than asked for."""
+"""Reader of npz files from untrusted sources: arrays of plain numbers and texts, limited in number and size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from npukit.host.budget import BUILD
 from npukit.host.parallel import apart
 
 MOST_BYTES = 1 << 30
-"""The most bytes of all arrays in a file: what a file of a few kilobytes unpacks to may be anything."""
+"""Limit on the bytes of all arrays in a file: a file of a few kilobytes may unpack to any size."""
 MOST_ARRAYS = 1 << 16
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file by name. A `ValueError` says why it is none."""
+    """The arrays of an npz file by name. Raises a `ValueError` with the reason if the file is not one."""
     try:
         apart(partial(_check_contents, path), str(path), BUILD)
         with path.open("rb") as stream, ZipFile(stream) as archive:
@@ -60,7 +60,7 @@ def _array(archive: ZipFile, member: ZipInfo) -> np.ndarray:
 
 
 def _check_header(stream, member: ZipInfo) -> None:
-    """Raises an error unless the file holds the bytes that numpy would make room for."""
+    """Raise an error unless the file holds exactly the bytes that numpy would allocate."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)

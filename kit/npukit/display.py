@@ -1,4 +1,4 @@
-"""Figures as people read them, and results as HTML: notebooks show by it what has `_repr_html_`."""
+"""Figures for human readers, and results as HTML. Notebooks display objects that have `_repr_html_`."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ LONGEST_TITLE = 32
 
 
 def of_kilobytes(used: int, size: int) -> str:
-    """The part of a memory that is used: `86 / 1024 KB`."""
+    """The used part of a memory: `86 / 1024 KB`."""
     return f"{-(-used // KB)} / {size // KB} KB"
 
 
 def milliseconds(cycles: int, clock_hz: int) -> str:
-    """The time of so many cycles: `2.14 ms`."""
+    """A number of cycles as a time: `2.14 ms`."""
     return f"{1e3 * cycles / clock_hz:.3g} ms"
 
 
 def counted(instructions: int | None) -> str:
-    """A number of instructions, as far as a board counts them."""
+    """A number of instructions; None if the board does not count them."""
     return "instructions not counted" if instructions is None else f"{instructions:,} instructions"
 
 
 def in_model(title: str) -> str:
-    """The name of a layer in the user's model, or its end: names of exporters are paths."""
+    """A layer's name in the user's model, cut at the front if it is long: exporters' names are paths."""
     return title if len(title) <= LONGEST_TITLE else f"…{title[1 - LONGEST_TITLE :]}"
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A sentence and a table; numbers to the right."""
+    """A title and an HTML table, with numbers aligned to the right."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<p><b>{escape(title)}</b></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -45,7 +45,7 @@ def _cell(value: object) -> str:
 
 
 class Told(dict[str, Any]):
-    """A JSON object for people: its keys are attributes too, and a notebook shows it as a table of layers."""
+    """A JSON object for interactive use: keys are attributes too, and notebooks show a table of layers."""
 
     def __getattr__(self, key: str) -> Any:
         try:
@@ -68,7 +68,7 @@ class Told(dict[str, Any]):
 
 
 def layers_table(summary: Mapping[str, Any], what: str) -> str:
-    """The layers of a build or of a prediction, and `what` is to be said of it."""
+    """The table of the layers of a build or a prediction, with `what` in its title."""
     rows = [
         (op["name"], in_model(op["title"]), op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"])
         for op in summary["ops"]

@@ -1,6 +1,6 @@
-"""A dump of what a build goes through, for those who look inside: `npukit build --dump FOLDER`.
+"""A dump of a build's intermediate results: `npukit build --dump FOLDER`.
 
-Without --dump nothing is made. Processes that a build starts write into the same folder.
+Without --dump nothing is written. Subprocesses of a build write into the same folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FOLDER: ContextVar[Path | None] = ContextVar("dump", default=None)
 
 @contextmanager
 def dumping(folder: Path | None) -> Iterator[None]:
-    """Within it, dumps go to the folder, which is new or empty; nowhere without one."""
+    """Direct dumps to the folder, new or empty, inside the context. None disables dumps."""
     if folder is not None:
         _make(folder)
     token = _FOLDER.set(folder)
@@ -29,14 +29,14 @@ def dumping(folder: Path | None) -> Iterator[None]:
 
 
 def dumped(name: str, text: Callable[[], str]) -> None:
-    """Write a file of the dump, if there is one."""
+    """Write a file of the dump, if dumping is enabled."""
     folder = _FOLDER.get()
     if folder is not None:
         (folder / name).write_text(text(), encoding="utf-8", newline="\n")
 
 
 def lost(candidate: Callable[[], str], reason: Callable[[], str]) -> None:
-    """Note a candidate that was not taken, and why: a line of `candidates.txt`."""
+    """Record a rejected candidate and the reason as a line of `candidates.txt`."""
     folder = _FOLDER.get()
     if folder is not None:
         with (folder / CANDIDATES).open("a", encoding="utf-8") as file:

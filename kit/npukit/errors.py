@@ -1,4 +1,4 @@
-"""Errors a user can act on: one line that names the thing and the fact, more facts if there are, then what to try."""
+"""Errors for the user: one line that names the subject and the fact, more facts if any, then remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class NpukitError(Exception):
-    """Something the user gave is wrong, or failed. Printed without a traceback."""
+    """Invalid input from the user, or a failed operation. Printed without a traceback."""
 
     exit_status = 1
 
@@ -29,7 +29,8 @@ class NpukitError(Exception):
 
     @cached_property
     def tries(self) -> tuple[str, ...]:
-        """Things to try; those that take seconds to find are found when they are asked for, as most are not told."""
+        """The remedies. A callable defers the search for them, which may take seconds: most errors are never printed.
+        """
         return tuple(map(plain, self._tries() if callable(self._tries) else self._tries))
 
 
@@ -40,16 +41,17 @@ class DoesNotFit(NpukitError):
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The way out that names the known name most like a wrong one, if one is like it."""
+    """A remedy with the known name most similar to a wrong name, if any is similar."""
     return [f"did you mean {each}?" for each in get_close_matches(name, list(known), 1)]
 
 
 LONGEST = 1000
-"""Characters of a message; names out of a damaged file may have any number."""
+"""Limit on the characters of a message: names from damaged files may be of any length."""
 
 
 def plain(message: str) -> str:
-    """One line without what a terminal would obey: names come out of files that anybody may have made."""
+    """The message as one line of limited length without terminal control characters: names may come from untrusted
+    files."""
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
     return escaped(message)
@@ -61,7 +63,7 @@ def escaped(text: str) -> str:
 
 
 def raised(fault: Exception, code: Path) -> str:
-    """The exception of a user's own code, and its deepest line in `code`, which is a file or a folder."""
+    """The exception of a user's own code, with its deepest line in `code`, a file or a folder."""
     places = [(place.filename, place.lineno) for place in traceback.extract_tb(fault.__traceback__)]
     if isinstance(fault, SyntaxError):
         places.append((fault.filename or "", fault.lineno))
@@ -70,14 +72,14 @@ def raised(fault: Exception, code: Path) -> str:
 
 
 def first_line(fault: Exception) -> str:
-    """The text of another library's fault, in one line."""
+    """The first line of another library's exception."""
     lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
     return lines[0] if lines else type(fault).__name__
 
 
 @contextmanager
 def extra_packages(extra: str, what: str) -> Iterator[None]:
-    """Turns the failing import of what an extra of npukit installs into an error that names that extra."""
+    """Turn a failing import into an error that names the missing extra of npukit."""
     try:
         yield
     except ModuleNotFoundError as fault:

@@ -1,7 +1,8 @@
-"""Several networks side by side on one board: each on PEs of its own, all behind one link.
+"""Several networks side by side on one board: each on separate PEs, all behind one link.
 
-Each is planned on the PEs that the others leave it and built into a folder of its own. The PE with the host link runs a
-part of the first network; it passes on what the host asks of the others to the first PE of each.
+Each network is planned on the PEs that earlier networks leave free, and built into a separate folder. The PE with the
+host link runs a part of the first network. It passes the host's requests for another network on to the first PE of that
+network.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from npukit.project.images.elf import Elf
 from npukit.project.toolchain import find_toolchain
 
 MAILBOX = "network_mailbox"
-"""The symbol of a network's mailbox in the image of the PE that answers for it."""
+"""The symbol of the mailbox in the image of a network's first PE."""
 
 
 def build_networks(
@@ -39,12 +40,12 @@ def build_networks(
     progress: Progress,
     check: bool | None = None,
 ) -> dict[str, Build]:
-    """Everything `npukit build` does with several models."""
+    """The work of `npukit build` with several models."""
     toolchain = find_toolchain(options.toolchain, board.core.type)
     compiled = compile_networks(wanted, board, options, progress)
     with new_build_folder(output) as folder:
         relays: list[Relay] = []
-        for each in [*wanted[1:], wanted[0]]:  # the network that passes requests on must know where to
+        for each in [*wanted[1:], wanted[0]]:  # the forwarding network comes last: it must know the mailboxes of the others
             network_pe = compiled[each.name].plan.pes[0].pe
             passes_on = tuple(relays) if network_pe == board.root_pe else ()
             standing = replace(compiled[each.name], coresident=Coresident(network_pe, passes_on))
@@ -61,7 +62,7 @@ def build_networks(
 def compile_networks(
     wanted: Sequence[Network], board: Board, options: Options, progress: Progress
 ) -> dict[str, Compiled]:
-    """Each network to its plan, on PEs of its own and with its own place in DRAM."""
+    """Plan each network on separate PEs, with DRAM buffers behind those of earlier networks."""
     _check(wanted, board, options)
     free, found, dram = pes_in_order(board), dict[str, Compiled](), 0
     for index, each in enumerate(wanted):
@@ -105,7 +106,7 @@ def _on_free_pes(
     options: Options,
     progress: Progress,
 ) -> Compiled:
-    """The network on the first number of PEs worth trying that holds it."""
+    """The network's plan on the first number of PEs in `_counts` that fits."""
     refused = None
     for count in _counts(wanted, options, len(free) - waiting, waiting):
         try:
@@ -123,9 +124,10 @@ def _on_free_pes(
 
 
 def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Iterator[int]:
-    """Numbers of PEs worth trying: those asked for; or a fair part of the free ones, or all that others can spare.
+    """Numbers of PEs to try: the requested number; else an equal share of the free PEs, then all that later networks
+    can spare.
 
-    For little memory one PE comes first.
+    The objective `memory` tries one PE first.
     """
     part = max(most // (waiting + 1), 1)
     first = [1] if options.objective == "memory" else []
@@ -133,13 +135,13 @@ def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Itera
 
 
 def _carved(board: Board, pes: Sequence[int]) -> Board:
-    """The board as if only these PEs were alive."""
+    """The board with all other PEs marked as dead."""
     dead = tuple(pe for pe in range(board.pe_count) if pe not in set(pes))
     return board.model_copy(update={"mesh": board.mesh.model_copy(update={"dead_pes": dead})})
 
 
 def _in_dram_from(start: int, compiled: Compiled) -> Planned:
-    """The plan with its part of DRAM behind what others have there."""
+    """The plan with its DRAM buffers moved behind those of earlier networks."""
     plan = compiled.plan
     moved = tuple(replace(buffer, offset=buffer.offset + start) for buffer in plan.dram)
     return replace(compiled.planned, plan=replace(plan, dram=moved))

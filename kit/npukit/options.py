@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 OWN_PLAN = "own"
-"""The word in a manifest for a mapping that the user gave."""
+"""The manifest's entry for a mapping from the user."""
 
 
 @dataclass(frozen=True)
@@ -17,65 +17,68 @@ class Options:
 
     pes: int | None = None
     chips: int | None = None
-    """Chips of the board that may be used; with `pes`, PEs of these."""
+    """Limit on the chips of the board; `pes` then counts PEs of these chips."""
     engine: str | None = None
-    """`cpu`: no accelerator. One of the board's: that alone, for all that it takes, also where the core is faster."""
+    """`cpu`: no accelerator. An accelerator's name: that accelerator alone, for every op it supports, even if the core
+    is faster."""
     objective: str = "latency"
     frames_per_second: float | None = None
-    """A rate that must be reached, by the plan's prediction; `DoesNotFit` names what of the board cannot hold it."""
+    """Required frame rate, checked against the plan's prediction. `DoesNotFit` names the limiting resource."""
     plan: str | None = None
     """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
     strict: bool = False
     trace: bool = False
-    """Have the firmware write down when each step of a frame began, for `npukit trace --on DEVICE`."""
+    """Have the firmware record when each step of a frame began, for `npukit trace --on DEVICE`."""
     self_test: bool = False
-    """Have each PE compare its memory with what was loaded: all before the first frame, some after every frame."""
+    """Have each PE compare memory with the loaded image: all bytes before the first frame, a part after every frame."""
     toolchain: str | None = None
     input_shapes: tuple[tuple[str, tuple[int, ...] | float], ...] = ()
-    """The shapes of inputs that the model leaves open, or the number that an input is for good, by name."""
+    """Shapes of inputs that the model leaves open, or the constant that replaces an input, by name."""
     states: tuple[tuple[str, str], ...] = ()
-    """Pairs of an input and the output that it is in the next frame: the network keeps them itself, zero at first.
+    """States: pairs of an input and the output that becomes this input in the next frame. The network keeps them, zero
+    at first.
 
-    Names are the model's; `in1` and `out1` count them.
+    Names are the model's; `in1` and `out1` count inputs and outputs.
     """
     custom: tuple[tuple[str, str], ...] = ()
-    """The C of custom ops, by name; of an op's further outputs by `NAME:1` and so on (`docs/models.md`)."""
+    """C code of custom ops, by name. `NAME:1` and so on are an op's further outputs (`docs/models.md`)."""
     calibration: Path | None = None
-    """Data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
+    """Calibration data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of
+    samples."""
     io: str = "file"
-    """`file`: inputs and outputs have the types that the file says; float ones are quantised on the device.
+    """`file`: inputs and outputs have the types of the model file; float ones are quantised on the device.
 
-    `int8`: those that the network quantises are taken and given as integers.
+    `int8`: inputs and outputs that the network quantises are integers for the host.
     """
     in_float: bool = False
-    """Compute a float model in float, on the core, instead of quantising it."""
+    """Compute a float model in float on the core, without quantisation."""
     keep_float: tuple[str, ...] = ()
-    """Layers of the int8 network, by name, to compute in float all the same; with calibration."""
+    """Layers of the int8 network, by name, that are computed in float. Needs calibration."""
     keep_int16: tuple[str, ...] = ()
-    """Such layers whose results dense layers read in 16 bits."""
+    """Layers that are also computed in float, whose results dense layers read in 16 bits."""
     ranges: str = "minmax"
-    """The range that calibration takes for an activation: `minmax`, or `percentile` to leave out the rarest values."""
+    """Calibration's range of an activation: `minmax`, or `percentile` to ignore the rarest values."""
     preprocess: tuple[str, ...] = ()
     """Declarations of the sensor's values, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
 
-    Without one, what the file MODEL.toml beside the model says, if it is there; `postprocess` likewise.
+    Default: the declarations of the file MODEL.toml beside the model, if it exists. The same holds for `postprocess`.
     """
     postprocess: tuple[str, ...] = ()
     """Declarations of the application's outputs, one an output: `softmax top=3 output=0`, or `argmax`."""
 
     def to_json(self) -> dict[str, Any]:
-        """The options for the build's manifest. Calibration data and mappings are files elsewhere, and not kept."""
+        """The options for the build's manifest, without the files of calibration data and mappings."""
         return asdict(replace(self, calibration=None, plan=OWN_PLAN if self.plan else None))
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Options:
-        """The options that a manifest keeps. A `ValueError` if it has none."""
+        """The options in a manifest. Raises a `ValueError` if they are invalid."""
         return _told_options().validate_python(told)
 
 
 @dataclass(frozen=True)
 class Network:
-    """One of several networks side by side on a board: its name there, its model file, how many PEs it may have."""
+    """One of several networks on a board: name, model file and limit of PEs."""
 
     name: str
     model: Path

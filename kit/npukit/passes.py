@@ -1,4 +1,4 @@
-"""The passes of a network between its model and its plan, in one table: each makes a net of a net."""
+"""The passes between model and plan, in one table. Each pass makes a new net from a net."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
 
 AROUND = 2
-"""Ops that an error shows before and behind the one that it names."""
+"""Ops that an error shows before and after the op in question."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The wishes that the passes go by which choose engines.
+    """The options of the passes that choose engines.
 
-    `only` is the one accelerator to use; with `slower_too` an accelerator gets what it takes even if the core is
-    faster; `strict` refuses ops on the core. `chosen` are the choices of tuning records for ops on accelerators.
+    `only`: the single accelerator to use. `slower_too`: an accelerator gets every op it supports, even if the core is
+    faster. `strict`: refuse ops on the core. `chosen`: choices from tuning records for ops on accelerators.
     """
 
     engines: Engines
@@ -46,20 +46,20 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass by its name in dumps and errors."""
+    """A pass and its name in dumps and errors."""
 
     name: str
     run: Callable[[Net, Wanted], Net]
 
 
 OWN = (Pass("plug-ins", lambda net, wanted: with_own_passes(net, wanted.engines)),)
-"""The passes that plug-ins bring."""
+"""The passes of plug-ins."""
 
 SIMPLIFYING = (
     Pass("dead-channels", lambda net, wanted: without_dead_channels(net)),
     Pass("numbers", lambda net, wanted: with_numbers_as_constants(net)),
 )
-"""The passes that leave engines open."""
+"""The passes before any engine is chosen."""
 
 PLACING = (
     Pass("repeats", lambda net, wanted: with_repeats_as_resizing(net)),
@@ -79,15 +79,15 @@ PLACING = (
     Pass("overlap", lambda net, wanted: in_overlapping_order(net, wanted.engines)),
     Pass("states", lambda net, wanted: with_states_in_place(net)),
 )
-"""The passes after which each op has its engine and its turn."""
+"""The passes that choose each op's engine and the order of the ops."""
 
 
 NUMBERS = {each.name: number for number, each in enumerate((*OWN, *SIMPLIFYING, *PLACING), 1)}
-"""The place of each pass in the order of a dump's files."""
+"""The number of each pass in the file names of a dump."""
 
 
 def run_passes(net: Net, passes: tuple[Pass, ...], wanted: Wanted, variant: str = "") -> Net:
-    """The net behind the last of the passes, dumped behind each one. An error shows the op that it names."""
+    """Run the passes in order and dump the net after each. An error shows the lines around the op in question."""
     for each in passes:
         try:
             net = each.run(net, wanted)
@@ -103,7 +103,7 @@ def _strict(net: Net) -> Net:
 
 
 def _in_surroundings(error: NpukitError, net: Net, name: str) -> NpukitError:
-    """The error with the lines of the net around the first op that it names."""
+    """The error, with the lines of the net around the first op named in its message."""
     words = set(re.findall(r"[^\s:,;()'\"]+", error.message))
     place = next((place for place, op in enumerate(net.ops) if op.name in words), None)
     if place is None:

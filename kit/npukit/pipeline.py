@@ -1,4 +1,4 @@
-"""The way of the data, from a model file to a build folder."""
+"""The stages of a build, from a model file to a build folder."""
 
 from __future__ import annotations
 
@@ -92,18 +92,19 @@ from npukit.uncollected import uncollected
 
 BUILD_ID_BYTES = 16
 PLANS, MORE_MISSING = 3, 512
-"""The plans that are made of a network whose linked programs are larger than predicted, and the bytes that each leaves
-beyond those that the first image lacks: another may lack more."""
+"""`PLANS`: plans of a network whose linked programs are larger than predicted. `MORE_MISSING`: bytes that each further
+plan leaves free beyond the shortage of the first failing image, as another image may lack more."""
 TOLD = ("dead_channels", "quantization", "accuracy", PLANNED_FOR)
-"""Keys of the summary that come from the model, and stay when a build is made again from its net."""
+"""Keys of the summary that come from the model, kept when a folder is built again from its net."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A network that knows its engines and not its PEs yet.
+    """A network whose ops have engines, but no PEs yet.
 
-    `told` is what the summary says of how the model became this net; `loops` are the kernels that TVM schedules.
-    `shared` is the net with ops on accelerators that the core would make sooner: PEs can share those, if that differs.
+    `told`: the summary's entries about the import of the model. `loops`: the kernels that TVM schedules. `shared`: the
+    net with more ops on accelerators, even ops that the core computes faster. PEs can share an accelerator's ops. None
+    if this net would be the same.
     """
 
     net: Net
@@ -116,13 +117,13 @@ class Prepared:
 
     @property
     def nets(self) -> tuple[Net, ...]:
-        """The nets that are to be planned and compared."""
+        """The nets to plan and compare."""
         return (self.net, self.shared) if self.shared else (self.net,)
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A network on its way onto a board."""
+    """A network with its plan for a board."""
 
     prepared: Prepared
     board: Board
@@ -130,7 +131,7 @@ class Compiled:
     options: Options
     coresident: Coresident | None = None
     preference: CostPreference = USUAL
-    """The cost preference by which its kernels of the core were chosen."""
+    """The cost preference that chose the core's kernels."""
 
     @property
     def net(self) -> Net:
@@ -144,7 +145,7 @@ class Compiled:
 def build_folder(
     model: Path, board: Board, output: Path, options: Options, progress: Progress, check: bool | None = None
 ) -> Build:
-    """Everything `npukit build` does. `check`: as `measure/check.py` has it."""
+    """The work of `npukit build`. `check` as in `measure/check.py`."""
     toolchain = find_toolchain(options.toolchain, board.core.type)
     with toolchain.warmed_up(board.core.type):
         compiled = compile_network(model, board, options, progress)
@@ -161,8 +162,8 @@ def _fill_new_folder(
     more: int,
     check: bool | None,
 ) -> None:
-    """Fills the folder, and checks the build before it is seen. Where linked programs are larger than predicted the
-    network is planned again, `more` times at most, for a board with that much less memory than `room`."""
+    """Fill the folder, and check the build before it becomes visible. If linked programs are larger than predicted,
+    plan again, at most `more` times, for `room`: the board with less memory by the missing bytes."""
     dumped(PLAN, lambda: print_plan(compiled.plan))
     try:
         with new_build_folder(output) as folder:
@@ -181,14 +182,14 @@ def _fill_new_folder(
 
 
 def note_check(builds: Mapping[str, Build], check: bool | None, progress: Progress) -> None:
-    """Check builds that run on one board, and note the outcome in their manifests; an error where they are wrong."""
+    """Check builds that share a board, and record the outcome in their manifests. A wrong build is an error."""
     outcome = checked(builds, check, progress).to_json()
     for build in builds.values():
         note(build, "checked", outcome)
 
 
 def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:
-    """The build's own network, or one that differs from it in code of TVM's alone, planned as advised."""
+    """Build the network again as `advice` says. `net`: the build's own net, or one that differs in TVM's code alone."""
     options, planned_for = Options.from_json(build.manifest.options), build.manifest.planned_for
     plugins, told = plugins_of(build.board), build.manifest.summary
     kept = {key: value for key, value in told.items() if key in TOLD}
@@ -205,13 +206,13 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
 
 
 def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> Compiled:
-    """Model file to plan: all that can be known before any C is made."""
+    """Plan a model file: everything before C is generated."""
     options = within_chips(board, options)
     return plan_on(board, prepare(model, board, options, progress), options, progress)
 
 
 def within_chips(board: Board, options: Options) -> Options:
-    """The options with as many PEs as the chips have that are allowed, or fewer where fewer are asked for."""
+    """The options with `pes` limited to the PEs of the permitted chips."""
     if options.chips is None:
         return options
     most = pes_of_chips(board, options.chips)
@@ -219,7 +220,7 @@ def within_chips(board: Board, options: Options) -> Options:
 
 
 def prepare(model: Path, board: Board, options: Options, progress: Progress) -> Prepared:
-    """Model file to a network whose ops have their engines."""
+    """Import a model file, and choose the engine of each op."""
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     plugins = plugins_of(board)
@@ -236,8 +237,8 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
 
 
 def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chosen: Chosen) -> Iterator[Net]:
-    """The net with each op on the fastest engine; and, if there are such, with accelerators that are slower than the
-    core at a whole op, which PEs may share, as they cannot where the core computes it."""
+    """The net with each op on its fastest engine. A second net follows if it differs: accelerators also take ops that
+    the core computes faster as a whole, because PEs can share an accelerator's op but not the core's."""
     wanted = Wanted(engines, options.engine, slower_too=True, strict=options.strict, chosen=chosen)
     willing = run_passes(net, PLACING, wanted, "-shared")
     if not (options.engine or options.strict):
@@ -249,7 +250,7 @@ def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chos
 
 
 def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str, Plugin]) -> tuple[Loaded, Scheduling]:
-    """The model as a net, and the kernels that TVM made for it."""
+    """The model as a net, with TVM's kernels for it."""
     passes, patterns = partial(own_passes, plugins.values()), relax_patterns(plugins.values())
     with scheduling(board.name, load_database(default_path()), passes("tir")) as loops:
         loaded = load_model(
@@ -271,7 +272,7 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
 
 @uncollected()
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The prepared network's plan on the board, if it reaches the rate that is asked for."""
+    """The prepared network's plan on the board. Raises an error if it misses the required frame rate."""
     if options.objective == ENERGY and not options.plan:
         compiled = _least_energy(board, prepared, options, progress)
     else:
@@ -282,7 +283,7 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
 
 
 def _least_energy(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The plan that takes least energy, of those for latency and for throughput."""
+    """The plan of least energy among those for latency and for throughput."""
     work, most = Work(), len(pes_to_use(board, options.pes))
     refusals = list[NpukitError]()
 
@@ -352,7 +353,8 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
 
 
 def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
-    """The plan with deep sums in parts one after the other, where memory is short for whole ones; or None."""
+    """The plan with deep sums computed in parts, one after another, where memory is too short for whole sums; or None.
+    """
     wanted = deep(prepared.net, prepared.engines)
     if not wanted:
         return None
@@ -361,8 +363,8 @@ def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compil
 
 
 def _in_sums(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
-    """The plan with partial sums, where there are ops for which they may be worth it. On several chips, which take
-    longest to plan, it is not compared with the plan without."""
+    """The plan with partial sums, if any op may benefit. Several chips, the slowest case to plan, skip the comparison
+    with the plan without partial sums."""
     pes = whole.equipped.order
     wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
     if not wanted:
@@ -377,7 +379,7 @@ def _in_sums(prepared: Prepared, options: Options, whole: Problem) -> Compiled |
 def _plan_of_cut(
     cut: Prepared, options: Options, whole: Problem, pes: int | None, planned: Callable[[Problem], Planned]
 ) -> Compiled | None:
-    """The plan of a net whose sums are cut, on at most so many PEs, as one trial of the whole's; or None."""
+    """The plan of a net with cut sums on at most `pes` PEs, counted as one trial of the search for `whole`; or None."""
     problem = Problem(Graph(cut.net), whole.board, cut.engines, tell=whole.tell, work=whole.work, max_pes=pes)
     try:
         return Compiled(cut, whole.board, planned(problem), options)
@@ -386,13 +388,13 @@ def _plan_of_cut(
 
 
 def _if_sequential(net: Net, options: Options) -> str:
-    """A remark on frames that cannot be taken side by side."""
+    """A remark if frames cannot run side by side."""
     asked = net.states and options.objective == "throughput"
     return ": each frame needs what the one before left, so that latency is what counts" if asked else ""
 
 
 def _if_long(board: Board, options: Options) -> str:
-    """A remark on a search that keeps its user waiting. Chips that are alike are planned once."""
+    """A remark before a search that takes long. Equal chips are planned once."""
     pes = min(options.pes or board.pe_count, board.mesh.pes.count)
     if options.objective != "throughput" or pes <= SMALL_MESH:
         return ""
@@ -431,7 +433,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
 
 
 def _with_sources(told: dict[str, Any], lines: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The summary, each op with the lines of the project that call it."""
+    """The summary, with the project's source lines that call each op."""
     return {**told, "ops": [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]}
 
 
@@ -439,7 +441,7 @@ def _with_sources(told: dict[str, Any], lines: Mapping[str, list[str]]) -> dict[
 def fill_folder(
     folder: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, others: Sequence[str] = ()
 ) -> None:
-    """Everything from the plan on. `others` are the networks that share the board, as far as there are any."""
+    """Generate, compile and write everything after the plan. `others`: the networks that share the board, if any."""
     net, board = compiled.net, compiled.board
     save_net(net, folder)
     save_kernels(compiled.prepared.loops, folder)
@@ -473,7 +475,7 @@ def fill_folder(
 
 
 def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
-    """The digest that names this build: of the network, the board, the plan and the compiler."""
+    """The build's digest, of the network, the board, the plan and the compiler."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [
         compiled.board.model_dump_json(),
@@ -490,7 +492,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
 
 
 def _own_code(board: Board) -> list[str]:
-    """The digest of the C that a user's board brings."""
+    """The digest of the C file of a user's board."""
     return [file_digest(board.hal_file)] if board.hal_file else []
 
 
@@ -507,7 +509,7 @@ def _write_golden(cases: Cases, folder: Path) -> None:
 
 
 def _write_dram(folder: Path, plan: Plan, sources: Sequence[Sources], images: Sequence[BuiltImage]) -> Dram | None:
-    """`images/dram.bin`, if the plan has anything in DRAM."""
+    """Write `images/dram.bin`, if the plan has data in DRAM."""
     if not plan.dram:
         return None
     pieces = (piece for each in sources for piece in each.streamed)
@@ -518,7 +520,7 @@ def _write_dram(folder: Path, plan: Plan, sources: Sequence[Sources], images: Se
 
 
 def _golden_frame(compiled: Compiled, cases: Cases, build_id: str) -> GoldenFrame:
-    """The first round of the cases: one, where the device takes one frame at once."""
+    """The first round of the cases: a single case, unless the device takes several frames at once."""
     frames = compiled.plan.frames_of_all
     whole = filled(compiled.net, cases, frames)
     cases = cases if whole is cases else expecting(compiled.net, whole)
@@ -537,7 +539,7 @@ def _write_renode(
     built: Sequence[BuiltImage],
     dram: Dram | None,
 ) -> str | None:
-    """`project/renode/`; or why there is none, if the board is one that Renode can be."""
+    """Write `project/renode/`. Returns the reason if a board that Renode supports gets none."""
     images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
     images = list(map(with_digests, images)) if compiled.options.self_test else images
     if "renode" not in compiled.board.runs_on:
@@ -587,24 +589,25 @@ def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _state(net: Net, state: State) -> dict[str, Any]:
-    """A tensor that the network keeps: the name of what becomes of it, and its first value."""
+    """A state tensor, with the output that replaces it and its initial value."""
     (told,) = _ends(net, (state.input,))
     return {**told, "becomes": state.output, "begins": state.begins}
 
 
 def _meaning(tensor: Tensor) -> dict[str, Any]:
-    """The meaning of an integer."""
+    """The scale and zero point of an integer tensor, if it has one of each."""
     given = tensor.quantization
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
 
 
 def _region(region: RegionUse) -> dict[str, Any]:
-    """One of a PE's memories, as the PE has it that uses most of it."""
+    """The use of a memory region, on the PE that uses most of it."""
     return {"name": region.name, "used": region.used, "size": region.size}
 
 
 def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
-    """Bytes of the constants of kernels in assembly, and of the same in the model, where one PE has all of them."""
+    """Bytes of the constants of assembly kernels, and of the same constants in the model. None if several PEs divide
+    them."""
     core = compiled.planned.engines.get(CORE)
     if plan.pes_used > 1 or not isinstance(core, Cpu):
         return None
@@ -614,12 +617,12 @@ def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
 
 
 def _is_undivided(net: Net, op: Op) -> bool:
-    """True if only one PE can compute it, as it is C that is no loop over rows."""
+    """True if only one PE can compute the op: TVM's code without a loop over rows."""
     return isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:
-    """The rows of the summary: where each op runs, and what the slowest PE takes for a frame."""
+    """The rows of the summary: each op's PEs, and the cycles of its slowest PE in a frame."""
     spent: dict[str, Counter[tuple[int, int]]] = {op.name: Counter() for op in compiled.net.ops}
     for pe in plan.pes:
         for step in pe.computes():

@@ -1,4 +1,4 @@
-"""Progress of long work, passed to what shows it."""
+"""Progress of long work, reported to a display."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Item = TypeVar("Item")
 
 
 class Progress(Protocol):
-    """Shows stages, and how far a long stage has come."""
+    """A display of stages, and of the progress within a long stage."""
 
     def stage(self, name: str) -> None:
-        """A stage begins; the one before is done."""
+        """Begin a stage; the previous stage is done."""
         ...
 
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
-        """The items, one after another, as a stage that knows its length."""
+        """Iterate over the items as a stage of known length."""
         ...
 
 
@@ -34,11 +34,11 @@ class Silent:
 
 
 SILENT = Silent()
-"""A progress that nobody looks at."""
+"""The progress without a display."""
 
 
 class InNotebook:
-    """Shows the stage that runs, and its count, in one line of a cell's output that each change writes anew."""
+    """Show the current stage and its count in one line of a notebook cell, updated in place."""
 
     def __init__(self, display: Any) -> None:
         self._line, self._begun, self._told = display("", display_id=True), monotonic(), 0.0
@@ -59,11 +59,11 @@ class InNotebook:
 
 
 _OFTEN = 0.2
-"""Seconds between two lines of one stage."""
+"""Seconds between two updates within a stage."""
 
 
 def visible(progress: Progress | None) -> Progress:
-    """The progress that a caller gives; without one that of the notebook it runs in, or none."""
+    """The caller's progress; without one the notebook's, or none outside notebooks."""
     if progress or "ipykernel" not in sys.modules:
         return progress or Silent()
     from IPython.display import display  # pyright: ignore[reportMissingImports]

@@ -1,4 +1,4 @@
-"""Skeletons that work as they are, for their makers to go on from: an accelerator, a board."""
+"""Working skeletons to extend: an accelerator, a board."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Kind = Literal["accelerator", "board"]
 _NAMES = {"accelerator": re.compile(r"[a-z][a-z0-9_]*"), "board": re.compile(r"[a-z][a-z0-9_-]*")}
 _PLACEHOLDER = "NAME"
 MODEL = "small.tflite"
-"""The file of the model that a new accelerator is tried with."""
+"""The file of a small model to try a new accelerator with."""
 
 
 def new_accelerator(name: str, folder: Path) -> list[Path]:
-    """Write the skeleton of the accelerator `name` into `folder`, which must not be there or be empty."""
+    """Write the skeleton of the accelerator `name` into `folder`, which must be missing or empty."""
     from npukit.small_net import small_tflite
 
     written = _new("accelerator", name, folder, {CORE, "mac_array", "npukit"})
@@ -33,7 +33,7 @@ def new_accelerator(name: str, folder: Path) -> list[Path]:
 
 
 def new_board(name: str, folder: Path) -> list[Path]:
-    """Write the skeleton of the board `name` into `folder`, which must not be there or be empty."""
+    """Write the skeleton of the board `name` into `folder`, which must be missing or empty."""
     return _new("board", name, folder, {*board_names()})
 
 

@@ -1,4 +1,4 @@
-"""The templates in the folder `templates`, and how all of them are rendered."""
+"""The templates in the folder `templates`, and their environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.data import data_folder
 def templates_in(folder: str, *, html: bool = False) -> Environment:
     """The environment with the templates of `templates/FOLDER`, each compiled once.
 
-    Values are escaped in HTML, and in no other language.
+    Escapes values in HTML only.
     """
     return Environment(
         loader=FileSystemLoader(data_folder("templates") / folder),

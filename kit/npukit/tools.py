@@ -1,4 +1,4 @@
-"""The tools and packages npukit can use, and which of them are here."""
+"""The tools and packages that npukit can use, and whether each is installed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ EMULATED_BOARD = "pe-mesh"
 
 @dataclass(frozen=True)
 class Tool:
-    """`required`: nothing works without it; otherwise only what `needed_for` says is missing.
+    """A tool. `required`: npukit does not work without it. Otherwise only the feature `needed_for` is unavailable.
 
-    `how_to_get` may be what went wrong, where that says more.
+    `how_to_get`: how to install the tool, or the failure, where this says more.
     """
 
     name: str
@@ -70,7 +70,7 @@ PACKAGES = {
     "wasmtime": "the reference of float ops",
     "ziglang": "compiling firmware",
 }
-"""Every dependency of npukit, and what it is for."""
+"""The purpose of every dependency of npukit."""
 
 EXTRAS = {
     "npukit-emulator": ("emulator", "the built-in emulator"),
@@ -80,11 +80,11 @@ EXTRAS = {
     "tornado": ("farm", "npukit bench --tracker"),
     "torch": ("torch", "PyTorch models"),
 }
-"""Packages that not everybody needs: the extra of npukit that brings each, and what it is for."""
+"""Optional packages: the extra of npukit that installs each, and the purpose."""
 
 
 def find_tools() -> list[Tool]:
-    """Required ones first."""
+    """The state of all tools, required ones first."""
     pins = _pins()
     packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
     return [*packages, _compiler(), _emulator(), *map(_extra, EXTRAS), *map(_program, PROGRAMS)]
@@ -104,7 +104,7 @@ def _extra(name: str) -> Tool:
 
 
 def _installed(package: str) -> str:
-    """The version of a package that is here, else nothing."""
+    """The installed version of a package, or an empty text."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -112,7 +112,7 @@ def _installed(package: str) -> str:
 
 
 def _compiler() -> Tool:
-    """Found if an empty file can be compiled for a PE, as a build would do it."""
+    """The cross compiler: found if it compiles an empty file for a PE with the flags of a build."""
     from npukit.board.board import load_board
     from npukit.project.toolchain import find_toolchain
 
@@ -131,7 +131,7 @@ def _compiler() -> Tool:
 
 
 def _emulator() -> Tool:
-    """Found if it starts; its core is compiled the first time it does."""
+    """The built-in emulator: found if it starts. The first start compiles its core."""
     from npukit.board.board import load_board
     from npukit.emulator.builtin import Emulator
 
@@ -144,7 +144,7 @@ def _emulator() -> Tool:
 
 
 def _pins() -> dict[str, str]:
-    """The packages of which npukit works with one version only."""
+    """The exact versions that npukit requires, by package."""
     try:
         requirements = metadata.requires("npukit") or []
     except metadata.PackageNotFoundError:
@@ -160,11 +160,11 @@ def _program(program: _Program) -> Tool:
 
 
 def _version(path: str) -> str:
-    """The first thing that looks like a version in what the program says of itself."""
+    """The first version number in the output of the program's `--version`."""
     try:
         said = run([path, "--version"], seconds=VERSION_TIMEOUT_S).stdout
     except OSError:
         return ""
-    # A compiler's first number in brackets is its packaging's, not its own.
+    # The first number that a compiler prints in brackets is the version of its package.
     number = re.search(r"\d+(\.\d+)+", re.sub(r"\([^)]*\)", "", said))
     return number.group() if number else ""

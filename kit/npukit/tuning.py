@@ -1,6 +1,6 @@
 """Tuning records: the best choice for a kernel or a network, by kernel, shapes and board. Builds look here.
 
-The file is JSON and may be copied, shared, and merged: of two records of one thing the faster one stays.
+The file is JSON, and can be copied, shared and merged. Of two records with the same key, the faster stays.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ VARIABLE = "NPUKIT_TUNED"
 
 @dataclass(frozen=True)
 class TuningRecord:
-    """The best choice for one thing, what it costs and what npukit's own choice does: cycles, or instructions.
+    """The best choice for a key, with its cost and the cost of npukit's own choice, both in cycles or in instructions.
 
-    `what` names it for people. `tried` are the choices that were measured, so that they are not measured again.
+    `what`: the title for human readers. `tried`: the choices measured so far, which are not measured again.
     """
 
     what: str
@@ -35,12 +35,12 @@ class TuningRecord:
 
 @dataclass(frozen=True)
 class Database:
-    """Records by key."""
+    """Tuning records by key."""
 
     records: Mapping[str, TuningRecord]
 
     def choice(self, key: str) -> str | None:
-        """The best choice that is known, if any."""
+        """The best known choice, or None."""
         found = self.records.get(key)
         return found.choice if found else None
 
@@ -52,7 +52,7 @@ class Database:
         return Database(found)
 
     def save(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Write the file atomically."""
         with told_if_unwritable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         told = {"format": FORMAT, "records": {key: asdict(each) for key, each in sorted(self.records.items())}}
@@ -68,13 +68,13 @@ def _better(ours: TuningRecord, theirs: TuningRecord) -> TuningRecord:
 
 
 def default_path() -> Path:
-    """The file where builds look: `$NPUKIT_TUNED`, or one in the user's cache."""
+    """The file where builds look for records: `$NPUKIT_TUNED`, or a file in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get(VARIABLE) or cache / "npukit/tuned.json")
 
 
 def load_database(path: Path) -> Database:
-    """An empty one if there is no file."""
+    """Read a database. A missing file is an empty database."""
     if not path.is_file():
         return NOTHING_FOUND
     try:

@@ -1,4 +1,4 @@
-"""Work whose objects live to its end."""
+"""Blocks of work that create no garbage."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Runs a block without searches for garbage in cycles.
+    """Run a block without the cyclic garbage collector.
 
-    A large plan is millions of objects, and to go through all of them again and again takes as long as to make them.
+    A large plan has millions of live objects, and repeated scans take as long as their creation.
     """
     was_on = gc.isenabled()
     gc.disable()

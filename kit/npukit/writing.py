@@ -1,4 +1,4 @@
-"""Files and folders written whole or not at all, and what is said when that cannot be."""
+"""Atomic writing of files and folders, and the errors for the user where writing fails."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _OTHERS = (
 )
 
 NO_SPACE = ("no space left on device", "nospaceleft", "disk quota exceeded")
-"""Messages of compilers about a full disk, in small letters."""
+"""Compilers' messages about a full disk, in lower case."""
 
 
 def cannot_write(output: Path, error: OSError) -> NpukitError:
-    """The error for a place that cannot be written to."""
+    """The error for an output that cannot be written."""
     if error.errno in FULL:
         return disk_full(output)
     return NpukitError(f"cannot write to {output}: {error.strerror or error}", tries=["another place to write to"])
 
 
 def disk_full(output: Path) -> NpukitError:
-    """The error for a full disk at a place, or at that for temporary files: which of them is not known."""
+    """The error for a full disk. Either the output's disk or the disk of temporary files is full."""
     return NpukitError(
         f"the disk is full: nothing was left at {output}",
         tries=[f"make room there, or in {tempfile.gettempdir()}", "another place with -o, and TMPDIR=FOLDER"],
@@ -49,7 +49,7 @@ def disk_full(output: Path) -> NpukitError:
 
 @contextmanager
 def told_if_unwritable(output: Path) -> Iterator[None]:
-    """A full disk, or a place that is read-only or has gone, leaves as an `NpukitError`."""
+    """Turn an `OSError` (full disk, read-only or missing folder) into an `NpukitError`."""
     try:
         yield
     except OSError as error:
@@ -60,9 +60,9 @@ def told_if_unwritable(output: Path) -> Iterator[None]:
 
 @contextmanager
 def new_file(output: Path) -> Iterator[Path]:
-    """A file to fill, which becomes `output` when the block ends well and vanishes when it does not.
+    """A temporary file that replaces `output` when the block succeeds, and is removed when it fails.
 
-    Where `output` is a link, the file takes its place, and whatever it leads to stays as it is.
+    If `output` is a link, the file replaces the link; the link's target stays unchanged.
     """
     with told_if_unwritable(output):
         handle, name = tempfile.mkstemp(prefix=f".{output.name}.", suffix=output.suffix, dir=output.parent)
@@ -77,19 +77,19 @@ def new_file(output: Path) -> Iterator[Path]:
 
 
 def write_file(output: Path, data: str | bytes) -> None:
-    """A text, or bytes, whole or not at all."""
+    """Write a text or bytes to a file atomically."""
     with new_file(output) as path:
         path.write_bytes(data.encode() if isinstance(data, str) else data)
 
 
 @contextmanager
 def new_folder(output: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not.
+    """A temporary folder that replaces `output` when the block succeeds, and is removed when it fails.
 
-    A folder that is there stays as it is until the new one takes its place, in one step where the system has such a
-    step. What was left of one whose process was killed goes first.
+    An existing folder stays unchanged until the exchange, which is atomic where the system supports that. Leftovers of
+    killed processes are removed first.
     """
-    output = output.absolute()  # the current folder has a name, too
+    output = output.absolute()  # the current folder too needs a name
     with told_if_unwritable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         _sweep(output)
@@ -109,11 +109,11 @@ def _prefix(output: Path) -> str:
 
 
 _BEFORE = ".before"
-"""The end of the earlier folder's name while it makes room for the new one, where that takes two steps."""
+"""Suffix of the earlier folder's name during an exchange in two steps."""
 
 
 def _sweep(output: Path) -> None:
-    """Remove scratch folders that no process holds; an earlier folder whose place is empty gets it back."""
+    """Remove the scratch folders of ended processes. Restore an earlier folder if `output` is missing."""
     for left in output.parent.glob(glob.escape(_prefix(output)) + "*"):
         if left.name.endswith(_BEFORE) and not output.exists():
             left.rename(output)
@@ -125,7 +125,8 @@ def _sweep(output: Path) -> None:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[bool]:
-    """Holds a folder, as long as this process lives at most. False if another process holds it, or that is unknown."""
+    """Lock a folder until the block ends, or this process dies. False if another process holds the lock, or locks are
+    unavailable."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -139,7 +140,7 @@ def _held(folder: Path) -> Iterator[bool]:
 
 def _locked(handle: int) -> bool:
     try:
-        import fcntl  # not on every system
+        import fcntl  # unavailable on some systems
 
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (ImportError, OSError):
@@ -155,7 +156,7 @@ def _remove(folder: Path) -> None:
 
 @contextmanager
 def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
-    """Reports a failure to write in `scratch` as one of the output, whose scratch folder the user does not know."""
+    """Report a failure to write in `scratch` as a failure of `output`: the user does not know the scratch folder."""
     try:
         yield
     except OSError as error:
@@ -165,7 +166,7 @@ def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
 
 
 def _take_place(scratch: Path, output: Path) -> None:
-    """The scratch folder becomes the output; what was there is left in its place."""
+    """Rename the scratch folder to `output`. An earlier folder gets the scratch folder's name."""
     if not output.is_symlink() and not output.exists():
         scratch.rename(output)
     elif not exchanged(scratch, output):
@@ -188,7 +189,7 @@ _HERE, _EXCHANGE, _SWAP = -100, 2, 2
 
 
 def exchanged(one: Path, other: Path) -> bool:
-    """Each of two files or folders gets the other's name in one step; False if the system has no such step."""
+    """Exchange the names of two files or folders atomically. False if the system cannot."""
     names = os.fsencode(one), os.fsencode(other)
     try:
         if sys.platform == "darwin":
@@ -199,7 +200,7 @@ def exchanged(one: Path, other: Path) -> bool:
 
 
 def _mask() -> int:
-    """The mask of this process's new files. There is no way to read it but to set it."""
+    """The mask of this process's new files. The only way to read the mask is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
