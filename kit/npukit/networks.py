@@ -45,7 +45,7 @@ def build_networks(
     compiled = compile_networks(wanted, board, options, progress)
     with new_build_folder(output) as folder:
         relays: list[Relay] = []
-        for each in [*wanted[1:], wanted[0]]:  # the forwarding network comes last: it must know the mailboxes of the others
+        for each in [*wanted[1:], wanted[0]]:  # the forwarding network last: it needs the others' mailboxes
             network_pe = compiled[each.name].plan.pes[0].pe
             passes_on = tuple(relays) if network_pe == board.root_pe else ()
             standing = replace(compiled[each.name], coresident=Coresident(network_pe, passes_on))

@@ -1,4 +1,4 @@
-"""Chips that do the same: what the root and those who lead the other chips say to each other around a round."""
+"""Chips that run the same program: the messages between the root and the leaders of other chips around a round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START, DONE = "chips_start", "chip_done"
 
 
 def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[Program]:
-    """The programs of the root's chip; the others run all but the root's, and another one in its place."""
+    """The programs of the root's chip, and a leader's program, which other chips run in place of the root's."""
     if len(plan.chips) == 1:
         return list(programs)
     assert board.noc is not None
@@ -30,13 +30,13 @@ def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[P
 
 
 def pes_of(pes: Sequence[int], plan: Plan, board: Board, *, root: bool, leads: bool) -> tuple[int, ...]:
-    """The PEs of all chips that run a program, chip by chip: the root alone, those like it elsewhere, or all."""
+    """The PEs of all chips that run a program, chip by chip: the root alone, the leaders of the other chips, or all."""
     chips = plan.chips[:1] if root else plan.chips[1:] if leads else plan.chips
     return tuple(twin(board, pe, plan.home, chip) for chip in chips for pe in pes)
 
 
 def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
-    """It starts the others before its own chip's round, and waits for them after it."""
+    """The root's program: starts the leaders before the round of its own chip, and waits for them afterwards."""
     leaders = [twin(board, program.pe, plan.home, chip) for chip in plan.chips[1:]]
     to = f"{START}_to"
     rows: tuple[Fields, ...] = tuple((("pe", leader), ("address", 0)) for leader in leaders)
@@ -47,7 +47,7 @@ def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
 
 
 def _as_leader(program: Program, flag: int) -> Program:
-    """It waits for the root's word before its chip's round, and answers after it."""
+    """A leader's program: waits for the root's signal before the round of its own chip, and answers afterwards."""
     done = _signal(
         DONE, of_this_chip(program.pe), (("destination_pe", program.pe), ("destination", 0)), flag, "this chip is done"
     )
@@ -56,7 +56,7 @@ def _as_leader(program: Program, flag: int) -> Program:
 
 
 def _signal(symbol: str, source: Value, destination: Fields, flag: int, what: str) -> Record:
-    """A descriptor that moves nothing and counts a flag."""
+    """A descriptor that moves no bytes and increments a flag."""
     fields: Fields = (
         ("kind", "NOC_COPY"),
         ("tag", "NOC_NO_MESSAGE"),

@@ -1,4 +1,4 @@
-"""The constants of one program: one C struct whose order and offsets are ours, so that every byte is known."""
+"""The constants of one program: one C struct with a fixed order and fixed offsets, so every byte's address is known."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from npukit.accel.interface import Address, ConstantArray, Field
 
 @dataclass(frozen=True)
 class Number:
-    """An address where the struct has a number."""
+    """An address stored as a number in a struct."""
 
     address: Address
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """The address, as a number, of a byte of another PE's activations; `offset` counts from where they begin."""
+    """The address, as a number, of a byte in another PE's activations. `offset`: from their start."""
 
     pe: int
     offset: int
@@ -27,16 +27,18 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Absolute:
-    """An address that is no place of this program, such as one in DRAM."""
+    """An absolute address outside this program, such as one in DRAM."""
 
     address: int
 
 
 @dataclass(frozen=True)
 class Callee:
-    """A function that rows of a table call, which stands for its number: by name, and which arguments are addresses.
+    """A function called by rows of a table, which hold its number. `pointers`: True for each argument that is an
+    address.
 
-    `checked`: it returns 0 or an error code. `wait`: it only starts the work, and that function waits for it.
+    `checked`: the function returns 0 or an error code. `wait`: the function only starts the work, and the function
+    `wait` waits for the end.
     """
 
     name: str
@@ -51,7 +53,7 @@ Fields = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True)
 class Record:
-    """Structs as a constant: one, or with `listed` an array of them. `row_bytes` is the size of one."""
+    """A struct as a constant, or with `listed` an array of structs. `row_bytes`: the size of one struct."""
 
     symbol: str
     struct: str
@@ -68,7 +70,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Array:
-    """An array as a constant. Layers that need the same bytes share it: `users` are their symbols."""
+    """An array as a constant. Layers with equal arrays share it. `users`: the symbols of these layers."""
 
     array: ConstantArray
     users: tuple[str, ...]
@@ -91,9 +93,9 @@ Member = Array | Record
 
 @dataclass(frozen=True)
 class Constants:
-    """The members in order and their offsets, the whole size, and for every symbol the member that has its bytes.
+    """The members in order, their offsets, the whole size, and the member that holds each symbol's bytes.
 
-    Those that are near the program's variables come by themselves, and are not in the size.
+    `near`: arrays beside the program's variables, outside this struct and not in the size.
     """
 
     members: tuple[Member, ...]
@@ -104,7 +106,7 @@ class Constants:
 
     @property
     def offsets_by_symbol(self) -> dict[str, int]:
-        """The offsets by the symbols of all users; nobody asks for those of what is near."""
+        """The offsets by the symbols of all users. The entries of `near` arrays are 0 and unused."""
         offsets = {member.symbol: offset for member, offset in zip(self.members, self.offsets, strict=True)}
         return {symbol: offsets.get(home, 0) for symbol, home in self.homes.items()}
 
@@ -114,7 +116,7 @@ class Constants:
 
 
 def lay_out(arrays: Iterable[ConstantArray], records: Sequence[Record]) -> Constants:
-    """Lays out arrays and records: the most aligned first, with hardly any gaps; records lead, arrays follow."""
+    """Lay out arrays and records by descending alignment, with hardly any gaps. Records precede arrays among equals."""
     shared = list(_shared(arrays))
     far = [each for each in shared if not each.array.near]
     members = sorted([*records, *far], key=lambda member: (-member.align, member.bytes % member.align != 0))

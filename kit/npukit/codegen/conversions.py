@@ -1,4 +1,4 @@
-"""Conversions that the link does, as the firmware has them."""
+"""Conversions by the link, in the firmware's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from npukit.net.requantize import quantization
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """`struct net_conversion`: ops of the link's, of which one may change numbers and one their order."""
+    """`struct net_conversion`: ops by the link. At most one op changes numbers, and at most one transposes."""
 
     name: str
     net: Net
@@ -26,18 +26,18 @@ class Conversion:
 
     @property
     def op(self) -> Op:
-        """The op that changes numbers, if there is one."""
+        """The op that changes numbers, or else the first op."""
         return next((op for op in self.ops if not isinstance(op.attributes, Transpose)), self.ops[0])
 
     @property
     def kind(self) -> str:
-        """The firmware's function for it."""
+        """The firmware's function for the conversion."""
         kinds = {Quantize.kind: "net_quantize", Dequantize.kind: "net_dequantize", Transpose.kind: "net_move"}
         return kinds.get(self.op.kind, "net_look_up")
 
     @property
     def order(self) -> list[tuple[str, object]]:
-        """The members that say where elements go: planes of the host's become elements side by side, or the reverse."""
+        """The members for a transpose: planes from the host become interleaved elements, or the reverse."""
         op = next((op for op in self.ops if isinstance(op.attributes, Transpose)), None)
         numbers = swapped(self.net, op) if op else None
         if numbers is None:
@@ -47,7 +47,7 @@ class Conversion:
 
     @property
     def table(self) -> tuple[int, ...]:
-        """The byte for each byte that is read; none for conversions from or to float."""
+        """The output byte for each input byte. Empty for conversions from or to float."""
         if isinstance(self.op.attributes, Quantize | Dequantize | Transpose):
             return ()
         alone = self.net.alone(self.op)
@@ -58,7 +58,7 @@ class Conversion:
 
     @property
     def scales(self) -> list[tuple[str, str]]:
-        """Offset and step of each channel; none if numbers are not scaled."""
+        """Offset and step of each channel. Empty if numbers are not scaled."""
         if not isinstance(self.op.attributes, Quantize | Dequantize):
             return []
         offsets, steps = self._scales
@@ -73,12 +73,12 @@ class Conversion:
 
     @property
     def fields(self) -> list[tuple[str, object]]:
-        """The struct's members that are not 0."""
+        """The struct's members other than 0."""
         return [("kind", self.kind.upper()), *self._numbers, *self.order]
 
     @property
     def _numbers(self) -> list[tuple[str, object]]:
-        """The members that say how numbers are changed."""
+        """The members for the arithmetic."""
         if isinstance(self.op.attributes, Transpose):
             return [("host_bytes", 1)]
         if self.table:

@@ -1,6 +1,7 @@
 """One frame as a TIR function: the AOT executor. It calls kernels and accelerators in the order of the plan.
 
-Its parameters are the C names of what it touches. They are in scope where its C stands, so they vanish from the C.
+The parameters are C names of operands and constants. The generated C refers to these names directly, so the parameters
+disappear from it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EVENT, FRAME_END = "net_event", "net_end_frame"
 
 @dataclass(frozen=True)
 class StepOperand:
-    """The operand of a step in which PEs may differ: an address, or a number; `type` is its C type."""
+    """An operand of a step that may differ between PEs: an address, or a number. `type`: the C type."""
 
     value: Address | int
     type: str
@@ -44,9 +45,9 @@ class StepOperand:
 
 @dataclass(frozen=True)
 class KernelStep:
-    """Calls of kernels, which finish `layer`. `checked`: they return 0 or an error code.
+    """Calls of kernels, which complete `layer`. `checked`: they return 0 or an error code.
 
-    With a `wait` they only start the work, and that function waits for it; if they are `submitted`, not here.
+    `wait`: the calls only start the work, and this function waits for the end. `submitted`: a later step waits.
     """
 
     calls: tuple[Call, ...]
@@ -57,7 +58,7 @@ class KernelStep:
 
     @property
     def code(self) -> object:
-        """Steps of equal code differ in their operands alone."""
+        """A key of the code. Steps with equal keys differ in their operands alone."""
         calls = tuple((c.function, *("" if isinstance(a, Address) else a for a in c.arguments)) for c in self.calls)
         return ("kernel", self.checked, self.wait, self.submitted, calls)
 
@@ -76,7 +77,7 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class ChainStep:
-    """Layers of one accelerator that follow each other, each with its commands; `submitted`: only started."""
+    """Successive layers on one accelerator, with the commands of each. `submitted`: started without waiting."""
 
     format: CommandFormat
     layers: tuple[tuple[int, tuple[str, ...]], ...]
@@ -101,7 +102,7 @@ class ChainStep:
 
 @dataclass(frozen=True)
 class JoinStep:
-    """Wait for what was submitted to an accelerator."""
+    """Wait for work submitted to an accelerator."""
 
     wait: str
 
@@ -119,7 +120,7 @@ class JoinStep:
 
 @dataclass(frozen=True)
 class _OfOneSymbol:
-    """Base of steps whose one operand is the address of a struct."""
+    """Base of steps whose only operand is the address of a struct."""
 
     symbol: str
     struct: ClassVar[str]
@@ -135,7 +136,8 @@ class _OfOneSymbol:
 
 @dataclass(frozen=True)
 class SendStep(_OfOneSymbol):
-    """Start the messages whose first descriptor this is. `purpose` says what they are, for a reader of the C."""
+    """Start a chain of messages, given the first descriptor. `purpose`: the messages' contents, for readers of the C.
+    """
 
     struct = "noc_descriptor"
     code = ("send",)
@@ -144,7 +146,7 @@ class SendStep(_OfOneSymbol):
 
 @dataclass(frozen=True)
 class WaitStep:
-    """Wait for a counted flag. A number may be the name of one of the PE's own. `purpose`: what it waits for."""
+    """Wait for a counted flag. `flag` and `count` may be names of a PE's own words. `purpose`: the awaited messages."""
 
     flag: int | str
     count: int | str
@@ -164,7 +166,7 @@ class WaitStep:
 
 @dataclass(frozen=True)
 class TableStep(_OfOneSymbol):
-    """All steps of a program that is a table, of which this is the symbol."""
+    """All steps of a program in the form of a table. `symbol`: the table."""
 
     struct = "net_step"
     code = ("table",)
@@ -172,7 +174,7 @@ class TableStep(_OfOneSymbol):
 
 @dataclass(frozen=True)
 class RestoreStep(_OfOneSymbol):
-    """Let so many parts of states, in a table of that symbol, begin anew if they shall."""
+    """Reset `count` parts of states to their initial values, if a reset is due. `symbol`: the table of the parts."""
 
     struct = "net_state"
     count: int
@@ -186,7 +188,7 @@ FrameStep = TableStep | RestoreStep | KernelStep | ChainStep | JoinStep | SendSt
 
 
 def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
-    """The step with calls of other functions, by their names."""
+    """The step with its called functions renamed."""
     if not isinstance(step, KernelStep):
         return step
     calls = (replace(call, function=functions.get(call.function, call.function)) for call in step.calls)
@@ -194,7 +196,8 @@ def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
 
 
 def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, traces: bool = False) -> TirFunction:
-    """The whole frame. Observed, it runs command by command and records each layer; tracing, it notes each step."""
+    """The whole frame. `observable`: if observed, the frame runs command by command and records each layer. `traces`:
+    the frame records when each step began."""
     parameters = [TirParameter(symbol, "uint8", "place") for symbol in dict.fromkeys(_symbols(steps))]
     parameters += [TirParameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
     names = [parameter.name for parameter in parameters]
@@ -208,14 +211,15 @@ def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, trace
 def frame_as_c(function: TirFunction, place: Callable[[str, int], str], numbers: Mapping[str, str]) -> str:
     """The statements of the frame.
 
-    `place`: the C of a symbol's address plus so many bytes; `numbers`: the C of numbers that are not known here.
+    `place`: the C of a symbol's address plus an offset in bytes. `numbers`: the C of numbers that differ between PEs.
     """
     body = function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
     return re.sub(r"\b[A-Za-z_]\w*", lambda word: numbers.get(word[0], word[0]), body)
 
 
 def with_purposes(body: str, steps: Sequence[FrameStep], pe: str) -> str:
-    """The statements of a frame, each send and wait with a comment that says what is on its way. `pe`: on which PE."""
+    """The statements of a frame, with the messages' contents as a comment on each send and wait. `pe`: a prefix that
+    names the PE."""
     purposes = iter([step.purpose for step in steps if isinstance(step, SendStep | WaitStep)])
 
     def commented(call: re.Match[str]) -> str:
@@ -237,7 +241,7 @@ def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
 
 
 def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
-    """C constants that calls name."""
+    """Names of C constants among the steps' operands."""
     for step in steps:
         if isinstance(step, KernelStep):
             yield from (a for call in step.calls for a in call.arguments if isinstance(a, str))
@@ -286,7 +290,8 @@ class _Writer:
                 raise ValueError(f"{step.symbol}: a loop goes through a table, no statement does (net_table.c.j2)")
 
     def _is_observed(self) -> Expr:
-        """Asked once a frame, before its first layer: the word comes before what the frame works on."""
+        """The condition for an observed frame. Read once a frame, before the first layer: the host's word arrives
+        before the frame's data."""
         if self._observed is None:
             self._observed = Local("observed", "int32", call("net_observed"))
         return self._observed.value != 0
@@ -309,7 +314,7 @@ class _Writer:
             self._checked(step.format.run, step.first)
 
     def _join(self, step: JoinStep) -> None:
-        """Observed, everything has been waited for at once."""
+        """Wait for submitted work. An observed frame skips the wait, as each layer has waited already."""
         if not self._observable:
             self._stop_on_error(call(step.wait))
             return

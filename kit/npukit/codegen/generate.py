@@ -27,7 +27,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import bank_begins
 
 MOST_TENSORS = 0xFFFF
-"""Inputs or outputs that the protocol can count."""
+"""Limit of the protocol on the inputs, or outputs, of a run."""
 
 
 def generate(
@@ -39,9 +39,9 @@ def generate(
     *,
     traces: bool = False,
 ) -> list[Sources]:
-    """One program for each role of the plan's PEs. `build_id` is what the device says it runs, 16 bytes.
+    """The sources of one program for each role of the plan's PEs. `build_id`: 16 bytes, which the device reports.
 
-    With `traces` it writes down when each step of a frame began.
+    `traces`: the programs record when each step of a frame began.
     """
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
@@ -52,9 +52,9 @@ def generate(
 
 
 def _room(board: Board, plan: Plan, program: Program) -> int:
-    """Bytes that constants and activations of its PE may take together: what code and stack leave.
+    """Bytes for constants and activations together on the program's PE: the memory without code and stack.
 
-    None where PEs share one address space: no program runs on two of them.
+    0 where PEs share one address space, as no two PEs can run one program there.
     """
     if board.shares_memory:
         return 0
@@ -63,7 +63,7 @@ def _room(board: Board, plan: Plan, program: Program) -> int:
 
 
 def _kind(board: Board, program: Program) -> tuple[str, int]:
-    """The core of a program's PE, and where its memory ends."""
+    """The core type of a program's PE, and the end address of the PE's memory."""
     return board.cpu_of(program.pe), board.seen_by(program.pe).memory_for("activations").end
 
 
@@ -88,7 +88,7 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
 
 
 def _streamed(role: Role) -> tuple[DramPiece, ...]:
-    """The constants that the tiles of all its PEs find in DRAM, each piece once."""
+    """The constants in DRAM for the tiles of all PEs, each piece once."""
     parts = (part for program in role.programs for part in program.parts)
     return tuple(dict.fromkeys(part.streamed for part in parts if part.streamed))
 
@@ -110,7 +110,7 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> HostTensors:
 
 
 def _conversions(ends: HostTensors | None) -> tuple[Path, ...]:
-    """The sources by which the link converts, if it does."""
+    """The firmware's sources for conversions by the link, if any are needed."""
     rows = (*ends.inputs, *ends.outputs) if ends else ()
     converts = any(row.conversion for row in rows)
     return tuple(sorted((data_folder("firmware") / "conversion").glob("*.c"))) if converts else ()

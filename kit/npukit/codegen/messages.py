@@ -22,18 +22,19 @@ DESCRIPTOR_ALIGN = 16
 TAGS = 1 << 16
 SIGNAL_SENT = 1 << 16
 SIGNAL_THIS_CHIP = 1 << 17
-"""Bits in `net_step.what` of a signal, beside the tag: that the PE's own flag counts too; that PEs count by chip."""
+"""Bits in `net_step.what` of a signal, beside the tag. `SIGNAL_SENT`: increment the sender's own flag too.
+`SIGNAL_THIS_CHIP`: the PE number counts from the first PE of this chip."""
 NO_FLAG = "NOC_NO_FLAG"
 
 
 def of_this_chip(pe: int) -> str:
-    """The C of a PE, by its number within the chip of the one whose DMA asks."""
+    """The C of a PE's number, counted from the first PE of the chip whose DMA reads the descriptor."""
     return f"NOC_THIS_CHIP + {pe}"
 
 
 @dataclass(frozen=True)
 class _Hop:
-    """One copy of a message to some of its landings, which all count the same flag, if any."""
+    """One copy of a message to some of its landings, all with the same flag, or none."""
 
     copy: Copy
     landings: tuple[tuple[Landing, int], ...]
@@ -43,7 +44,7 @@ class _Hop:
 
 
 class Descriptors:
-    """Makes the descriptors of one PE's messages."""
+    """Builder of the descriptors of one PE's messages."""
 
     def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
@@ -53,19 +54,20 @@ class Descriptors:
         self._dram = {buffer.name: buffer for buffer in plan.dram}
 
     def chain(self, numbers: Sequence[int]) -> list[Record]:
-        """The descriptors of messages that follow each other, linked, with the lists of their destinations."""
+        """The linked descriptors of successive messages, with their lists of destinations."""
         made = [record for number in numbers for record in self._message(number)]
         symbols = [record.symbol for record in made if not record.listed]
         following = dict(pairwise(symbols))
         return [_linked(record, following.get(record.symbol)) for record in made]
 
     def is_signal(self, number: int) -> bool:
-        """True if only the flags of a message matter."""
+        """True if a message carries no data and only increments flags."""
         message = self._plan.messages[number]
         return not message.tensor and message.source_pe == self._pe
 
     def told_at_once(self, number: int) -> Record | None:
-        """The list of PEs that a signal goes to, if they are many: one multicast reaches them all."""
+        """The list of destinations of a signal to at least `MANY_TOLD` PEs, which one multicast reaches. None for
+        fewer."""
         landings = self._plan.messages[number].landings
         if len(landings) < MANY_TOLD:
             return None
@@ -75,7 +77,8 @@ class Descriptors:
         return Record(symbol, "noc_destination", rows, 4, DESTINATION_BYTES, comment, listed=True)
 
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """The PEs that a signal goes to, each with the flag there and the tag; the last one's counts as sent."""
+        """The destinations of a signal, each with the flag there and the tag. The last also increments the sender's
+        flag."""
         landings = self._plan.messages[number].landings
         what = number % TAGS | (SIGNAL_THIS_CHIP if self._chips_alike else 0)
         for landing in landings:
@@ -109,7 +112,8 @@ class Descriptors:
                 )
 
     def _hops(self, message: Message) -> Iterator[_Hop]:
-        """Copies to all landings at once; the last copy flag by flag, and with it a source's own if that is awaited."""
+        """Copies to all landings at once. The last copy is repeated for each flag. Its last repetition also increments
+        the sender's own flag, if the plan waits for it."""
         counts = message.source_pe == self._pe and self._counts_sent
         parts = [self._copies(message, landing) for landing in message.landings]
         for index, same in enumerate(zip(*parts, strict=True)):
@@ -169,7 +173,7 @@ class Descriptors:
         return of_this_chip(pe) if self._chips_alike else pe
 
     def _at(self, landing: Landing, offset: int) -> Value:
-        """Byte `offset` of the buffer where a message lands."""
+        """The address of byte `offset` in the buffer where a message lands."""
         if landing.pe == DRAM:
             return self._dram[landing.view.buffer].offset + offset
         pe = self._plans[landing.pe]

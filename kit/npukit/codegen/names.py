@@ -1,4 +1,4 @@
-"""Names of the network made into names of C."""
+"""C identifiers, strings and numbers for names and values of the network."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_\d+\Z")
 
 
 class Names:
-    """Gives every name a C identifier of its own."""
+    """Assigns a unique C identifier to every name."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def identifier(self, name: str) -> str:
-        """An identifier that reads like `name`; a name may come again and gets another one."""
+        """A unique identifier that resembles `name`. A repeated name gets another identifier."""
         wanted = c_identifier(name)
         found, number = wanted, 1
         while found in self._taken:
@@ -27,9 +27,10 @@ class Names:
 
 
 def c_identifier(name: str) -> str:
-    """`name` with nothing C could stumble over.
+    """The name as a valid C identifier.
 
-    What ends in a number is no keyword, no function of the C library and none of the firmware; all else is made so.
+    Names that end in `_` and a number clash with no keyword and no function of the C library or the firmware. Other
+    names get the suffix `_0`.
     """
     letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST]
     return (
@@ -38,13 +39,13 @@ def c_identifier(name: str) -> str:
 
 
 def comment_text(text: str) -> str:
-    """Text that cannot end a C comment, nor leave its line."""
+    """Text made safe for a C comment of one line."""
     printable = "".join(c if c.isprintable() else "?" for c in text)
     return printable.replace("*/", "* /").replace("/*", "/ *")
 
 
 def macro(name: str) -> str:
-    """The name as a part of a macro's."""
+    """The name as a part of a macro's name."""
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
@@ -59,12 +60,12 @@ def _escaped(byte: int) -> str:
 
 
 def foreign_arena(pe: int) -> str:
-    """The C name of another PE's activations: the linker script says where they lie."""
+    """The C name of another PE's activations. The linker script defines the address."""
     return f"net_activations_of_pe_{pe}"
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Numbers for a reader, those that follow each other together: `0, 2 to 7`."""
+    """Numbers for readers, with ranges for successive ones: `0, 2 to 7`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -75,7 +76,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def c_float(value: float) -> str:
-    """A float of C, to the last bit."""
+    """A C float literal, exact to the last bit."""
     if value != value:
         return '__builtin_nanf("")'
     return f"{value.hex()}f" if abs(value) < float("inf") else f"{'-' if value < 0 else ''}__builtin_inff()"

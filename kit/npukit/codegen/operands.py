@@ -13,10 +13,10 @@ from npukit.plan.predict.memory import aligned
 
 
 class Arena:
-    """The buffers of one PE, each with the C name of its offset. `bytes` are those of the first bank."""
+    """The buffers of one PE, with the C name of each buffer's offset. `bytes`: the size within the first bank."""
 
     def __init__(self, net: Net, pe: PePlan, places: Sequence[str] = ()) -> None:
-        """`places`: the names for the buffers, if they are another PE's."""
+        """`places`: the C names of the buffers, if taken from another PE."""
         names = Names()
         self._net = net
         ends = (aligned(buffer.offset + buffer.bytes) for buffer in pe.buffers)
@@ -27,11 +27,11 @@ class Arena:
         self._by_place = dict(zip(named, self.buffers.values(), strict=True))
 
     def of_twin(self, pe: PePlan) -> Arena:
-        """The buffers of a PE that has the like in the same places, by the names they have here."""
+        """The buffers of a PE with the same layout, under the same C names."""
         return Arena(self._net, pe, tuple(self.offsets.values()))
 
     def operand(self, view: View) -> Operand:
-        """The box of a tensor that the view shows."""
+        """The operand of a view: a box of a tensor in a buffer."""
         buffer = self.buffers[view.buffer]
         tensor = self._net.tensor(buffer.tensor)
         return operand_in(buffer, tensor, view.box, self.offsets[buffer.name])
@@ -44,5 +44,5 @@ class Arena:
         return self.offsets[buffer.name]
 
     def of_place(self, name: str) -> Buffer:
-        """The buffer whose offset has that C name."""
+        """The buffer whose offset has this C name."""
         return self._by_place[name]

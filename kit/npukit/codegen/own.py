@@ -1,4 +1,4 @@
-"""The own data of a role's PEs, as bytes and as structs whose values are numbers and places."""
+"""The own data of a role's PEs: bytes, and structs of numbers and addresses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_data(role: Role) -> OwnData:
 
 
 def _pages(own: OwnLayout) -> tuple[int, PeData]:
-    """The pages of a PE as they lie in DRAM, with the bytes of all of them."""
+    """The pages of a PE in DRAM, and their total bytes."""
     program, rows, size = own.program, list[Row](), 0
     assert program.table is not None
     assert program.table.room is not None
@@ -54,7 +54,7 @@ def _rows(own: OwnLayout) -> Iterator[Row]:
 
 
 def _record_rows(own: OwnLayout, offset: int, record: Record, homes: Mapping[str, Spot]) -> Iterator[Row]:
-    """The rows of a record; `homes` are the places of what is nowhere else."""
+    """The rows of a record. `homes`: the addresses of symbols that exist only in a page."""
     for index, fields in enumerate(record.rows):
         names, values = zip(*fields, strict=True)
         found = tuple([_value(own, value, homes) for value in values])
@@ -62,7 +62,7 @@ def _record_rows(own: OwnLayout, offset: int, record: Record, homes: Mapping[str
 
 
 def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str | Spot:
-    if isinstance(value, int | str):  # most are
+    if isinstance(value, int | str):  # the common case
         return value
     match value:
         case Number(address):

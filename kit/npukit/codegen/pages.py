@@ -1,7 +1,7 @@
 """Pages of a long program whose last orders lie in DRAM: the rows of some steps, with their commands and descriptors.
 
-A PE has two at a time. What a page refers to of its own is in the page, so that it lies where the page before the last
-one did, whichever that was.
+A PE holds two pages at a time. Pages alternate between two places in memory, so each page's address is fixed. Records
+for a single page are part of the page.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from npukit.plan.ir.plan import Join, Restore, Send, Wait
 from npukit.plan.predict.memory import STEP_BYTES, aligned
 
 Piece = Part | Join | Restore | Send | Wait
-"""A step of the plan, computes as parts."""
+"""A step of the plan, with a `Part` for each compute step."""
 
 Run = Sequence[Piece]
-"""Pieces that are started together: chains of commands, of messages."""
+"""Pieces that start together: a chain of commands, or of messages."""
 
 PAGE_ROWS = "net_page"
 
 
 @dataclass(frozen=True)
 class Room:
-    """The room for two pages in the buffer of this symbol, of so many bytes each, and where in DRAM the first lies."""
+    """The room for two pages of `bytes` each in the buffer `symbol`. `dram`: the address of the first page in DRAM."""
 
     symbol: str
     bytes: int
@@ -39,7 +39,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its rows, and behind them the records that they refer to."""
+    """A page: its rows of the table, followed by the records that the rows refer to."""
 
     rows: tuple[Fields, ...]
     records: tuple[Record, ...]
@@ -53,7 +53,7 @@ class Page:
         return aligned(STEP_BYTES * len(self.rows)) + self._laid_out.bytes
 
     def members(self) -> Iterator[tuple[int, Record]]:
-        """Its records, each with its offset."""
+        """The records of the page with their offsets."""
         yield 0, Record(PAGE_ROWS, "net_step", self.rows, STEP_BYTES // 2, STEP_BYTES, "", listed=True)
         behind = aligned(STEP_BYTES * len(self.rows))
         offsets = self._laid_out.offsets_by_symbol
@@ -61,7 +61,7 @@ class Page:
 
 
 def linked(pages: Sequence[Page], room: Room, home: Number) -> list[Page]:
-    """The pages, each with the rows that fetch the next one and go on there; the last one goes on at `home`."""
+    """The pages, each with rows that fetch the next page and continue there. The last page continues at `home`."""
     found: list[Page] = []
     for number in reversed(range(len(pages))):
         page = pages[number]

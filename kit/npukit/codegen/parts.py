@@ -23,7 +23,8 @@ from npukit.plan.predict.memory import WORD
 
 @dataclass(frozen=True)
 class Part:
-    """A tile as its engine lowered it. `op` is its place in the net, `layer` its place among this PE's tiles."""
+    """A tile lowered by its engine. `op`: the op's number in the net. `layer`: the tile's number among this PE's tiles.
+    """
 
     tile: Tile
     engine: Accelerator
@@ -31,12 +32,12 @@ class Part:
     op: int
     layer: int
     onward: int
-    """The number of layers from this part's to that of the part behind it."""
+    """The number of layers from this part's layer to the next part's."""
     submitted: bool = False
     streamed: DramPiece | None = None
-    """Its constants, if they are not in the image."""
+    """The part's constants, if streamed instead of in the image."""
     prototype: str | None = None
-    """The prototype of the function of a plug-in that it calls."""
+    """The prototype of the plug-in's function that the part calls."""
 
     @property
     def chained(self) -> bool:
@@ -44,12 +45,12 @@ class Part:
 
     @property
     def from_tir(self) -> bool:
-        """True if the core computes it, by a kernel made here."""
+        """True if the core computes the tile with a kernel generated from TIR."""
         return self.engine.name == CORE and isinstance(self.lowered.code, Call)
 
 
 def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator]) -> list[Part]:
-    """One for each compute step."""
+    """The parts of all compute steps."""
     names = Names()
     places = {op.name: index for index, op in enumerate(net.ops)}
     parts = []
@@ -69,7 +70,8 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
 
 
 def _prototype(lowered: Lowered) -> str | None:
-    """The prototype, with constants where the plug-in put them: the same for tiles whose constants are streamed."""
+    """The prototype of a plug-in's function, before constants move to the arena: the same whether constants are
+    streamed or not."""
     code = lowered.code
     if not isinstance(code, Call):
         return None
@@ -94,7 +96,7 @@ def commands_of(part: Part) -> list[str]:
 
 
 def chain_records(run: list[Part]) -> Iterator[Record]:
-    """The commands of parts that follow each other on one accelerator, each linked to the next."""
+    """The linked commands of successive parts on one accelerator."""
     form = run[0].engine.commands
     symbols = [symbol for part in run for symbol in commands_of(part)]
     following = dict(pairwise(symbols))
@@ -111,12 +113,12 @@ def chain_records(run: list[Part]) -> Iterator[Record]:
 
 
 def link_to(field: str, symbol: str | None) -> Fields:
-    """The link of a chain as a struct's fields; none at its end."""
+    """The link of a chain, as a struct's fields. Empty at the end of the chain."""
     return ((field, Address(symbol)),) if symbol else ()
 
 
 def kernel_step(part: Part) -> KernelStep:
-    """The calls of a part that is no commands."""
+    """The calls of a part without commands."""
     code = part.lowered.code
     if isinstance(code, Routines):
         calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
@@ -126,7 +128,7 @@ def kernel_step(part: Part) -> KernelStep:
 
 
 def callees_of(part: Part) -> list[Callee]:
-    """The functions that a part calls, where a table has the arguments."""
+    """The functions that a part calls, in a program whose table holds the arguments."""
     step, routines = kernel_step(part), isinstance(part.lowered.code, Routines)
     wait = None if step.submitted else step.wait
     return [
@@ -136,7 +138,7 @@ def callees_of(part: Part) -> list[Callee]:
 
 
 def arguments_of(part: Part) -> Record:
-    """The arguments of all calls of a part, one after the other."""
+    """The arguments of all calls of a part, in order."""
     given = [value for call in kernel_step(part).calls for value in call.arguments]
     rows = tuple((("word", _as_word(value)),) for value in given)
     comment = f"what computes {part.tile.name} is given"

@@ -1,4 +1,4 @@
-"""One PE's program, gathered: tiles, constants, commands, kernels, the steps of a frame."""
+"""The program of a PE: tiles, constants, commands, kernels, the steps of a frame."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ NOC_HEADER = "noc.h"
 
 @dataclass(frozen=True)
 class Program:
-    """The program of one PE, before it is known which PEs share it."""
+    """The program of one PE, before PEs with the same code share it."""
 
     pe: int
     is_root: bool
     arena: Arena
     parts: tuple[Part, ...]
     layers: tuple[Operand, ...]
-    """The layers that are recorded: the tiles that it makes."""
+    """The recorded layers: the tiles that the PE computes."""
     arrays: tuple[ConstantArray, ...]
     records: tuple[Record, ...]
     steps: tuple[FrameStep, ...]
-    """A kernel that is made here is called by the name of its tile."""
+    """The steps of a frame. A generated kernel is called by the name of its tile."""
     spans: tuple[int, ...]
-    """The number of the plan's steps in each step that can be noted: of `steps`, or of the table's rows."""
+    """The number of the plan's steps in each traceable step: each of `steps`, or each row of the table."""
     headers: tuple[str, ...]
     wrappers: tuple[str, ...]
-    """Prototypes of the functions of plug-ins that are called by name."""
+    """Prototypes of plug-ins' functions that are called by name."""
     routines: tuple[Routine, ...]
     table: Long | None = None
     """The source of a long program's table and records."""
     layer_places: tuple[int, ...] = ()
-    """The number of the place that each layer is left in, in a table. Else each has its own."""
+    """The number of each layer's place, in a table. Empty: each layer has a place of its own."""
     leads: bool = False
-    """A chip that does what the root's chip does."""
+    """True for the leader of a chip that does the same as the root's chip."""
 
     @property
     def pages(self) -> Sequence[Page]:
-        """The pages of its orders, if these lie in DRAM."""
+        """The pages of the program's orders, if these lie in DRAM."""
         return self.table.pages if self.table else ()
 
     @property
@@ -76,7 +76,7 @@ class Program:
 def enclosed(
     program: Program, first: SendStep | WaitStep, last: SendStep | WaitStep, records: Sequence[Record]
 ) -> Program:
-    """The program with a step before all others and one behind them, and the records that these need."""
+    """The program with a step before all others and one after all others, and the records of both."""
     headers = tuple(sorted({*program.headers, NOC_HEADER}))
     spans = (0, *program.spans, 0)
     if program.table is None:
@@ -89,7 +89,7 @@ def enclosed(
 def gather(
     net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], purposes: Purposes | None = None
 ) -> Program:
-    """The program of one PE. `purposes`: of all messages of the plan, if they are known."""
+    """The program of one PE. `purposes`: the contents of all messages of the plan, if already known."""
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
@@ -124,7 +124,7 @@ def gather(
 
 
 def gather_all(net: Net, plan: Plan, board: Board, engines: Engines) -> list[Program]:
-    """The programs of all PEs. Of PEs of groups that are alike (`Plan.alike`) all but messages is made once."""
+    """The programs of all PEs. For PEs of equal groups (`Plan.alike`) everything but messages is made once."""
     firsts = {twin: first for group in plan.alike for twin, first in zip(group, plan.alike[0], strict=True)}
     purposes = Purposes(plan)
 
@@ -136,7 +136,7 @@ def gather_all(net: Net, plan: Plan, board: Board, engines: Engines) -> list[Pro
 
 
 def _twin(net: Net, plan: Plan, pe: PePlan, first: Program) -> Program | None:
-    """The program of a PE that does the same as the first of its like, if that is a table."""
+    """The program of a PE that does the same as the PE of `first`, if the program is a table."""
     if first.table is None:
         return None
     arena = first.arena.of_twin(pe)
@@ -146,7 +146,7 @@ def _twin(net: Net, plan: Plan, pe: PePlan, first: Program) -> Program | None:
 
 
 def _room_for_pages(plan: Plan, pe: PePlan, arena: Arena) -> Room | None:
-    """The room for the pages of its table, if that comes from DRAM."""
+    """The room for the pages of the PE's table, if the table comes from DRAM."""
     if not pe.orders.pages:
         return None
     buffer, name = pe.buffer(PAGES), orders_name(pe.pe)
@@ -155,13 +155,13 @@ def _room_for_pages(plan: Plan, pe: PePlan, arena: Arena) -> Room | None:
 
 
 def _cuts(runs: Sequence[Sequence[Piece]], firsts: Collection[int]) -> Iterator[range]:
-    """The runs of each page, of which these are the first steps."""
+    """The runs of each page. `firsts`: the first step of each page."""
     begins = [number for number, step in enumerate(accumulate(map(len, runs), initial=0)) if step in firsts]
     return starmap(range, pairwise([*begins, len(runs)]))
 
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
-    """The kind of each run; one with a kernel that is called is like no other."""
+    """The kind of each run. A run with a called kernel has a kind of its own."""
     likes, begin = likes_of(plan, pe), 0
     for run in runs:
         called = any(isinstance(piece, Part) and not piece.chained for piece in run)
@@ -178,7 +178,8 @@ def _pieces(steps: Sequence[Step], parts: Sequence[Part]) -> Iterator[Piece]:
 def _runs(
     pieces: Iterator[Piece], apart: Callable[[int], bool] = lambda message: False, firsts: Collection[int] = ()
 ) -> Iterator[list[Piece]]:
-    """Messages that are `apart` are in no run with others, pieces from the `firsts` on in none with those before."""
+    """Group pieces into runs. Messages that are `apart` share no run with other messages. Each of `firsts` begins a new
+    run."""
     run: list[Piece] = []
     for number, piece in enumerate(pieces):
         if run and (number in firsts or not _together(run[-1], piece, apart)):
@@ -206,14 +207,14 @@ def _records(runs: Sequence[Sequence[Piece]], descriptors: Descriptors) -> Itera
 
 
 def _waits(parts: Sequence[Part]) -> dict[str, str]:
-    """The function that waits for each engine that runs by itself."""
+    """The wait function of each engine that runs asynchronously."""
     return {part.engine.name: part.engine.abilities.wait for part in parts if part.engine.abilities.wait}
 
 
 def _with_purposes(
     runs: Sequence[Sequence[Piece]], descriptors: Descriptors, parts: Sequence[Part], purposes: Mapping[int, str]
 ) -> Iterator[FrameStep]:
-    """The steps of the frame. `purposes`: what is on its way, by the number of the plan's step."""
+    """The steps of the frame. `purposes`: the contents of messages, by the number of the plan's step."""
     begin = 0
     for run in runs:
         found = dict.fromkeys(purposes[i] for i in range(begin, begin + len(run)) if i in purposes)
@@ -242,7 +243,7 @@ def _chain_step(run: Sequence[Part]) -> ChainStep:
 
 
 def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
-    """Each once; tiles share those of one name."""
+    """Each routine once. Tiles share routines of the same name."""
     codes = (part.lowered.code for part in parts)
     calls = (call for code in codes if isinstance(code, Routines) for call in code.calls)
     return tuple({call.routine.name: call.routine for call in calls}.values())

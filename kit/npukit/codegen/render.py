@@ -30,16 +30,16 @@ NETWORK = "net.c"
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", NETWORK)
 ROUTINES = "routines.S"
 TIR = "net.tir"
-"""The TIR that kernels and frame are printed from."""
+"""The TIR of kernels and frame."""
 NAMES = "names.h"
 TABLE_HEADER = "net_table.h"
 TABLE_LOOP = "net_table.c"
-"""The loop through the steps of a long program: firmware that each such program compiles with its own header."""
+"""The loop over the steps of a long program: firmware that each long program compiles with its own header."""
 LINE = 116
 REGISTERS = 4
-"""The arguments of a function that come in registers, on the core that has fewest."""
+"""Arguments of a function in registers, on the core with the fewest."""
 OWN = "net_own"
-"""The C name of what is each PE's own."""
+"""The C name of a PE's own data."""
 
 
 @dataclass(frozen=True)
@@ -51,26 +51,26 @@ class Titles:
     build_id: bytes
     link_bytes: int
     traces: bool = False
-    """It writes down when each step of a frame began."""
+    """The program records when each step of a frame began."""
 
     @property
     def sign(self) -> str:
-        """A number by which programs of one build know each other."""
+        """A number by which programs of the same build recognise each other."""
         return f"0x{int.from_bytes(self.build_id[:4], 'little') | 1:08X}"
 
 
 @dataclass(frozen=True)
 class HostTensors:
-    """The tensors that the host writes and reads, on the PE it talks to, and the PEs of the network."""
+    """The tensors that the host writes and reads on the root, and the PEs of the network."""
 
     inputs: Sequence[TensorRow]
     outputs: Sequence[TensorRow]
     pes: Sequence[PeRow]
     frames: int = 1
-    """The frames that a run takes on each chip."""
+    """Frames of a run on each chip."""
     chips: Sequence[ChipRow] = ()
     remembers: bool = False
-    """The network keeps something from frame to frame."""
+    """The network has states."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class ChipRow:
 def render(
     role: Role, titles: Titles, ends: HostTensors | None, banks: Sequence[tuple[int, int]] = ()
 ) -> dict[str, str]:
-    """Every file by its name. `banks`: of each behind the first, the offset of its first byte, and how many it has."""
+    """All files by name. `banks`: the offset of the first byte, and the size in bytes, of each bank behind the first.
+    """
     known = {pe.pe for pe in ends.pes} if ends else set()
     foreign = (foreign_pes(role.constants.members) | known) - {role.first.pe}
     values = {
@@ -119,7 +120,7 @@ _MOST_STEPS = 0xFFFF
 
 
 def _events(role: Role) -> int:
-    """The number of events that a PE keeps: those of two frames at least. A power of two."""
+    """The number of events that a PE keeps: a power of two, enough for two frames."""
     steps = max(len(program.spans) for program in role.programs)
     if steps > _MOST_STEPS:
         raise DoesNotFit(f"a frame of {steps} steps cannot be traced: events count up to {_MOST_STEPS}")
@@ -127,7 +128,8 @@ def _events(role: Role) -> int:
 
 
 def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
-    """The parts of `net_run`: the statements of a frame, or a table of its steps and what the loop calls."""
+    """The parts of `net_run`: the statements of a frame, or a table of the frame's steps and the functions that it
+    calls."""
     first = role.steps[0] if role.steps else None
     if not isinstance(first, TableStep):
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
@@ -145,7 +147,7 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
 
 
 def _call(callee: Callee) -> str:
-    """The C by which a table's program calls a function with its arguments."""
+    """The C of a call whose arguments come from a table."""
     kinds = ["as_address" if pointer else "as_number" for pointer in callee.pointers]
     return f"{callee.name}({', '.join(f'{kind}(with[{place}])' for place, kind in enumerate(kinds))})"
 
@@ -170,7 +172,7 @@ def _driver_call(callee: Callee) -> str:
 
 
 def render_library(role: Role, prefix: str) -> dict[str, str]:
-    """The files but for the network's own, every name that a linker sees beginning with `prefix`."""
+    """The files except the network's own. Every name visible to a linker begins with `prefix`."""
     names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.routines]
     linked = [*names, *(["net_constants"] if role.constants.members else []), "net_memory"]
     library = {"prefix": prefix, "names": linked, "one_instance": has_one_instance(role)}
@@ -179,17 +181,17 @@ def render_library(role: Role, prefix: str) -> dict[str, str]:
 
 
 def has_one_instance(role: Role) -> bool:
-    """True if constants point into the arena, as commands do, so that it lies in one place."""
+    """True if constants point into the arena, as commands do, which fixes the arena's address."""
     return any(part.chained for part in role.parts)
 
 
 def library_frame(role: Role) -> str:
-    """The statements of a frame that is not observed, and that notes its steps."""
+    """The statements of a frame without observation, with an event for each step."""
     return _frame(role.steps, role, observable=False, traces=True)
 
 
 def tir_of(role: Role, *, traces: bool) -> str:
-    """The TIR of a program: each kernel once, and the frame with its `call_extern` of kernels and accelerators."""
+    """The TIR of a program: each kernel once, and the frame with `call_extern` of kernels and accelerators."""
     kernels = _tir_kernels(role)
     functions, names = kernels_as_c(kernels)
     first = {each.name for each in functions}
@@ -209,7 +211,7 @@ def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: 
 
 
 def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:
-    """The kernels made from TIR, and for every tile's name the one that computes it."""
+    """The kernels made from TIR, and the name of the kernel that computes each tile, by the tile's name."""
     return kernels_as_c(_tir_kernels(role))
 
 
@@ -241,7 +243,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
 
 
 def places_of(role: Role) -> Places:
-    """The references of the role's C to places in memory."""
+    """The C references to places in memory of the role."""
     pointers = frozenset(word.name for word in role.words if word.is_address)
     near = frozenset(member.symbol for member in role.constants.near)
     return Places(role.constants.homes, role.constants.single_structs, pointers, near, role.numbers)
@@ -249,10 +251,10 @@ def places_of(role: Role) -> Places:
 
 @dataclass(frozen=True)
 class Places:
-    """Symbols of the arena are offsets in it, all others members of the constants: `homes` says of which.
+    """The C references to symbols: members of the constants, by `homes`, or else offsets in the arena.
 
-    `structs` are the members that are one struct. `words` are pointers that each PE has of its own. Members that are
-    `near` lie in the other struct of constants.
+    `structs`: members that are a single struct. `words`: pointers in each PE's own data. `near`: members in the second
+    struct of constants, beside the variables.
     """
 
     homes: Mapping[str, str]
@@ -260,10 +262,10 @@ class Places:
     words: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
     functions: Mapping[Callee, int] = field(default_factory=dict)
-    """The numbers of what the first program's table calls."""
+    """The numbers of the functions that the first program's table calls."""
 
     def address(self, symbol: str, offset: int = 0) -> str:
-        """A pointer to `offset` bytes behind the symbol, of its own type or void."""
+        """A pointer to `offset` bytes behind the symbol, of the symbol's type or void."""
         if symbol in self.words:
             return f"{OWN}.{symbol}"
         if symbol not in self.homes:
@@ -275,7 +277,8 @@ class Places:
         return f"(const void *)((const uint8_t *){member} + {offset})" if offset else member
 
     def field(self, value: Value) -> str:
-        """The value of a struct's member. Its type is the plug-in's affair, so constants go there as void."""
+        """The C of a struct member's value. Constants become void pointers, as only the plug-in declares the member's
+        type."""
         match value:
             case Number(address):
                 return f"(uint32_t){self.address(address.symbol, address.offset)}"
@@ -302,7 +305,7 @@ def _environment() -> Environment:
 
 @dataclass(frozen=True)
 class _Member:
-    """A member of the constants: its declaration, its initialiser, what it is."""
+    """A member of the constants: declaration, alignment, initialiser, comment."""
 
     name: str
     declaration: str
@@ -345,7 +348,7 @@ def _numbers(values: np.ndarray) -> str:
 
 
 def _lines(numbers: Iterable[object]) -> str:
-    """Indented lines of as many numbers as they have room for: there are megabytes of weights."""
+    """Numbers as full, indented lines: there are megabytes of weights."""
     words, indent = [f"{number}," for number in numbers], "   "
     ends = list(accumulate((len(word) + 1 for word in words), initial=0))
     breaks = [0]
@@ -364,7 +367,7 @@ class _Place:
 
 
 def _buffers(role: Role) -> Iterator[_Place]:
-    """The buffers of the first PE that the C names; those that lie elsewhere on every PE it does not."""
+    """The buffers of the first PE that the C names. Buffers whose place differs between PEs have no name."""
     program = role.first
     used = role.symbols() if role.own else program.offsets
     for buffer in program.arena.buffers.values():

@@ -1,4 +1,4 @@
-"""Roles: PEs whose programs are one code. What all of them have is compiled; what differs is each PE's own data."""
+"""Roles: PEs whose programs have the same code. Common data is compiled; other data is each PE's own data."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _Found = TypeVar("_Found")
 ALIGNMENT = 16
 
 BYTES_OF_A_LETTER = 1
-"""Bytes of code for each letter of a kernel's C: 0.26 to 0.79 were measured of SmolLM2's 39."""
+"""Bytes of code for each letter of a kernel's C. Measured on the 39 kernels of SmolLM2: 0.26 to 0.79."""
 
 LAYER_COUNT = "layer_count"
-"""The word that says how many layers a PE has, where those of a role have more and fewer."""
+"""The word with the number of layers of a PE, where the PEs of a role differ."""
 
 CODE_OF_A_CALL = 32
-"""Bytes by which a table's program calls a function: measured 20."""
+"""Bytes of code for a table's call of a function: measured 20."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A member of `struct net_own`: an address or a number by which the code finds what is the PE's own."""
+    """A member of `struct net_own`: an address or a number that the code reads from a PE's own data."""
 
     name: str
     type: str
@@ -64,7 +64,7 @@ class Word:
 
 @dataclass(frozen=True)
 class OwnLayout:
-    """The data of one PE, from where its own data begins: each member with its offset."""
+    """The layout of one PE's own data: each member with its offset."""
 
     program: Program
     parts: tuple[tuple[int, Member], ...]
@@ -72,9 +72,9 @@ class OwnLayout:
     homes: dict[str, int]
     """Offsets by symbol."""
     common: dict[str, int]
-    """Offsets, by symbol, in the constants that all PEs have."""
+    """Offsets, by symbol, in the constants common to all PEs."""
     functions: Mapping[Callee, int]
-    """The numbers of the functions that the program's table calls."""
+    """The numbers of the functions called by the program's table."""
 
     @property
     def bytes(self) -> int:
@@ -84,28 +84,28 @@ class OwnLayout:
 
 @dataclass(frozen=True)
 class Role:
-    """PEs that run one program. The first of them stands for all in the C."""
+    """PEs that run one program. The first PE represents all in the C."""
 
     programs: tuple[Program, ...]
     constants: Constants
-    """The constants that are the same on every PE."""
+    """The constants that are equal on every PE."""
     steps: tuple[FrameStep, ...]
     words: tuple[Word, ...]
     """The words of the first PE."""
     layers: tuple[LayerTile, ...] | None
-    """The tiles that layers leave in each place, if they are the same everywhere."""
+    """The tile in each place of layers, if equal on all PEs."""
     places: int
-    """The most places in which layers of one PE are left."""
+    """The largest number of places of layers on one PE."""
     own: tuple[OwnLayout, ...]
-    """The own data of each PE, unless there is nothing that differs."""
+    """The own data of each PE. Empty if nothing differs."""
     places_of_pages: tuple[OwnLayout, ...]
-    """The places that orders in DRAM refer to, of each PE that has such."""
+    """The layout of each PE with orders in DRAM, for the addresses in these orders."""
     parts: tuple[Part, ...]
-    """The parts of the first program; or of programs that are tables those that are different in C."""
+    """The parts of the first program. In tables: the parts of all programs with distinct C."""
     functions: tuple[Callee, ...]
-    """The functions that tables call, by their numbers. A kernel has the name of its part in `parts`."""
+    """The functions that tables call, in the order of their numbers. A kernel has the name of its part in `parts`."""
     numbers: Mapping[Callee, int]
-    """The numbers of those that the first program calls, by the names that it has for them."""
+    """The numbers of the functions that the first program calls, by that program's names."""
 
     @property
     def first(self) -> Program:
@@ -141,7 +141,7 @@ class Role:
         return max((own.bytes for own in self.own), default=0)
 
     def symbols(self) -> set[str]:
-        """The symbols that the code and the data of all PEs refer to."""
+        """The symbols in the code and in the data common to all PEs."""
         records = (member for member in self.constants.members if isinstance(member, Record))
         values = [value for record in records for row in record.rows for _, value in row]
         values += [operand.value for step in self.steps for operand in step.operands()]
@@ -155,12 +155,13 @@ def roles_of(
     room: Callable[[Program], int],
     kind: Callable[[Program], Hashable] = lambda program: None,
 ) -> list[Role]:
-    """The programs by their code, in the order of their first PEs; those with most in common stay together.
+    """Group programs into roles by their code, in the order of their first PEs. Programs with most in common stay
+    together.
 
-    `room`: bytes that constants and activations of a program's PE may take together. PEs of a role have their data at
-    the same addresses, so one's large activations and another's large constants may be too much for one role. `kind`:
-    what the PEs of a role have alike whatever they compute, as their core. Programs that are tables share what they
-    call, as far as there is room.
+    `room`: bytes for constants and activations together on a program's PE. All PEs of a role have their data at the
+    same addresses. The large activations of one PE and the large constants of another may thus be too much for one
+    role. `kind`: a property that all PEs of a role share whatever they compute, such as the core. Programs that are
+    tables share the functions they call, as far as there is room.
     """
     alike: dict[object, list[Program]] = {}
     kernels = _Kernels()
@@ -172,7 +173,7 @@ def roles_of(
 
 
 def alone(program: Program) -> Role:
-    """The role of a program that runs on one PE."""
+    """The role of a program that runs on a single PE."""
     return _role([program], _Kernels())
 
 
@@ -181,7 +182,7 @@ def _once(every: Iterable[Iterable[_Found]]) -> tuple[_Found, ...]:
 
 
 def _code(program: Program, kernels: _Kernels) -> object:
-    """Programs with equal ones can share their code."""
+    """The key of a program's code. Programs with equal keys can share code."""
     place = program.is_root, program.leads, bool(program.pages)
     if program.table:
         return place, *{part.engine.name for part in program.parts if part.chained}
@@ -195,15 +196,15 @@ def _code(program: Program, kernels: _Kernels) -> object:
 
 
 class _Kernels:
-    """The kernels made from TIR for all programs, numbered by their C; each is printed once for all tiles whose C
-    depends on the same."""
+    """The kernels made from TIR for all programs, numbered by their C. Tiles whose C depends on the same values are
+    printed once."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._texts: list[int] = []
         self._called: dict[int, dict[Callee, Callee]] = {}
         self.bytes: dict[Callee, int] = {}
-        """Bytes of the code of each function that a table calls, and of its call."""
+        """Bytes of code of each function that a table calls, with the call."""
 
     def number(self, part: Part) -> int:
         tile = part.tile
@@ -222,7 +223,8 @@ class _Kernels:
         return self._numbers[text]
 
     def called(self, program: Program) -> Mapping[Callee, Callee]:
-        """The functions that a table calls, by the names that it has for them: kernels by their numbers."""
+        """The functions that a table calls, from the program's names to names common to all programs: a kernel's is its
+        number."""
         if id(program) not in self._called:
             self._called[id(program)] = dict(self._calls_of(program)) if program.table else {}
         return self._called[id(program)]
@@ -240,7 +242,8 @@ class _Kernels:
 
 @dataclass
 class _Group:
-    """Programs of one code, as they are gathered: the most bytes of each kind, what they call, the least room."""
+    """Programs with the same code, while a group is filled. `sizes`: the largest activations and constants in bytes.
+    `room`: the least."""
 
     kernels: _Kernels
     programs: list[Program] = field(default_factory=list)
@@ -249,7 +252,8 @@ class _Group:
     called: frozenset[Callee] = frozenset()
 
     def with_program(self, program: Program, sizes: tuple[int, int], room: int) -> _Group:
-        """The group with one more; the room is what it has beside the code of what it calls."""
+        """The group with another program. The group's room includes the code of called functions, as `fits` counts that
+        code."""
         own = frozenset(self.kernels.called(program).values())
         largest = max(self.sizes[0], sizes[0]), max(self.sizes[1], sizes[1])
         least = min(self.room, room + self._code(own))
@@ -266,7 +270,7 @@ class _Group:
 def _groups_that_fit(
     programs: Sequence[Program], room: Callable[[Program], int], kernels: _Kernels
 ) -> Iterator[list[Program]]:
-    """Groups of programs, as few as a first fit finds, those with like needs together."""
+    """Groups of programs by first fit, in the order of size: programs with similar needs are together."""
     sizes = {program.pe: (program.activation_bytes, _constant_bytes(program)) for program in programs}
     group = _Group(kernels)
     for program in sorted(programs, key=lambda program: (sizes[program.pe], program.pe)):
@@ -279,9 +283,9 @@ def _groups_that_fit(
 
 
 def _constant_bytes(program: Program) -> int:
-    """The bytes of a program's constants, with the words and the tables of layers that sharing may add.
+    """The bytes of a program's constants, with the words and tables of layers that sharing may add.
 
-    What tiles of several frames have alike is there once.
+    Equal constants of tiles of several frames count once.
     """
     words = sum(len(step.operands()) for step in program.steps)
     members = lay_out(program.arrays, program.records).bytes
@@ -290,14 +294,14 @@ def _constant_bytes(program: Program) -> int:
 
 
 def _places(program: Program) -> int:
-    """The number of places in which layers are left."""
+    """The number of places of layers."""
     return len(set(program.layer_places)) or len(program.layers)
 
 
 class _Identities:
-    """The identity of a program's data, whatever its names: equal numbers mean equal bytes at any address.
+    """The identity of a program's data, independent of names: equal numbers mean equal bytes at any address.
 
-    `known` numbers what programs that are compared have.
+    `known`: the numbers, shared by all programs in a comparison.
     """
 
     def __init__(self, program: Program, known: dict[object, int], called: Mapping[Callee, Callee]) -> None:
@@ -314,7 +318,8 @@ class _Identities:
         yield from self._records
 
     def of(self, symbol: str) -> int:
-        """The identity of a symbol's data, found after those of all that it refers to: chains of commands are long."""
+        """The identity of a symbol's data, found after the identities of all data it refers to. No recursion: chains of
+        commands are long."""
         wanted = [symbol]
         while wanted and symbol not in self._found:
             missing = [each for each in self._referred_to(wanted[-1]) if each not in self._found]
@@ -343,7 +348,7 @@ class _Identities:
         return "record", record.struct, record.listed, rows
 
     def value(self, value: Value) -> object:
-        """The identity of a value, which hashes as fast as can be: there are many."""
+        """The identity of a value, in a form that hashes fast: there are many values."""
         if isinstance(value, int | str):
             return value
         match value:
@@ -389,7 +394,7 @@ def _role(programs: Sequence[Program], kernels: _Kernels) -> Role:
 
 
 def _named(programs: Sequence[Program], kernels: _Kernels) -> Mapping[Hashable, Part]:
-    """The parts of tables that are different in C, each with a name of its own; kernels by their numbers."""
+    """The parts of tables with distinct C, each under a unique name. The key of a kernel is its number."""
     found: dict[Hashable, Part] = {}
     for part in chain.from_iterable(program.parts for program in programs):
         key = str(kernels.number(part)) if part.from_tir else (part.engine.name, _what_is_called(part))
@@ -411,17 +416,17 @@ def _renamed(part: Part, name: str) -> Part:
 
 @dataclass(frozen=True)
 class _Sharing:
-    """The programs of one role side by side."""
+    """A comparison of the programs of a role."""
 
     programs: Sequence[Program]
     identities: Sequence[_Identities]
     common: dict[int, int]
-    """Offsets in the constants of what all have."""
+    """Offsets, by identity, in the constants common to all programs."""
     functions: Sequence[Mapping[Callee, int]]
-    """The numbers of the functions that each program calls."""
+    """The numbers of the functions called by each program."""
 
     def steps(self) -> tuple[tuple[FrameStep, ...], list[tuple[Word, ...]]]:
-        """The steps of all, and of each program the words that they find what differs by."""
+        """The steps common to all programs, and each program's words for the operands that differ."""
         steps: list[FrameStep] = []
         words: list[list[Word]] = [[] for _ in self.programs]
         if self.differ_in_layers:
@@ -442,11 +447,11 @@ class _Sharing:
 
     @property
     def differ_in_layers(self) -> bool:
-        """True if they have more and fewer layers."""
+        """True if the programs differ in their numbers of layers."""
         return len({len(program.layers) for program in self.programs}) > 1
 
     def _is_shared(self, values: Sequence[Address | int]) -> bool:
-        """True if it is one value for all, in memory that all have alike."""
+        """True if all programs have the same value, in memory with the same layout on all PEs."""
         found = {each.value(value) for each, value in zip(self.identities, values, strict=True)}
         if len(found) > 1 or not isinstance(values[0], Address):
             return len(found) == 1
@@ -464,7 +469,7 @@ class _Sharing:
         return tuple(tiles[0])
 
     def own(self, number: int, words: tuple[Word, ...], own_layers: bool) -> OwnLayout:
-        """The data of one program: its table of layers if that is its own, its words, its constants."""
+        """The own data of one program: its words, its constants, and its table of layers if `own_layers`."""
         program, identities = self.programs[number], self.identities[number]
         layers: list[tuple[int, Member]] = [(0, _layers_record(left_tiles(program)))] if own_layers else []
         start = LAYER_BYTES * self.places if own_layers else 0
@@ -485,7 +490,7 @@ class _Sharing:
 
     @property
     def places(self) -> int:
-        """The most places in which layers of a program are left."""
+        """The largest number of places of layers in one program."""
         return max(map(_places, self.programs))
 
 

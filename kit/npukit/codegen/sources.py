@@ -1,4 +1,4 @@
-"""The result of the code generator: the C of one program."""
+"""The output of the code generator: the C of one program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Row:
-    """The values of a C struct's members, as they follow each other in the data; without a struct, 32-bit words."""
+    """The values of a C struct's members, in their order in the data. Without a struct: 32-bit words."""
 
     offset: int
     struct: str
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class PeData:
-    """One PE's own data: bytes, and structs whose layout is the compiler's affair, by their offsets."""
+    """One PE's own data by offset: bytes, and structs whose layout the compiler decides."""
 
     pe: int
     arrays: tuple[tuple[int, bytes], ...]
@@ -40,9 +40,9 @@ class PeData:
 
 @dataclass(frozen=True)
 class OwnData:
-    """The data of each PE of a role; `bytes` are reserved on all. `headers` declare the structs.
+    """The own data of each PE of a role. `bytes`: reserved on every PE. `headers`: declare the structs.
 
-    Where orders lie in DRAM, `pages` are those of each PE, with the bytes of all of them.
+    `pages`: if orders lie in DRAM, the pages of each PE, with their total bytes.
     """
 
     bytes: int = 0
@@ -57,12 +57,12 @@ class OwnData:
 
 @dataclass(frozen=True)
 class Sources:
-    """One role's program: the files of `project/net/`, by name, and the firmware files it needs besides.
+    """The program of one role: the files of `project/net/`, by name, and the additional firmware files.
 
-    Where chips do the same, `pes` has all of them, chip by chip, and `own` the data of those of one chip.
+    If several chips do the same, `pes` has the PEs of all chips, chip by chip, and `own` the data of one chip's PEs.
 
-    `constant_bytes` and `activation_bytes` are the sizes of the sections `.constants` and `.activations`, to the byte,
-    `bank_bytes` those of activations in banks behind the first.
+    `constant_bytes` and `activation_bytes` are the exact sizes of the sections `.constants` and `.activations`.
+    `bank_bytes` are the sizes of activations in banks behind the first.
     """
 
     role: int
@@ -73,12 +73,12 @@ class Sources:
     activation_bytes: int
     bank_bytes: tuple[int, ...] = ()
     wrappers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The functions that plug-ins' drivers must have, each with an op that calls it and the plug-in."""
+    """The functions that plug-ins' drivers must define, each with the name of an op that calls it, and the plug-in."""
     streamed: tuple[DramPiece, ...] = ()
-    """Constants of its tiles that lie in DRAM; PEs may have the same."""
+    """Constants in DRAM of the program's tiles. PEs may share pieces."""
     foreign_pes: tuple[int, ...] = ()
     """Other PEs whose activations the C refers to by name."""
     own: OwnData = OwnData()
-    """The own data of the PEs: it is no C."""
+    """The own data of the PEs, which is not C."""
     spans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """The number of the plan's steps in each step of the frame, in order, by PE, if it traces."""
+    """With tracing: the number of the plan's steps in each step of the frame, in order, by PE."""

@@ -1,4 +1,4 @@
-"""The parts of states that a PE keeps, as constants: where each lies, and how it begins."""
+"""The parts of states on a PE, as constants: the address and the initial value of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATES = "net_states"
 
 
 def state_arrays(net: Net, pe: PePlan, arena: Arena) -> Iterator[ConstantArray]:
-    """The bytes that states begin as, where these differ."""
+    """The initial bytes of states, unless all bytes are equal."""
     for symbol, value in _begins(net, pe, arena):
         if initial_bytes(value):
             values = np.frombuffer(value.tobytes(), np.uint8)
@@ -32,7 +32,7 @@ def state_records(net: Net, pe: PePlan, arena: Arena) -> Iterator[Record]:
 
 
 def _begins(net: Net, pe: PePlan, arena: Arena) -> Iterator[tuple[str, np.ndarray]]:
-    """The C name of each part, and what it begins as."""
+    """The C name and the initial value of each part."""
     initial = {state.input: state.initial for state in net.states}
     for name in (name for step in pe.steps if isinstance(step, Restore) for name in step.buffers):
         buffer = arena.buffers[name]

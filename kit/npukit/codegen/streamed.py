@@ -1,4 +1,4 @@
-"""Constants that lie in DRAM and are streamed to the PEs when their turn comes."""
+"""Constants in DRAM, streamed to the PEs in time for their use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.plan.ir.plan import Plan
 
 @dataclass(frozen=True)
 class DramPiece:
-    """The constants of a tile as they lie in DRAM. `name` is that of their buffer there."""
+    """The constants of a tile in DRAM. `name`: the name of the buffer there."""
 
     name: str
     data: bytes
@@ -27,7 +27,7 @@ def streamed_piece(name: str, constants: Sequence[ConstantArray]) -> DramPiece:
 
 
 def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
-    """The same code with its constants at a place in the arena instead of the image."""
+    """The lowered tile with its constants at a place in the arena instead of the image."""
     moved = {a.symbol: replace(place, offset=place.offset + offset) for offset, a in _laid_out(lowered.constants)}
 
     def there(field: Field) -> Field:
@@ -46,7 +46,7 @@ def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
 
 
 def dram_image(plan: Plan, pieces: Iterable[DramPiece]) -> bytes:
-    """The bytes that must be in DRAM before the first frame: every piece where the plan has its buffer."""
+    """The contents of DRAM before the first frame: every piece at the offset of its buffer in the plan."""
     data: dict[str, bytes] = {}
     for piece in pieces:
         assert data.setdefault(piece.name, piece.data) == piece.data, f"{piece.name} are not the same for all"
@@ -60,7 +60,7 @@ def dram_image(plan: Plan, pieces: Iterable[DramPiece]) -> bytes:
 
 
 def _laid_out(constants: Sequence[ConstantArray]) -> Iterator[tuple[int, ConstantArray]]:
-    """Each array with its offset, what must be aligned most first."""
+    """Each array with its offset, in the order of descending alignment."""
     offset = 0
     for array in sorted(constants, key=lambda array: -_alignment(array)):
         align = _alignment(array)

@@ -1,6 +1,6 @@
-"""A long program as a table: a row for each step, which `net_run` goes through (`struct net_step` in net.h).
+"""A long program as a table: one row for each step, interpreted by `net_run` (`struct net_step` in net.h).
 
-Its C is the same for all PEs, whatever they do; the table is data, and most of it each PE's own.
+The C is the same for all PEs. The table is data, and most of it is each PE's own data.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from npukit.plan.predict.memory import STEP_BYTES, WORD
 TABLE = "net_steps"
 
 ROWS_OF_A_FETCH = 2
-"""Rows that fetch a page."""
+"""Rows for the fetch of a page."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A command that several pieces of an op use in turn, each after it has set the members by which they differ."""
+    """A command shared by several pieces of an op. Before use each piece sets the members that differ."""
 
     symbol: str
     patched: tuple[str, ...]
@@ -39,7 +39,7 @@ Templates = Mapping[str, Template]
 
 
 def templates_of(runs: Sequence[Run]) -> Templates:
-    """The templates of pieces whose constants are streamed: there may be hundreds, alike but for addresses."""
+    """The templates of pieces with streamed constants: there may be hundreds of pieces, equal but for addresses."""
     alike: dict[object, list[Part]] = {}
     for part in (run[0] for run in runs if len(run) == 1):
         if isinstance(part, Part) and part.streamed and len(commands_of(part)) == 1:
@@ -48,7 +48,7 @@ def templates_of(runs: Sequence[Run]) -> Templates:
 
 
 def _shared(parts: Sequence[Part]) -> Iterator[tuple[Part, Template]]:
-    """The parts that share a template; none, if sharing would save nothing."""
+    """The parts that share a template. Empty if sharing would save nothing."""
     fields = [_fields(part) for part in parts]
     patched = tuple(name for name, value in fields[0].items() if any(other[name] != value for other in fields))
     form = parts[0].engine.commands
@@ -70,12 +70,12 @@ def _fields(part: Part) -> dict[str, Field]:
 
 @dataclass(frozen=True)
 class Made:
-    """The constants of a run, and its rows of the table."""
+    """The records of a run, and its rows of the table."""
 
     records: tuple[Record, ...]
     rows: tuple[Fields, ...]
     arguments: tuple[Record, ...] = ()
-    """The arguments of what it calls, which are in memory wherever its rows are."""
+    """The arguments of the run's calls. They stay in memory even if the rows are in a page."""
 
     @classmethod
     def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> Made:
@@ -86,20 +86,20 @@ class Made:
 
 @dataclass(frozen=True)
 class Long:
-    """A program of runs in which signals are apart from other messages, those that are alike made but once."""
+    """A long program as runs. Signals are in separate runs from other messages. Equal runs are made once."""
 
     runs: Sequence[Run]
     likes: Sequence[int]
-    """The kind of each run: those of one kind are the same."""
+    """The kind of each run. Runs of the same kind are equal."""
     made: Mapping[int, Made]
     """The constants and rows of the first run of each kind."""
     stretches: Sequence[Stretch]
     before: tuple[Fields, ...] = ()
     behind: tuple[Fields, ...] = ()
-    """Rows around those of the plan's steps."""
+    """Rows before and after those of the plan's steps."""
     room: Room | None = None
     cuts: tuple[range, ...] = ()
-    """The runs of each page, if there is `room` for two pages: those before them stay in memory."""
+    """The runs of each page, if there is `room` for two pages. Runs before the first page stay in memory."""
 
     @classmethod
     def of(
@@ -110,8 +110,8 @@ class Long:
         room: Room | None = None,
         cuts: tuple[range, ...] = (),
     ) -> Long:
-        """`alike`: of each run what it must have in common with another to be the same. A run of a page has its own
-        orders, whatever others have."""
+        """The program of these runs. `alike`: a key of each run; runs with equal keys are made once. A run in a page is
+        never shared, as each page has its own orders."""
         kept = cuts[0].start if cuts else len(runs)
         numbers: dict[Hashable, int] = {}
         alike = [*alike[:kept], *range(-len(runs), -kept)]
@@ -124,7 +124,7 @@ class Long:
         return cls(runs, likes, made, again, room=room, cuts=cuts)
 
     def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> Long:
-        """The program of a PE that does the same as this one's, which has these steps: only messages differ."""
+        """The program of a PE that does the same with these steps: only messages differ."""
         runs: list[Sequence[Piece]] = []
         made, begin = dict(self.made), 0
         for like, run in zip(self.likes, self.runs, strict=True):
@@ -136,7 +136,7 @@ class Long:
         return replace(self, runs=runs, made=made, room=room)
 
     def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> Long:
-        """The same program with a step before all others and one behind them."""
+        """The same program with a step before all others and one after all others."""
         return replace(self, before=(_step_row(first), *self.before), behind=(*self.behind, _step_row(last)))
 
     def records(self) -> Iterator[Record]:
@@ -149,12 +149,12 @@ class Long:
 
     @property
     def _kept(self) -> int:
-        """The number of runs before those of the first page."""
+        """The number of runs before the first page."""
         return self.cuts[0].start if self.cuts else len(self.runs)
 
     @cached_property
     def pages(self) -> Sequence[Page]:
-        """The pages of its orders, if these lie in DRAM."""
+        """The pages of the program's orders, if these lie in DRAM."""
         if self.room is None:
             return ()
         found = [_page([self.made[self.likes[number]] for number in cut]) for cut in self.cuts]
@@ -162,8 +162,7 @@ class Long:
         return linked(found, self.room, Number(Address(TABLE, STEP_BYTES * (len(self.before) + rows))))
 
     def spans(self) -> Iterator[int]:
-        """Row by row, as they are done, of how many of the plan's steps it is made: those of a run are its first
-        row's."""
+        """The number of the plan's steps in each row, in the order of execution. A run counts in its first row."""
         parts = [range(self._kept), *self.cuts]
         for part in parts:
             yield from [0] * ROWS_OF_A_FETCH if part is not parts[-1] else ()
@@ -178,7 +177,7 @@ class Long:
 
     @cached_property
     def _rows_before_pages(self) -> Sequence[Fields]:
-        """The rows of each run that stays in memory, and of stretches that come again one row."""
+        """The rows of the runs that stay in memory. A repeated stretch takes one row."""
         table: list[Fields] = []
         places: dict[int, int] = {}
         rows = [self.made[like].rows for like in self.likes]
@@ -194,7 +193,7 @@ class Long:
         return table
 
     def _entry(self) -> tuple[Sequence[Fields], Sequence[Fields]]:
-        """The rows that fetch the first page, which begin a frame, and the one that goes on there."""
+        """The rows at the start of a frame that fetch the first page, and the row that continues there."""
         if self.room is None:
             return (), ()
         return fetch(self.pages[0].bytes, self.room, 0), [row("NET_PAGE", count=1, what=self.room.place(0))]
@@ -205,7 +204,7 @@ def _page(made: Sequence[Made]) -> Page:
 
 
 def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterable[Record]:
-    """Signals need no descriptors, and pieces that use another's command none of their own."""
+    """The records of a run. Signals need no descriptors, and pieces that share another's command need no command."""
     parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
     used = [templates[part.tile.name].symbol for part in parts if part.tile.name in templates]
     if used and used[0] not in commands_of(parts[0]):
@@ -217,7 +216,7 @@ def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterab
 
 
 def _called(run: Run) -> Part | None:
-    """The part of a run that is a call."""
+    """The run's part if it is a call."""
     first = run[0]
     return first if isinstance(first, Part) and not first.chained else None
 
@@ -261,7 +260,7 @@ def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fiel
 
 
 def _chain(parts: Sequence[Part], templates: Templates) -> Iterator[Fields]:
-    """A row for each layer: the first one's starts the chain, all are needed when layers run one by one."""
+    """A row for each layer. The first row starts the chain; the other rows serve frames that run layer by layer."""
     kind = "NET_SUBMIT" if parts[0].submitted else "NET_RUN"
     for index, part in enumerate(parts):
         commands, template = commands_of(part), templates.get(part.tile.name)
@@ -281,7 +280,7 @@ def _patches(part: Part, template: Template) -> Iterator[Fields]:
 
 
 def _onward(part: Part) -> int:
-    """The step to the next layer as a byte; after pieces of several tiles in turn it goes back."""
+    """The distance to the next layer as a byte. It is negative after interleaved pieces of several tiles."""
     assert -128 <= part.onward < 128, f"{part.tile.name}: {part.onward} layers on"
     return part.onward % 256
 

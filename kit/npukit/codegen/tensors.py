@@ -1,4 +1,4 @@
-"""The tables by which the rest of the firmware knows the network: inputs, outputs, layers."""
+"""The tables that describe the network to the rest of the firmware: inputs, outputs, layers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from npukit.plan.ir.plan import Buffer, Plan, View
 
 @dataclass(frozen=True)
 class TensorRow:
-    """`struct net_tensor`. `meaning` says what its bytes stand for.
+    """`struct net_tensor`. `meaning`: a description of the tensor.
 
-    Where the frames of a round follow each other evenly there is a stride, else a table of that name.
+    `frame_stride`: bytes between the frames of a round, if evenly spaced. Otherwise `frame_offsets`, a table named
+    `offsets_name`.
     """
 
     name: str
@@ -58,12 +59,12 @@ class LayerTile:
 
 
 def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
-    """One for each input."""
+    """The rows of all inputs."""
     return [_row(net, plan, program, name, f"input_{index}") for index, name in enumerate(net.inputs)]
 
 
 def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
-    """One for each output."""
+    """The rows of all outputs."""
     return [_row(net, plan, program, name, f"output_{index}") for index, name in enumerate(net.outputs)]
 
 
@@ -77,7 +78,7 @@ def _row(net: Net, plan: Plan, program: Program, name: str, end: str) -> TensorR
 
 
 def _converted(net: Net, name: str, end: str, row: TensorRow) -> TensorRow:
-    """The row of an input or output as the host has it."""
+    """The row of an input or output in the host's form, with the conversion."""
     ops = conversions_of(net, name)
     if not ops:
         return row
@@ -93,7 +94,7 @@ def _in_dram(net: Net, frames: Sequence[Buffer]) -> TensorRow:
 
 
 def _in_arena(net: Net, plan: Plan, program: Program, name: str, table: str) -> TensorRow:
-    """The row of a tensor on the PE with the host link; the first frame's need not be the one that lies lowest."""
+    """The row of a tensor on the PE with the host link. The first frame need not have the lowest address."""
     places = [_whole_tensor(net, program, name, in_frame(name, frame)) for frame in range(plan.frames)]
     size, tensor = net.tensor(name).bytes, net.tensor(name)
     row = TensorRow(c_string(name), print_tensor(tensor), _address(places[0]), size, 1, size)
@@ -101,7 +102,7 @@ def _in_arena(net: Net, plan: Plan, program: Program, name: str, table: str) -> 
 
 
 def _in_frames(row: TensorRow, offsets: Sequence[int], table: str) -> TensorRow:
-    """The row with what leads from the first frame's to the others'."""
+    """The row with the offsets from the first frame to the other frames."""
     behind = [(offset - offsets[0]) % (1 << 32) for offset in offsets]
     stride = behind[1] if len(behind) > 1 else 0
     if behind == [n * stride for n in range(len(behind))]:
@@ -110,14 +111,14 @@ def _in_frames(row: TensorRow, offsets: Sequence[int], table: str) -> TensorRow:
 
 
 def left_tiles(program: Program) -> list[LayerTile]:
-    """The tile that is left in each different place, in the order of the places' numbers."""
+    """The tile in each distinct place, in the order of the places' numbers."""
     places = program.layer_places or range(len(program.layers))
     first = dict(zip(reversed(places), reversed(program.layers), strict=True))
     return [_layer_tile(program, first[place]) for place in range(len(first))]
 
 
 def layer_tiles(program: Program) -> list[LayerTile]:
-    """The tile that each layer leaves on this PE, in the order of the layers."""
+    """The tile of each layer on this PE, in the order of the layers."""
     return [_layer_tile(program, output) for output in program.layers]
 
 
@@ -136,7 +137,8 @@ def _layer_tile(program: Program, output: Operand) -> LayerTile:
 
 
 def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, tuple[Repeat, ...]]:
-    """Contiguous bytes, and how they repeat, of a box of `shape` in a dense buffer of the shape `whole`."""
+    """The bytes of a contiguous run, and the loops over runs, for a box of `shape` in a dense buffer of the shape
+    `whole`."""
     row_bytes = stride = item
     loops: list[Repeat] = []
     for size, room in zip(reversed(shape), reversed(whole), strict=True):
@@ -151,7 +153,7 @@ def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, t
 
 
 def _whole_tensor(net: Net, program: Program, name: str, wanted: str) -> Address:
-    """A tensor in the buffer of that name, or in another of the same frame."""
+    """The address of a whole tensor, in the buffer `wanted` or in another buffer of the same frame."""
     whole = Box.whole(net.tensor(name).shape)
     for buffer in program.arena.buffers.values():
         if buffer.tensor == name and buffer.box == whole and is_named(buffer.name, wanted):

@@ -1,4 +1,4 @@
-"""C expressions as TVM prints them, wrapped in parentheses, printed again as a person would write them."""
+"""Printer of TVM's C expressions without their superfluous parentheses."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from npukit.errors import NpukitError
 from npukit.net.c_code.parse import BINDS, Expression, expression
 
 _CHOICE, _UNARY, _POSTFIX = -1, 20, 21
-"""Strengths of what is no operator of two operands, beside `BINDS`."""
+"""Precedence of expressions other than binary operators, which are in `BINDS`."""
 _PLAIN = {"+", "-", "*"}
-"""Operators of well-known precedence: their operands need no parentheses for the reader's sake."""
+"""Operators of well-known precedence: their operands need no parentheses for the reader."""
 
 PLACE_OF = "place_of"
-"""The name of a function in what TVM prints: the address of a symbol plus so many bytes."""
+"""A function in TVM's output that stands for a symbol's address plus an offset in bytes."""
 
 Symbols = Callable[[str, str], str | None]
-"""The C for `&name[offset]`, where it is not just that."""
+"""The C for `&name[offset]`, or None for the plain form."""
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A printed expression and how strongly its outermost operator binds."""
+    """A printed expression, and the precedence of its outermost operator."""
 
     text: str
     strength: int
@@ -102,7 +102,7 @@ def _join(left: _Text, operator: str, right: _Text) -> _Text:
 
 
 def _operand(part: _Text, operator: str, strength: int) -> str:
-    """The operand, with parentheses where C needs them, or where a reader would have to think."""
+    """The operand, in parentheses where C needs them, or where a reader would hesitate."""
     known = operator in _PLAIN and (not part.operator or part.operator in _PLAIN)
     compared = BINDS[operator] <= BINDS["<"] and operator not in ("&", "|", "^") and part.operator in _PLAIN
     same = operator == part.operator and operator in ("&&", "||")

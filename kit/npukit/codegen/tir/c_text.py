@@ -1,4 +1,4 @@
-"""C as TVM's code generator prints it, made into C that a person would write."""
+"""Clean-up of the C from TVM's code generator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINE = 120
 
 
 def wrapped(text: str) -> str:
-    """Lines that are too long, broken at spaces."""
+    """The text with long lines broken at spaces."""
     return "\n".join(_wrap(line) for line in text.splitlines())
 
 
@@ -47,12 +47,13 @@ def function_bodies(source: str, symbols: Symbols = lambda name, offset: None) -
 
 @lru_cache(maxsize=1024)
 def tidied_body(body: str) -> str:
-    """The same of the statements of one function. Tiles of like blocks ask again and again."""
+    """The tidied statements of one function, cached: tiles of equal blocks repeat the same text."""
     return wrapped("\n".join(_tidied(body.splitlines(), lambda name, offset: None)))
 
 
 def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
-    """Arrays of one element become variables, declared where they get their first value if only that block has them."""
+    """Turn arrays of one element into variables. A variable used in one block only is declared at its first assignment.
+    """
     renamed: dict[str, str] = {}
     undeclared: dict[str, str] = {}
     for index, line in enumerate(lines):
@@ -76,7 +77,7 @@ def _depth(line: str) -> int:
 
 
 def _in_one_block(name: str, lines: Sequence[str]) -> bool:
-    """True if the first line that has the name is in the block of all others that have it."""
+    """True if all lines with the name are in the block of the first."""
     found = [index for index, line in enumerate(lines) if re.search(rf"\b{name}\b", line)]
     if not found:
         return True
@@ -119,4 +120,4 @@ _FORMS = (
     (_ASSIGNMENT, _assignment),
 )
 _EXPRESSIONS = {_LOOP: (2, 3), _BRANCH: (0,), _RETURN: (0,), _ASSIGNMENT: (1,)}
-"""The groups of each form that are expressions."""
+"""The groups in each form's pattern that are expressions."""

@@ -1,7 +1,7 @@
-"""The one door to TVM in the code generator: build TIR functions, have TVM's C code generator print them.
+"""The only interface to TVM in the code generator: it builds TIR functions, and TVM's C code generator prints them.
 
-Everything else in `codegen/` speaks in the words of this module: arrays, locals, loops, calls.
-Expressions are TVM's own and take Python's operators; `//` and `%` are not among them: see `quotient`.
+The rest of `codegen/` uses this module's terms: arrays, locals, loops, calls. Expressions are TVM's own and take
+Python's operators, except `//` and `%`: see `quotient`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Access = Literal["value", "place", "read", "write"]
 class TirParameter:
     """A parameter of a function: a number, or a pointer to numbers that the function reads or writes.
 
-    Of a `place` only the address is used. There may be hundreds of them, while TVM counts on few pointers.
+    `place`: a pointer whose address alone is used. There may be hundreds of places, while TVM expects few pointers.
     """
 
     name: str
@@ -39,7 +39,7 @@ class TirParameter:
 
 @dataclass(frozen=True)
 class TirFunction:
-    """A TIR function; `result` is the type it returns, if any."""
+    """A TIR function. `result`: the return type, if any."""
 
     name: str
     parameters: tuple[TirParameter, ...]
@@ -51,7 +51,7 @@ class TirFunction:
 
 
 class Pointed:
-    """The array that a pointer parameter points to."""
+    """The array behind a pointer parameter."""
 
     def __init__(self, buffer: Any) -> None:
         self._buffer = buffer
@@ -71,7 +71,7 @@ class Pointed:
 
 
 class PointedPlace:
-    """The place that a place parameter points to."""
+    """The address in a place parameter."""
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable
@@ -81,7 +81,7 @@ class PointedPlace:
 
 
 class Local:
-    """A local variable that changes."""
+    """A mutable local variable."""
 
     def __init__(self, name: str, dtype: str, value: Expr) -> None:
         self._buffer, self._place = script.alloc_buffer((1,), dtype), 0
@@ -90,7 +90,7 @@ class Local:
 
     @classmethod
     def in_a_row(cls, name: str, dtype: str, values: Sequence[Expr]) -> list[Self]:
-        """Variables that lie in an array."""
+        """Variables that are the elements of one array."""
         buffer = script.alloc_buffer((len(values),), dtype)
         IRBuilder.name(name, buffer)
         made = [cls.__new__(cls) for _ in values]
@@ -114,7 +114,8 @@ class Local:
 def define(
     name: str, parameters: Sequence[TirParameter], body: Callable[..., None], *, result: str | None = None
 ) -> TirFunction:
-    """A TIR function whose statements `body` makes from its arguments: an Array for a pointer, else an expression."""
+    """Build a TIR function. `body`: emits the statements, given an array for each pointer and an expression for each
+    number."""
     with IRBuilder() as made, builder.prim_func():
         builder.func_name(name)
         builder.func_attr({"global_symbol": name})
@@ -135,13 +136,13 @@ def _inside(parameter: TirParameter, variable: Any) -> Any:
         return variable
     if parameter.access == "place":
         return PointedPlace(variable)
-    # TIR wants a length; nothing below checks it, and the C only has the pointer.
+    # TIR requires a length. Nothing checks it, and the C has only the pointer.
     return Pointed(script.decl_buffer((1 << 30,), parameter.dtype, data=variable))
 
 
 @contextmanager
 def loop(name: str, start: Expr, stop: Expr) -> Iterator[Expr]:
-    """`for (name = start; name < stop; name++)`; no loop at all where it would turn once."""
+    """`for (name = start; name < stop; name++)`, or no loop at all for a single iteration."""
     if isinstance(start, int) and isinstance(stop, int) and stop - start == 1:
         yield start
         return
@@ -165,7 +166,7 @@ def if_else(condition: Expr, then: Callable[[], None], otherwise: Callable[[], N
 
 
 def let(name: str, value: Expr) -> Expr:
-    """A named value that does not change; numbers stay as they are."""
+    """A named immutable value. Numbers and variables stay as they are."""
     if isinstance(value, int | tirx.IntImm | tirx.Var):
         return value
     variable = script.Bind(value)
@@ -174,17 +175,17 @@ def let(name: str, value: Expr) -> Expr:
 
 
 def give(value: Expr) -> None:
-    """Return."""
+    """Return a value."""
     builder.Return(value)
 
 
 def call(function: str, *arguments: Expr, result: str = "int32") -> Expr:
-    """TIR's call_extern."""
+    """A call of a C function by name: TIR's call_extern."""
     return script.call_extern(result, function, *arguments)
 
 
 def do(expression: Expr) -> None:
-    """An expression for its effect alone."""
+    """Evaluate an expression for its side effect."""
     script.evaluate(expression)
 
 
@@ -197,21 +198,21 @@ def number(dtype: str, value: int) -> Expr:
 
 
 def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
-    """`condition ? yes : no`, at once where the condition is known."""
+    """`condition ? yes : no`, resolved if the condition is a Python bool."""
     if isinstance(condition, bool):
         return yes if condition else no
     return script.Select(condition, yes, no)
 
 
 def quotient(value: Expr, divisor: Expr) -> Expr:
-    """C's `/`; of two Python integers, both at least 0."""
+    """C's `/`. Two Python integers must both be at least 0."""
     if isinstance(value, int) and isinstance(divisor, int):
         return value // divisor
     return script.truncdiv(value, divisor)
 
 
 def print_c(functions: Sequence[TirFunction]) -> str:
-    """C as TVM prints it, prelude and all."""
+    """C as TVM prints it, with the prelude."""
     target = tvm.target.Target("c")
     module = tvm.IRModule({function.name: function.tir for function in functions})
     lowered = tvm.transform.Sequential([tirx.transform.BindTarget(target), tirx.transform.LowerIntrin()])(module)

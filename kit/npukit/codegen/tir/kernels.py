@@ -1,4 +1,4 @@
-"""The core's kernels as C: one function for each tile the core computes, equal functions once."""
+"""The core's kernels as C: one function for each tile on the core, equal functions once."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ KERNELS: Mapping[str, Callable[..., None]] = {
 """The writer of each kind's statements: (tile, inputs..., constants..., output)."""
 
 ANYWHERE = frozenset(kind for kind, body in KERNELS.items() if body.__module__ == elementwise.__name__)
-"""Kinds whose statements are the same for all boxes of one shape, wherever these lie in their tensors."""
+"""Kinds whose statements depend on the shapes of boxes only, not on their places in the tensors."""
 
 _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 
 
 @dataclass(frozen=True)
 class TirKernel:
-    """A tile the core computes, as a TIR function; without one its op is C already."""
+    """A tile on the core as a TIR function, or None if the op is C already."""
 
     tile: Tile
     function: TirFunction | None
@@ -74,7 +74,7 @@ class TirKernel:
 
 @dataclass(frozen=True)
 class CFunction:
-    """A function as C. `comment` says what it is."""
+    """A C function with its comment."""
 
     name: str
     signature: str
@@ -83,7 +83,7 @@ class CFunction:
 
 
 def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
-    """The kernel of a tile of any kind the core has."""
+    """The kernel of a tile of any kind that the core supports."""
     if isinstance(tile.op.attributes, TvmCode):
         return TirKernel(tile, None)
     if tile.op.kind not in KERNELS:
@@ -103,14 +103,14 @@ def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[TirParam
 
 
 def helpers_as_c() -> list[CFunction]:
-    """The arithmetic all kernels share."""
+    """The arithmetic functions that all kernels share."""
     described = helper_functions()
     bodies = function_bodies(print_c([function for _, function in described]))
     return [CFunction(f.name, signature(f), bodies[f.name], comment) for comment, f in described]
 
 
 def kernels_as_c(kernels: list[TirKernel]) -> tuple[list[CFunction], dict[str, str]]:
-    """The distinct kernels, and for every tile's name the kernel that computes it."""
+    """The distinct kernels, and the name of the kernel that computes each tile, by the tile's name."""
     made = [each.function for each in kernels if each.function]
     bodies = function_bodies(print_c(made)) if made else {}
     alike: dict[tuple[str, str], list[TirKernel]] = {}
@@ -147,7 +147,7 @@ def _body_of_tvm(kernel: TirKernel) -> str:
 
 
 def given_c(tile: Tile) -> str:
-    """The part of an op's C that makes a tile: its rows, of arrays that begin with the first rows that are there."""
+    """The part of an op's C that computes a tile: its rows. Each array begins with the first row in memory."""
     net, op, box = tile.net, tile.op, tile.output.box
     assert isinstance(op.attributes, TvmCode)
     code, rows = op.attributes.code, rows_of(net, op)
@@ -165,7 +165,7 @@ def given_c(tile: Tile) -> str:
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:
-    """Statements for the parameters that are not read: of a tile of padding alone, of an axis of one place."""
+    """Statements for unread parameters, as in a tile of padding alone, or for an axis of size 1."""
     return "".join(f"{indent}(void){name};\n" for name in names if not re.search(rf"\b{name}\b", body))
 
 
@@ -182,7 +182,7 @@ def _signature(kernel: TirKernel) -> str:
 
 
 def describe(tile: Tile, engine: str) -> str:
-    """One line: the op, its shapes, its engine."""
+    """A line with the op, its shapes and its engine."""
     shapes = " and ".join(_shape(operand.box.shape) for operand in tile.inputs)
     part = "" if tile.output.box.elements == prod(tile.output.tensor.shape) else f", the part {tile.output.box}"
     return f"{tile.op.name}: {tile.op.title}, {shapes} to {_shape(tile.output.box.shape)}{part}; on {engine}"

@@ -1,4 +1,4 @@
-"""The core's kernels, one module for each family of ops, as TIR.
+"""The core's kernels as TIR, one module for each family of ops.
 
-They equal `net/reference` bit for bit. Their parameters stand in the order of `accel.cpu.Cpu.lower`.
+The kernels equal `net/reference` bit for bit. Parameters follow the order of `accel.cpu.Cpu.lower`.
 """

@@ -15,7 +15,7 @@ from npukit.net.reference.blend import ONE
 from npukit.net.requantize import mean_rescaling, quantization
 
 SHIFT = 2 * (ONE.bit_length() - 1)
-"""Bits by which a sum of products with two shares is too large."""
+"""Fraction bits of a sum of products with two shares."""
 WORD_BITS = 32
 
 
@@ -45,7 +45,7 @@ def resize_nearest(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed,
 
 
 def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:
-    """The four pixels and their shares are the same for all channels. Halves are rounded away from zero."""
+    """The four pixels and their shares are common to all channels. Halves are rounded away from zero."""
     given, made = Strided.of(tile.inputs[0]), Strided.of(tile.output)
     dtype, dropped = tile.net.tensor(tile.op.output).dtype, _dropped_bits(tile)
     shift = SHIFT - dropped
@@ -73,7 +73,7 @@ def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed
 
 
 def _dropped_bits(tile: Tile) -> int:
-    """The bits that are zero in all products of two shares."""
+    """Low bits that are zero in every product of two shares."""
     attributes = tile.op.attributes
     assert isinstance(attributes, ResizeBilinear)
     down, across = (

@@ -1,4 +1,4 @@
-"""Ops that make each element from the elements in the same place, with broadcasting."""
+"""Ops that compute each element from the elements at the same position, with broadcasting."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def maximum(tile: Tile, *arrays: Pointed) -> None:
 
 
 def select_op(tile: Tile, *arrays: Pointed) -> None:
-    """Made in place, its last operand is what lies where the output will."""
+    """Select elements. In place, the last operand is the output's own memory."""
     *given, output = arrays
     _each(tile, (*given, *([output] if len(given) < len(tile.op.inputs) else []), output), select)
 
@@ -95,13 +95,13 @@ def quantize(tile: Tile, *arrays: Pointed) -> None:
 
 
 def _halves_to_even(steps: Expr) -> Expr:
-    """Adding 1.5 * 2^23 leaves a float32 no bits for a fraction: the processor rounds it."""
+    """Round halves to even: after adding 1.5 * 2^23 a float32 has no fraction bits left, so the processor rounds."""
     magic = cast("float32", 3 << 22)
     return cast("int32", (steps + magic) - magic)
 
 
 def _halves_away(steps: Expr) -> Expr:
-    """Twice what follows the point, which is exact, has no whole part below a half."""
+    """Round halves away from zero: twice the fraction, which is exact, is below 1 for fractions below a half."""
     whole = let("whole", cast("int32", steps))
     fraction = let("fraction", steps - cast("float32", whole))
     return whole + cast("int32", fraction + fraction)
@@ -118,7 +118,7 @@ def requantize_op(tile: Tile, *arrays: Pointed) -> None:
 
 
 def _each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) -> None:
-    """The output's elements from those of the inputs."""
+    """Compute the output's elements from those of the inputs."""
     sources, output = in_order(tile, arrays[:-1]), arrays[-1]
     shape = tile.output.box.shape
     layouts = [*(layout.broadcast(shape) for _, layout in sources), Strided.of(tile.output)]
@@ -128,7 +128,7 @@ def _each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr])
 
 
 def _centred(tile: Tile, index: int, value: Expr) -> Expr:
-    """An operand's element without its zero point."""
+    """An operand's element minus the zero point."""
     return cast("int32", value) - quantization(tile.net, tile.op.inputs[index]).zero_point
 
 
@@ -137,7 +137,7 @@ def _rescaled(value: Expr, factor: Multiplier) -> Expr:
 
 
 def _finished(tile: Tile, scaled: Expr) -> Expr:
-    """The output's zero point, clamp and type."""
+    """The result with the output's zero point, clamp and type."""
     attributes, dtype = tile.op.attributes, tile.output.tensor.dtype
     limits = np.iinfo(dtype)
     bounds = (int(limits.min), int(limits.max))

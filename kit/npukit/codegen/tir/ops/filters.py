@@ -1,4 +1,4 @@
-"""Convolution, depthwise convolution and dense layers: a few output channels at a time share each input they load."""
+"""Convolution, depthwise convolution and dense layers. Each loaded input serves a few output channels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npukit.net.ops import Total
 from npukit.net.requantize import quantization
 
 PIXELS = 2
-"""Pixels at a time that share each weight that is loaded: with their sums as many as the core's registers hold."""
+"""Pixels that share each loaded weight: with their sums as many as the core's registers hold."""
 UNROLLED = 2
 
 Block = Callable[[list[Expr]], None]
@@ -34,7 +34,7 @@ def dense(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None
 
 
 def sums(tile: Tile, source: Pointed, *rest: Pointed) -> None:
-    """Sums of the channels that the tile's input has, added to those before if there are."""
+    """Sums over the channels of the tile's input, added to the partial sums before, if there are any."""
     *before, weights, output = rest
     windows = len(tile.net.tensor(tile.op.inputs[1]).shape) == 4
     for kept, operand in zip(before, tile.inputs[1:], strict=True):
@@ -87,10 +87,10 @@ def _convolution(tile: Tile, source: Pointed, weights: Pointed, output: Pointed,
 
 
 class _Products:
-    """Sums of inputs, less the zero point, times weights.
+    """Sums of products: each input minus the zero point, times a weight.
 
-    With eight lanes `products`, which is in assembly, does it, with weights that count from -128: 128 times the sum of
-    the inputs is to be taken away.
+    With eight lanes the assembly function `products` computes them. Its weights have an offset of 128, so 128 times the
+    sum of the inputs is subtracted at the end.
     """
 
     def __init__(self, source: Pointed, weights: Pointed, zero: int, *, inputs_in_turn: bool) -> None:
@@ -100,7 +100,7 @@ class _Products:
         self._inputs: Local | None = None
 
     def begin(self) -> None:
-        """A pixel, or several."""
+        """Begin a pixel, or several."""
         if self.inputs_in_turn:
             self._inputs = Local("inputs", "int32", 0)
 
@@ -110,14 +110,14 @@ class _Products:
             self._inputs.set(self._inputs.value + wide(self._source[place + i], self._zero))
 
     def start(self, finish: Sink, channels: Sequence[Expr]) -> list[Local]:
-        """A pixel's sums."""
+        """The initial sums of a pixel."""
         values = finish.initial(channels)
         if len(channels) == PRODUCTS_LANES:
             return Local.in_a_row("sums", "int32", [*values, 0 - self._zero])[:-1]
         return [Local("sum", "int32", value) for value in values]
 
     def add(self, sums: Sequence[Sequence[Local]], places: Sequence[Expr], tap: Expr, count: Expr) -> None:
-        """Products of each pixel's run of inputs and of the weights from `tap` on."""
+        """Add the products of each pixel's run of inputs and of the weights from `tap` on."""
         lanes = len(sums[0])
         if lanes == PRODUCTS_LANES:
             do(call("products", sums[0][0].address, self._source.address(places[0]), self._weights.address(tap), count))
@@ -173,19 +173,20 @@ def _products(tile: Tile, source: Pointed, weights: Pointed, output: Pointed, fi
 
 
 def zero_of(tile: Tile) -> int:
-    """The zero point that is taken from each input."""
+    """The zero point to subtract from each input, or 0 if the bias includes it."""
     return 0 if zero_is_in_bias(tile.net, tile.op) else quantization(tile.net, tile.op.inputs[0]).zero_point
 
 
 def _lanes(tile: Tile, weights: Pointed) -> int:
-    """Output channels at a time: with groups each has inputs of its own."""
+    """Output channels at a time. With groups one at a time, as the inputs differ."""
     if groups_of(tile.net, tile.op) > 1:
         return 1
     return PRODUCTS_LANES if weights.dtype == "uint8" else LANES
 
 
 def _pixels_of_a_row(sweep: Sweep, at_once: int) -> Iterator[tuple[Expr, Taps, int]]:
-    """Loops over pairs of pixels whose windows lie inside, then over the others, with each turn's taps and pixels."""
+    """Loops over pairs of pixels whose windows lie inside, then over the other pixels. Yields the first pixel, its
+    taps, and the number of pixels."""
     first, end = sweep.inside
     pairs = (end - first) // PIXELS if at_once > 1 else 0
     if pairs:
@@ -199,7 +200,7 @@ def _pixels_of_a_row(sweep: Sweep, at_once: int) -> Iterator[tuple[Expr, Taps, i
 
 
 def _each(count: Expr) -> Iterator[Expr]:
-    """A loop with `UNROLLED` turns at once where their number is known, and the turns that are left."""
+    """A loop with `UNROLLED` turns at once if their number is known, then the remaining turns."""
     at_once = UNROLLED if isinstance(count, int) else 1
     rounds = count // at_once if isinstance(count, int) else count
     with loop("i", 0, rounds) as i:
@@ -210,7 +211,7 @@ def _each(count: Expr) -> Iterator[Expr]:
 
 
 def _blocks(channels: int, lanes: int) -> Iterator[list[Expr]]:
-    """Loops over blocks of channels, then over those that are left: the channels of each turn."""
+    """Loops over blocks of channels, then over the remaining channels. Yields the channels of each turn."""
     for start, stop, size in ((0, channels - channels % lanes, lanes), (channels - channels % lanes, channels, 1)):
         if stop > start:
             with loop("block", 0, (stop - start) // size) as block:

@@ -24,7 +24,7 @@ class Sink(Protocol):
 
 
 class Kept:
-    """They are the result, or are added to what is there."""
+    """Sums stored as the result, or added to it."""
 
     def __init__(self, *, adds: bool) -> None:
         self._adds = adds
@@ -39,7 +39,7 @@ class Kept:
 
 
 class Finish:
-    """The last two or three constants of a filter kernel, and what it does with them."""
+    """The arithmetic from sums to outputs, with the last two or three constants of a filter kernel."""
 
     def __init__(self, tile: Tile, constants: tuple[Pointed, ...]) -> None:
         attributes = tile.op.attributes
@@ -55,21 +55,21 @@ class Finish:
         self._ties = () if self._fast is None else set(self._fast.ties[chosen].tolist())
 
     def initial(self, channels: Sequence[Expr]) -> list[Expr]:
-        """The values that the sums begin with."""
+        """The initial values of the sums."""
         return [0 if self._bias is None else self._bias[channel] for channel in channels]
 
     def store(self, output: Pointed, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
-        """The finished sums, from `place` on, where the pixel's first channel lies."""
+        """Store the finished sums. `place`: the index of the pixel's first channel."""
         for channel, total in zip(channels, sums, strict=True):
             output[place + channel] = cast("int8", clamp(self._scaled(total.value, channel), self._clamp))
 
     def begin_vector(self, sums: Expr, first: Expr, lanes: int) -> None:
-        """The values that the sums of so many channels begin with."""
+        """Set the sums of `lanes` channels to their initial values."""
         assert self._bias
         do(call("vector_begin", sums, self._bias.address(first), lanes))
 
     def store_vector(self, output: Pointed, place: Expr, sums: Expr, first: Expr, lanes: int) -> None:
-        """The finished sums of so many channels."""
+        """Store the finished sums of `lanes` channels."""
         constants = (each.address(first) for each in (self._multipliers, *self._addends, self._shifts))
         never, from_two, always = _MOST_SHIFT + 1, 2, 0
         ties = always if self._ties == {1 << (PRESCALED - 1)} else from_two if any(self._ties) else never
@@ -94,5 +94,5 @@ class Finish:
 
 
 def wide(value: Expr, zero: int = 0) -> Expr:
-    """An int8 as an int32 without its zero point."""
+    """An int8 as an int32, minus the zero point."""
     return cast("int32", value) - zero

@@ -1,6 +1,6 @@
-"""The fixed-point arithmetic of TensorFlow Lite as functions that every kernel shares.
+"""The fixed-point arithmetic of TensorFlow Lite as functions that all kernels share.
 
-`net/requantize.py` and `net/fixed_point.py` say the same in numpy.
+`net/requantize.py` and `net/fixed_point.py` define the same in numpy.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def inverse_root(value: Expr) -> Expr:
 
 
 def helper_functions() -> list[tuple[str, TirFunction]]:
-    """Each function with the comment that stands above it, callees first."""
+    """Each function with the comment above it, callees first."""
     return [(comment, _function(name, parameters, body)) for name, parameters, body, comment in _HELPERS]
 
 

@@ -1,4 +1,4 @@
-"""Ops that move values and change none."""
+"""Ops that move values without changing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.net.ops import ArgMax, Concat, Pad, Slice, TopK, Transpose
 KEY_BITS = 16
 KEY = 1 << KEY_BITS
 LIMIT = 1 << 30
-"""A key is value * KEY - place; no key is beyond LIMIT."""
+"""A key for sorting is value * KEY - place. No key is beyond LIMIT."""
 
 
 def transpose(tile: Tile, source: Pointed, output: Pointed) -> None:
@@ -74,7 +74,7 @@ def argmax(tile: Tile, source: Pointed, output: Pointed) -> None:
 
 
 def top_k(tile: Tile, source: Pointed, output: Pointed) -> None:
-    """A key orders elements by value, then by place; each turn finds the largest below the one before."""
+    """Find the largest key below the previous one, again and again. Keys order elements by value, then by place."""
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, TopK)
     with each_position(given.shape[:-1], "row_") as row:

@@ -15,7 +15,7 @@ from npukit.net.requantize import quantization
 
 
 def norm(tile: Tile, source: Pointed, multipliers: Pointed, offsets: Pointed, *rest: Pointed) -> None:
-    """`rest`: the place of the first number of each row that is made, unless all are, and the output."""
+    """`rest`: for partial rows the place of each row's first computed number, then the output."""
     given, made, attributes = Layout.of(tile.inputs[0]), Layout.of(tile.output), tile.op.attributes
     assert isinstance(attributes, Norm)
     *first, output = rest
@@ -51,7 +51,7 @@ def squares(tile: Tile, source: Pointed, output: Pointed) -> None:
 def norm_by_squares(
     tile: Tile, source: Pointed, squared: Pointed, multipliers: Pointed, offsets: Pointed, output: Pointed
 ) -> None:
-    """The part of a single row."""
+    """Compute the tile's part of a single row."""
     attributes, given = tile.op.attributes, Strided.of(tile.inputs[1])
     assert isinstance(attributes, NormBySquares)
     total = Local("squares", "int32", 0)
@@ -65,7 +65,7 @@ def norm_by_squares(
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of `length` numbers, of which each times the length, less `zero` as often and `middle`, is a distance."""
+    """A row of `length` numbers. The distance of a number is (number - `zero`) * `length` - `middle`."""
 
     attributes: Norm | NormBySquares
     length: int
@@ -73,7 +73,7 @@ class _Row:
     zero: int
 
     def make(self, square: Expr, begin: Expr, to: Expr, count: int, arrays: tuple[Pointed, ...]) -> None:
-        """Makes so many numbers of a row; `square` is the sum of the squares of its distances over its length."""
+        """Compute `count` numbers of a row. `square`: the sum of the squared distances, divided by `length`."""
         attributes, (source, multipliers, offsets, output) = self.attributes, arrays
         spread = let("spread", (square << number("int64", 2 * FRACTION_BITS)) + number("int64", attributes.epsilon))
         half = let("half", _zeros(spread) >> 1)
@@ -91,11 +91,11 @@ class _Row:
 
 
 def _high(a: Expr, b: Expr, added: int) -> Expr:
-    """The high half of a product and what is added to it."""
+    """The high half of a product plus `added`."""
     return cast("int32", (cast("int64", a) * cast("int64", b) + number("int64", added)) >> number("int64", 32))
 
 
 def _zeros(value: Expr) -> Expr:
-    """The zeros that lead 64 bits."""
+    """The leading zeros of a 64-bit value."""
     low, high = (let(name, cast("uint32", value >> number("int64", bits))) for name, bits in (("low", 0), ("high", 32)))
     return select(high > 0, call("__builtin_clz", high), call("__builtin_clz", low) + 32)

@@ -13,7 +13,7 @@ WIDEST_SHIFT = 31
 
 
 def softmax(tile: Tile, source: Pointed, exp: Pointed, *rest: Pointed) -> None:
-    """`rest`: the place of the first number of each row that is made, unless all are, and the output."""
+    """`rest`: for partial rows the place of each row's first computed number, then the output."""
     *first, output = rest
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y, loop("row", 0, made.pixels) as row:
@@ -42,10 +42,10 @@ def _largest(source: Pointed, start: Expr, count: int) -> Local:
 
 
 def _fraction(total: Expr, zeros: Expr) -> Expr:
-    """The sum as 1 + fraction, times a power of two: the fraction in Q0.31."""
+    """The fraction in Q0.31 of the sum, written as 1 + fraction times a power of two."""
     return cast("int32", (cast("uint32", total) << cast("uint32", zeros)) - number("uint32", 1 << 31))
 
 
 def _shifted(value: Expr, shift: Expr) -> Expr:
-    """Rows of more than 512 can need a shift by 32 or more, and then nothing is left."""
+    """A rounded right shift. Rows of more than 512 can need a shift by 32 or more, which leaves 0."""
     return select(shift > WIDEST_SHIFT, 0, rounded_shift(value, select(shift > WIDEST_SHIFT, WIDEST_SHIFT, shift)))

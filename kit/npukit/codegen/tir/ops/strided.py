@@ -1,4 +1,4 @@
-"""Arrays of any rank: strides in elements, loops over positions, operands in the order of the op."""
+"""Arrays of any rank: strides in elements, loops over positions, operands in the op's order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES_OF_AN_IMAGE = ("n", "y", "x", "c")
 
 @dataclass(frozen=True)
 class Strided:
-    """The places of an array's elements: a shape, the elements between neighbours along each axis, the first one."""
+    """The layout of an array: shape, strides in elements, and the index of the first element."""
 
     shape: Shape
     strides: tuple[int, ...]
@@ -34,19 +34,19 @@ class Strided:
 
     @classmethod
     def of(cls, operand: Operand) -> Strided:
-        """The strides of the box of a tensor."""
+        """The strides of a box of a tensor."""
         item = np.dtype(operand.tensor.dtype).itemsize
         return cls(operand.box.shape, tuple(stride // item for stride in operand.strides))
 
     def index(self, position: Sequence[Expr]) -> Expr:
-        """The index of an element. Axes that do not matter leave no trace."""
+        """The index of an element. Axes of size 1 or stride 0 are left out."""
         index: Expr = self.base
         for place, stride, size in zip(position, self.strides, self.shape, strict=True):
             index = index + place * stride if size > 1 and stride else index
         return index
 
     def broadcast(self, shape: Shape) -> Strided:
-        """The same elements seen under a shape that this one broadcasts to."""
+        """The same elements, broadcast to a shape."""
         missing = len(shape) - len(self.shape)
         strides = (0,) * missing + tuple(
             0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)
@@ -58,19 +58,19 @@ class Strided:
         return Strided(transposed(self.shape, axes), transposed(self.strides, axes), self.base)
 
     def part(self, box: Box, held: Box) -> Strided:
-        """The strides of a smaller box of an array that holds a box."""
+        """The layout of `box` in an array that holds the box `held`."""
         base = sum(map(int.__mul__, box.offset_in(held), self.strides))
         return Strided(box.shape, self.strides, self.base + base)
 
     @property
     def is_dense(self) -> bool:
-        """True if it is one run of elements, from the first on."""
+        """True if the elements are one run from index 0 on."""
         whole = Strided.dense(self.shape).strides
         return self.base == 0 and all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, whole, strict=True))
 
     @property
     def is_single(self) -> bool:
-        """True if it is the first element again and again."""
+        """True if every position is the element at index 0."""
         return self.base == 0 and not any(self.strides)
 
 
@@ -84,7 +84,8 @@ def each_position(shape: Shape, prefix: str = "") -> Iterator[list[Expr]]:
 
 @contextmanager
 def each_element(layouts: Sequence[Strided]) -> Iterator[list[Expr]]:
-    """The index in each layout, all of one shape, of the elements that correspond. One loop where that will do."""
+    """The indices of corresponding elements in layouts of the same shape. One loop if each layout is dense or single.
+    """
     if all(layout.is_dense or layout.is_single for layout in layouts):
         with loop("i", 0, prod(layouts[0].shape)) as i:
             yield [0 if layout.is_single else i for layout in layouts]
@@ -94,7 +95,7 @@ def each_element(layouts: Sequence[Strided]) -> Iterator[list[Expr]]:
 
 
 def in_order(tile: Tile, arrays: Sequence[Pointed]) -> list[tuple[Pointed, Strided]]:
-    """The op's inputs, in its own order, from the kernel's: activations, then constants."""
+    """The inputs in the op's order. The kernel's order is activations, then constants."""
     activations, given, constants = iter(tile.inputs), iter(arrays), iter(arrays[len(tile.inputs) :])
     found = []
     for name in tile.op.inputs:

@@ -38,7 +38,7 @@ def transpose_conv2d(tile: Tile, source: Pointed, weights: Pointed, *rest: Point
 
 
 def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple[Expr, Expr, Expr]:
-    """The place in the uncut result, and which inputs have it under their window: from the first to before the end."""
+    """The position in the uncropped result, the first input whose window covers it, and the input after the last."""
     base = let(f"{name}_base", place)
     first = let(f"{name}_first", select(base >= taps, quotient(base - taps + stride, stride), 0))
     last = let(f"{name}_last", quotient(base, stride))

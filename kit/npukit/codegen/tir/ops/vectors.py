@@ -1,6 +1,6 @@
-"""Convolution, depthwise convolution and dense layers by RISC-V's vectors: many output channels at a time.
+"""Convolution, depthwise convolution and dense layers with RISC-V vectors: many output channels at a time.
 
-The functions that they call are in `templates/net/vectors.c.j2`.
+The called functions are in `templates/net/vectors.c.j2`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _sums() -> Expr:
 
 
 def _blocks(channels: int) -> Iterator[tuple[Expr, int]]:
-    """Loops over blocks of channels: the first of each, and how many it has."""
+    """Loops over blocks of channels. Yields the first channel and the size of each block."""
     whole, rest = divmod(channels, VECTOR_LANES)
     if whole:
         with loop("block", 0, whole) as block:

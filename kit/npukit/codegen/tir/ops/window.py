@@ -1,4 +1,4 @@
-"""Windows that slide over the rows and pixels of an image, and stay inside it."""
+"""Windows that slide over the rows and pixels of an image, cut off at its edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums
 
 @dataclass(frozen=True)
 class Taps:
-    """The taps of the window that lie inside: `first` <= tap < `end`; tap t reads position `origin + t * dilation`."""
+    """The taps of a window inside the image: `first` <= tap < `end`. Tap t reads position `origin + t * dilation`."""
 
     first: Expr
     end: Expr
@@ -26,13 +26,14 @@ class Taps:
 
     @property
     def whole(self) -> Taps:
-        """The first tap alone, as that of a loop in which all of them are read together."""
+        """The first tap alone, for a loop body that reads all taps together."""
         return Taps(self.first, self.first + 1, self.origin, self.dilation)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A window along one axis: `inputs` and `outputs` positions, `padding` counted from the operand's first element."""
+    """A window along one axis with `inputs` and `outputs` positions. `padding`: counted from the operand's first
+    element."""
 
     name: str
     inputs: int
@@ -43,7 +44,7 @@ class Sweep:
     padding: int
 
     def range_at(self, position: Expr) -> Taps:
-        """The taps inside for an output position."""
+        """The taps inside the image for an output position."""
         if self.inside == (0, self.outputs):
             return self.whole_range_at(position)
         origin = let(f"{self.name}_origin", position * self.stride - self.padding)
@@ -53,12 +54,12 @@ class Sweep:
         return Taps(let(f"{self.name}_first", first), let(f"{self.name}_end", end), origin, self.dilation)
 
     def whole_range_at(self, position: Expr) -> Taps:
-        """All taps, for a position where they lie inside."""
+        """All taps, for a position whose window lies inside."""
         return Taps(0, self.taps, position * self.stride - self.padding, self.dilation)
 
     @property
     def inside(self) -> tuple[int, int]:
-        """The first output position whose window lies inside, and the one behind the last."""
+        """The first output position whose window lies inside, and the position after the last."""
         reach = (self.taps - 1) * self.dilation
         first = min(max(-(-self.padding // self.stride), 0), self.outputs)
         end = (self.inputs - 1 - reach + self.padding) // self.stride + 1
@@ -70,7 +71,7 @@ class Sweep:
 
 
 def sweeps_of(tile: Tile) -> tuple[Sweep, Sweep]:
-    """Along rows, and along pixels."""
+    """The windows along rows and along pixels."""
     attributes, source, result = tile.op.attributes, tile.inputs[0].box, tile.output.box
     assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums | AveragePool | MaxPool)
     taps, dilation = window_of(tile)
@@ -101,6 +102,6 @@ def window_of(tile: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
 
 @contextmanager
 def inside(rows: Taps, columns: Taps) -> Iterator[tuple[Expr, Expr, Expr, Expr]]:
-    """Loops over the taps that lie inside: tap y, tap x, and the row and pixel they read."""
+    """Loops over the taps inside. Yields tap y, tap x, and the row and pixel read."""
     with loop("ky", rows.first, rows.end) as ky, loop("kx", columns.first, columns.end) as kx:
         yield ky, kx, rows.origin + ky * rows.dilation, columns.origin + kx * columns.dilation
