@@ -1,9 +1,9 @@
-"""Layers alone: every layer on every PE, again and again, with inputs of its own, whatever the layers before it make.
+"""Layers alone: every layer runs on every PE many times with separate inputs, independent of earlier layers.
 
-The inputs of a network reach few of the values that its inner layers may get. In one observed frame the built-in
-emulator has the core go from the end of a layer back to its begin, each time with other bytes in the layer's inputs.
-What is in its outputs then must equal the reference, and what lies near them, of no other use then, must stay. The
-inputs are values that the layers before could make, as far as that is known: a layer may rely on it.
+The inputs of a network reach only a few of the values that inner layers may get. In one observed frame the built-in
+emulator sends the core from the end of a layer back to its begin, each time with other bytes in the layer's inputs. The
+outputs must equal the reference. Unused memory near the outputs must stay unchanged. The inputs are values that earlier
+layers could compute, as far as known: a layer may rely on their range.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from npukit.plan.multi_chip import twins
 from npukit.plan.predict.memory import control_bytes
 
 CYCLES = 2_000_000
-"""The most cycles that all cases of all layers take together, as far as each layer has the `LEAST` cases."""
+"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST` cases."""
 
 LEAST, MOST = 3, 512
-"""Cases of a layer."""
+"""Limits on the cases of a layer."""
 
 WORK = 140_000_000
 """The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
 
 AROUND = 256
-"""The bytes before an output, and as many behind it, that a layer must not write."""
+"""Bytes before an output, and after it, that a layer must not write."""
 
 _BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"
 
@@ -49,9 +49,9 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """A part of a tensor in a PE's memory: its elements in the order in which they lie there.
+    """A part of a tensor in a PE's memory. `elements`: indices of the tensor's elements, in the order of memory.
 
-    `starts` and `sizes` are of each run of bytes without a gap, counted from where the activations begin.
+    `starts` and `sizes`: the contiguous runs of bytes, counted from the start of the activations.
     """
 
     buffer: Buffer
@@ -78,10 +78,10 @@ class _Place:
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """A part of a layer that a PE computes: where its inputs and its output lie.
+    """A PE's tile of a layer, with the places of inputs and output.
 
-    Near the output are runs that the layer must not write, [run, 2], first byte and bytes: noise is put into those in
-    `noisy`, but not into those in `quiet`, from which a message may be under way. `again`: it computes the same for an
+    `noisy` and `quiet`: runs near the output that the layer must not write, [run, 2], first byte and bytes. Only runs
+    in `noisy` get noise: a message may still be leaving from those in `quiet`. `again`: the tile repeats one of an
     earlier frame of the batch.
     """
 
@@ -94,7 +94,7 @@ class _Layer:
 
     @property
     def near(self) -> np.ndarray:
-        """The place of each byte that is not to be written."""
+        """The place of each byte that the layer must not write."""
         runs = [start + np.arange(size) for start, size in (*self.noisy, *self.quiet)]
         return np.concatenate([np.zeros(0, np.int64), *runs])
 
@@ -107,7 +107,8 @@ class _Layer:
 
 
 def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
-    """`found`, and how layers alone differ from the reference; nothing more where no emulator can run them so."""
+    """`found`, extended by differences of layers alone from the reference. Unchanged on targets other than the built-in
+    emulator."""
     emulator = target.emulator
     if emulator is None:
         return found
@@ -129,7 +130,7 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
         check_messages(target.board, net, plan, emulator.traced())
     wrong = list[Mismatch]()
     for pe, like in every:
-        target.session.layers(pe, len(plan.by_pe[like].tiles))  # once the PE is done: no frame follows one under way
+        target.session.layers(pe, len(plan.by_pe[like].tiles))  # settled: no frame follows one that is still running
         size = sum(layer.cases(given) * (layer.output.bytes + len(layer.near)) for layer in layers[like])
         wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
     return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])
@@ -141,7 +142,7 @@ def _first(net: Net, wrong: Sequence[Mismatch]) -> list[Mismatch]:
 
 
 def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict[str, Values]:
-    """The inputs and outputs of each layer that may have its own, by its op."""
+    """The inputs and outputs of each layer that can run alone, by its op."""
     every = [layer for own in layers.values() for layer in own]
     refused = {layer.step.op for layer in every if _overlap(layer.inputs)}
     refused |= {step.op for pe in plan.pes if pe.memory.banks for step in pe.computes()}
@@ -157,19 +158,19 @@ def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict
 
 
 def _is_free(net: Net, op: Op) -> bool:
-    """True if the op takes any int8 values: of what TVM printed, and of places, that is not known."""
+    """True if the op accepts any int8 values. Unknown, so False, for TVM's code and for inputs that are indices."""
     inputs = [net.tensor(name) for name in net.activations(op)]
     code = any(isinstance(part.attributes, TvmCode) for part in op.parts)
     return not code and bool(inputs) and all(each.dtype == "int8" and each.quantization for each in inputs)
 
 
 def _open(net: Net, op: Op) -> Net:
-    """A net of the op alone, whose inputs are all activations that it reads, states too."""
+    """A net of the op alone, with every activation that the op reads as an input, states included."""
     return replace(net.alone(op), inputs=tuple(dict.fromkeys(net.activations(op))), states=())
 
 
 def _overlap(inputs: Sequence[_Place]) -> bool:
-    """True if two tensors that an op reads share memory."""
+    """True if two input tensors of an op share memory."""
     spans = sorted((int(each.starts.min()), int((each.starts + each.sizes).max()), each.tensor) for each in inputs)
     return any(one[1] > other[0] and one[2] != other[2] for one, other in pairwise(spans))
 
@@ -194,7 +195,7 @@ def _layers(net: Net, plan: Plan, pe: PePlan) -> Iterator[_Layer]:
 def _near(
     output: Buffer, every: Sequence[Buffer], taken: Sequence[Buffer], sent: Sequence[Buffer]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The runs near an output that are in none of the buffers that are taken or sent, and those that are sent alone."""
+    """The runs near an output in none of the buffers `taken` and `sent`, then the runs in buffers `sent` only."""
     first, end = max(output.offset - AROUND, 0), max(buffer.offset + buffer.bytes for buffer in every)
     use = np.zeros(min(output.offset + output.bytes + AROUND, end) - first, np.int8)
     for buffers, mark in ((sent, 1), (taken, 2)):
@@ -231,7 +232,7 @@ def _counts(layer: _Layer) -> tuple[int, int]:
 
 
 def _rows(layer: _Layer, arena: int) -> np.ndarray:
-    """Address and size of each run of bytes that is written before the layer, and then of each that is read behind."""
+    """Address and size of each run of bytes to write before the layer, then of each run to read afterwards."""
     *inputs, output = (np.column_stack([place.starts, place.sizes]) for place in (*layer.inputs, layer.output))
     return np.concatenate([*inputs, layer.noisy, output, layer.noisy, layer.quiet]) + np.array([arena, 0])
 
@@ -249,8 +250,8 @@ def _data(layer: _Layer, given: Mapping[str, Values]) -> np.ndarray:
 
 
 def _wrong(net: Net, pe: int, layers: Sequence[_Layer], given: Mapping[str, Values], made: bytes) -> Iterator[Mismatch]:
-    """The first case of each layer of a PE in which its output is not the reference's. An error tells what it writes
-    beside it."""
+    """The first case of each layer of a PE whose output differs from the reference. Writes outside the output raise an
+    error."""
     at = 0
     for layer in (each for each in layers if each.cases(given)):
         count, place = layer.cases(given), layer.output

@@ -1,4 +1,4 @@
-"""Bench: what a frame costs, measured where it runs."""
+"""Bench: the cost of a frame, measured on the target."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _WAYS = ("npukit validate BUILD names the layer",)
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One layer: cycles of the PE that takes longest, instructions of all. `predicted_cycles` is the plan's.
+    """The cost of a layer: cycles of the slowest PE, instructions of all PEs. `predicted_cycles`: from the plan.
 
-    The built-in emulator sees the layer's cycles within a frame; elsewhere the layer is stopped after to be measured.
-    It also sees how long the core waits for messages before the layer (`wait`) and sends its results (`send`), each on
-    the PE where that takes longest.
+    The built-in emulator measures the cycles within a frame. Elsewhere they come from a frame that runs layer by layer.
+    The emulator also measures the core's cycles in waits for messages before the layer (`wait`) and in sends of its
+    results (`send`), each on the PE with the most.
     """
 
     name: str
@@ -67,9 +67,9 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class PeCost:
-    """The cycles of one PE in a frame: its core awake, its accelerators at work, neither of both.
+    """The cycles of one PE in a frame: core awake (`busy`), accelerators running (`npu_busy`), neither (`wait`).
 
-    `send` are the cycles in which its SRAM's port feeds or takes messages, by the plan, whatever else goes on.
+    `send`: cycles in which the SRAM port reads or writes messages, by the plan. They overlap the others.
     """
 
     pe: int
@@ -82,11 +82,10 @@ class PeCost:
 
 @dataclass(frozen=True)
 class Bench:
-    """One frame: `instructions` of all cores, boot and link excluded; latency; interval in steady state.
+    """The cost of one frame: `instructions` of all cores without boot and link; latency; interval in steady state.
 
-    Where frames are taken together in rounds, latency is that of a whole round, and the layers are the first frame's.
-    Cycles are None where they cannot be known: QEMU counts instructions only. Instructions are None where they are not
-    counted, as on stock boards.
+    If rounds take several frames, latency is the whole round's, and the layers are the first frame's. Cycles are None
+    if unknown: QEMU counts instructions only. Instructions are None if not counted, as on stock boards.
     """
 
     engine: str
@@ -100,9 +99,9 @@ class Bench:
     layers: tuple[LayerCost, ...]
     pes: tuple[PeCost, ...]
     utilisation: float | None = None
-    """The part of all PEs' time in which a core or an accelerator is at work."""
+    """The share of all PEs' time in which a core or an accelerator works."""
     energy: tuple[FrameEnergy, ...] = ()
-    """Estimates by the power figures of the board file's `[energy]`, if it has any, one for each supply voltage."""
+    """Estimates for each supply voltage, from the power figures in the board file's `[energy]`, if there are any."""
     timeline: Timeline | None = None
     frame: FrameTable | None = None
     """The rows of the frame in the timeline."""
@@ -118,7 +117,7 @@ class Bench:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Bench:
-        """The measurement that `to_json` gave."""
+        """The measurement from the JSON of `to_json`."""
         layers = tuple(LayerCost(**layer) for layer in found["layers"])
         pes = tuple(PeCost(**pe) for pe in found["pes"])
         energy = tuple(FrameEnergy(**each) for each in found["energy"])
@@ -139,12 +138,13 @@ def bench(
 ) -> Bench:
     """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer.
 
-    Where the plan takes several frames together, a round stands for one, and there are as many rounds as it takes.
-    With the `timeline` of a frame, layers take what they take there. Wrong outputs are an error: figures of a frame
-    that computes something else are worth nothing. They are compared after each timed run, outside of it. The frame
-    before those that are measured is of other cases, so that none of them finds its own results in memory. Of a network
-    with states they are the frames of the first sequence. The energy is that of a frame at the rate, or without one of
-    frames that follow each other.
+    If the plan takes several frames together, rounds replace frames, as many rounds as hold `frames`. `timeline`: the
+    recorded frame that gives the layers' cycles. `frames_per_second`: the rate for the energy of a frame; without a
+    rate, frames follow each other without a pause.
+
+    Wrong outputs are an error, because figures of a wrong frame are worthless. The comparison follows each timed run,
+    outside the timing. The first, unmeasured frame takes other cases, so that no measured frame finds its own results
+    in memory. With states, the frames are those of the first sequence.
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
@@ -184,7 +184,7 @@ def _without_instructions(found: Bench) -> Bench:
 
 @dataclass(frozen=True)
 class _Run:
-    """One frame, and what each PE spent on it."""
+    """One frame, with the counters of each PE."""
 
     result: RunResult
     pes: Mapping[int, Counters]
@@ -192,7 +192,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The slowest of the frames, the cycles between frames, and the tiles of an observed one."""
+    """The slowest frame, the cycles between frames, and the tiles of an observed frame."""
 
     slowest: _Run
     interval: int
@@ -227,14 +227,14 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
 
 
 def _others(cases: Cases, chosen: Sequence[int]) -> tuple[int, ...]:
-    """A round in which every frame has another case than in the `chosen` one, if there are two cases."""
+    """A round in which every frame has a case other than in the `chosen` round, if there are two cases."""
     if len(chosen) > 1:
         return (*chosen[1:], chosen[0])
     return ((chosen[0] + cases.length) % cases.count,)
 
 
 def _reference(net: Net, cases: Cases, used: Iterable[int]) -> dict[int, dict[str, np.ndarray]]:
-    """The reference's outputs of those cases of which not every output is expected."""
+    """The reference's outputs of the cases in `used` without an expectation for every output."""
     known = min((len(cases.expected.get(index, ())) for index in range(len(net.outputs))), default=0)
     unknown = sorted({case for case in used if case >= known})
     if cases.sequence:
@@ -253,7 +253,7 @@ def _check(
     outputs: Sequence[Sequence[np.ndarray]],
     path: str,
 ) -> None:
-    """DoesNotFit if an output is not that of the reference, or not what its case expects."""
+    """Raise DoesNotFit if an output differs from the reference, or from the case's expectation."""
     for mismatch in differing_outputs(net, cases, chosen, outputs, path, reference):
         raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=_WAYS)
 
@@ -271,7 +271,8 @@ def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:
 
 
 def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run:
-    """The root's own figures come from its run: its counters go on for the link's work."""
+    """Run one round. The root's counters come from the run's result, because its counters also include the work for the
+    link."""
     write_inputs(session, cases, chosen)
     before = session.pes()
     result = session.run()
@@ -289,13 +290,14 @@ def _difference(before: PeState, after: PeState) -> Counters:
 
 
 def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: int, rounds: int) -> int:
-    """Cycles between frames in steady state: what so many rounds add to a first one."""
+    """Cycles between frames in steady state: the additional cycles of `rounds` rounds after a first one."""
     write_inputs(session, cases, chosen)
     return round((session.run(frames=1 + rounds).cycles - latency) / (rounds * len(chosen)))
 
 
 def inputs_stay(net: Net, plan: Plan) -> bool:
-    """True if a frame leaves its inputs as they were, and the next one computes the same: no state, no shared bytes."""
+    """True if a frame leaves its inputs unchanged, so that the next frame computes the same: no states, no shared
+    bytes."""
     inputs, buffers = set(net.inputs), plan.dram or plan.pes[0].buffers
     kept = [each for each in buffers if each.tensor in inputs]
     shared = (
@@ -305,9 +307,9 @@ def inputs_stay(net: Net, plan: Plan) -> bool:
 
 
 def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int], rounds: int) -> None:
-    """DoesNotFit if the frames that have just run in a row end otherwise than the same frames one by one.
+    """Raise DoesNotFit if frames in a row and the same frames one by one end with different outputs.
 
-    The reference knows the first of them alone: the later ones begin with what the frame before left in the inputs.
+    The reference covers the first frame alone: later frames start from inputs that the frame before has overwritten.
     """
     session, frames = target.session, len(chosen)
     in_a_row = read_outputs(session, net, frames)
@@ -324,8 +326,8 @@ def _pes(run: _Run, npu_busy: Mapping[int, int], ports: Mapping[int, int]) -> tu
 
 
 def _npu_busy(tiles: Sequence[RecordedTile], timeline: Timeline | None) -> Mapping[int, int]:
-    """The cycles of each PE's accelerators in a frame. Without a timeline, those of each command alone: in a frame
-    messages make an accelerator wait for memory now and then."""
+    """The cycles of each PE's accelerators in a frame. Without a timeline, the sum of each command's cycles alone: in a
+    frame messages sometimes delay an accelerator's memory accesses."""
     busy = Tally[int]()
     if timeline is None:
         for tile in tiles:
@@ -337,7 +339,7 @@ def _npu_busy(tiles: Sequence[RecordedTile], timeline: Timeline | None) -> Mappi
 
 
 def _ports(board: Board, net: Net, plan: Plan) -> Mapping[int, int]:
-    """Cycles of each PE's port, on all chips."""
+    """Cycles of each PE's SRAM port, on all chips."""
     of_one = port_cycles(net, plan)
     return {pe: of_one.get(like, 0) for pe, like in twins(board, plan)}
 
@@ -358,8 +360,7 @@ def _tiles_by_op(tiles: Sequence[RecordedTile]) -> Mapping[str, Sequence[Recorde
 
 
 def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> LayerCost:
-    """A layer's cycles on the PE that takes longest, those `spent` on it in a frame if that is known, and its
-    instructions on all."""
+    """The cost of a layer. `spent`: the cycles of each layer within a frame, if known."""
     by_pe: dict[int, list[RecordedTile]] = {}
     for tile in tiles:
         by_pe.setdefault(tile.pe, []).append(tile)

@@ -1,4 +1,4 @@
-"""Cases: inputs to feed, and what is expected of them."""
+"""Cases: inputs to feed, and the expected outputs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from npukit.net.tensor import Tensor
 from npukit.quantize.calibration import labels_of
 
 Inputs: TypeAlias = Path | str | np.ndarray | Mapping[str, np.ndarray]
-"""Cases of a user: an npz file, its arrays by name, or the array of the first input alone."""
+"""A user's cases: an npz file, its arrays by name, or the array of the first input alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """One array an input and one an expected output, each with a leading axis of cases.
+    """Arrays for each input and each expected output, all with a leading axis of cases.
 
-    `expected` may lack outputs that are not known. `labels` say what each case is. Of a network with states so many
-    cases in a row are the frames of a `sequence`: the first of them begins with the states as the model has them.
+    `expected`: may lack unknown outputs. `labels`: the class of each case. `sequence`: for networks with states, the
+    number of successive cases that are frames of one sequence, which starts from the initial states.
     """
 
     inputs: tuple[np.ndarray, ...]
@@ -38,7 +38,7 @@ class Cases:
     labels: np.ndarray | None = None
     sequence: int | None = None
     in_time: bool = False
-    """The arrays that were given had an axis of time behind that of cases."""
+    """The user's arrays have an axis of time after the axis of cases."""
 
     @property
     def count(self) -> int:
@@ -46,25 +46,25 @@ class Cases:
 
     @property
     def length(self) -> int:
-        """Cases that follow from each other: one, if there are no states."""
+        """Cases in a sequence: one without states."""
         return self.sequence or 1
 
     def begins(self, case: int) -> bool:
-        """True if the states begin anew with a case."""
+        """True if a case starts from the initial states."""
         return self.sequence is not None and case % self.sequence == 0
 
     def given(self, output: np.ndarray) -> np.ndarray:
-        """An output of all cases, with the leading axes that their inputs had."""
+        """An output of all cases, with the same leading axes as the user's inputs."""
         return output.reshape(-1, self.length, *output.shape[1:]) if self.in_time else output
 
 
 def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
-    """`count` cases in batches of `frames` of them; the last batch is filled up with the first cases again."""
+    """The numbers of `count` cases in batches of `frames`. The first cases fill up the last batch."""
     return [tuple(case % count for case in range(first, first + frames)) for first in range(0, count, frames)]
 
 
 def expecting(net: Net, cases: Cases) -> Cases:
-    """The cases, of which each expects what the reference says."""
+    """The cases with the reference's outputs as expectation."""
     outputs: dict[int, list[np.ndarray]] = {i: [] for i in range(len(net.outputs))}
     for values in reference_of(net, cases):
         for i, name in enumerate(net.outputs):
@@ -81,7 +81,7 @@ def reference_of(net: Net, cases: Cases) -> Iterator[dict[str, np.ndarray]]:
 
 
 def sequences(cases: Cases, frames: int) -> list[list[tuple[int, ...]]]:
-    """The cases in batches of so many, those together that follow from each other."""
+    """The cases in batches of `frames`, grouped by sequence."""
     every = rounds(cases.count, frames)
     return [every[first : first + cases.length] for first in range(0, len(every), cases.length)]
 
@@ -111,7 +111,7 @@ def as_stream(cases: Cases, net: Net) -> Cases:
 
 
 def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) -> int:
-    """CRC-32 of the bytes of a part of a tensor as they lie in a PE's memory: densely, or as arranged."""
+    """CRC-32 of a part of a tensor, over its bytes in a PE's memory: dense, or as arranged."""
     if arrangement:
         return zlib.crc32(arrangement.payload(value))
     part = value[tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))]
@@ -119,7 +119,7 @@ def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) ->
 
 
 def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
-    """`in0`, `in1`, ... of an npz, and `out0`, ... or the array `expect` names, where they are there."""
+    """The cases of an npz: `in0`, `in1`, ..., and, if there, `out0`, ... or the array `expect`."""
     path, arrays = _named_arrays(given)
     timed = [_input(arrays, path, net, i) for i in range(len(net.inputs))]
     times = {time for _, time in timed}
@@ -139,7 +139,7 @@ def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
 
 
 def _named_arrays(given: Inputs) -> tuple[str, Mapping[str, np.ndarray]]:
-    """The arrays by name, and what errors call where they are from."""
+    """The name of the source for errors, and the arrays by name."""
     if isinstance(given, str | Path):
         return str(given), load_arrays(Path(given))
     named = given if isinstance(given, Mapping) else {"in0": given}
@@ -157,7 +157,7 @@ def _expected(array: np.ndarray, name: str, path: str, net: Net, index: int, cou
 
 
 def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) -> tuple[np.ndarray, int | None]:
-    """An input case by case; and the frames of each case, if the array has an axis of time."""
+    """An input case by case, and the frames of each case if the array has an axis of time."""
     tensor, name = net.tensor(net.inputs[index]), f"in{index}"
     if name not in arrays:
         raise NpukitError(
@@ -181,7 +181,7 @@ def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) ->
 
 
 def _ways_to(tensor: Tensor) -> list[str]:
-    """The way from an array of numbers to what a tensor holds."""
+    """The remedy for an array of the wrong type: an expression that converts numbers to the tensor's type."""
     given = tensor.quantization
     if given is None or len(given.scales) > 1:
         return [f"array.astype({tensor.dtype!r})"]
@@ -194,9 +194,9 @@ def _ways_to(tensor: Tensor) -> list[str]:
 
 
 def filled(net: Net, cases: Cases, frames: int, least: int = 1) -> Cases:
-    """The cases with noise behind them, until they are `least` and fill the last batch of `frames`.
+    """The cases, extended with noise to at least `least` and to a full last batch of `frames`.
 
-    Cases of a sequence stay as they are: each frame follows from the frame before.
+    Sequences stay unchanged, as each frame follows from the frame before.
     """
     count = max(-(-cases.count // frames) * frames, least)
     if cases.sequence or count == cases.count:
@@ -206,7 +206,7 @@ def filled(net: Net, cases: Cases, frames: int, least: int = 1) -> Cases:
 
 
 def _like(net: Net, name: str, given: np.ndarray, count: int) -> np.ndarray:
-    """Noise for an input. Integers that may be places are drawn from the given ones."""
+    """Noise for an input. Integers that may be indices are drawn from the given values."""
     if not counts(net.tensor(name)):
         return noise(net, name, count, "filling")
     known = np.unique(given)
@@ -216,7 +216,7 @@ def _like(net: Net, name: str, given: np.ndarray, count: int) -> np.ndarray:
 def noise(net: Net, name: str, count: int, salt: str = "") -> np.ndarray:
     """Integers over the whole range of the input's type; floats from -8 to 8, or over the range of their quantisation.
 
-    0 or 1 where integers stand for nothing else, because they may be places.
+    Integers without quantisation get 0 or 1, because they may be indices.
     """
     tensor = net.tensor(name)
     if tensor.dtype == "float32":
@@ -226,19 +226,19 @@ def noise(net: Net, name: str, count: int, salt: str = "") -> np.ndarray:
 
 
 def counts(tensor: Tensor) -> bool:
-    """True of integers that stand for no real numbers: they may be places, or tokens."""
+    """True for integers without quantisation, which may be indices or tokens."""
     return tensor.quantization is None and tensor.dtype in ("bool", "int32", "int64")
 
 
 def drawn(net: Net, name: str, count: int, salt: str, dtype: str) -> np.ndarray:
-    """Any values of a type, `count` times as many as the input has."""
+    """Pseudo-random values of a type, for `count` cases of the input."""
     tensor, kind = net.tensor(name), np.dtype(dtype)
     raw = hashlib.shake_128(f"{net.name} {name}{salt}".encode()).digest(count * tensor.elements * kind.itemsize)
     return np.frombuffer(raw, kind).reshape(count, *tensor.shape)
 
 
 def _within(net: Net, name: str, values: np.ndarray) -> np.ndarray:
-    """Numbers from -8 to 8 spread over what the op that quantises the input tells apart, if one does."""
+    """Numbers from -8 to 8, scaled to the range of the op that quantises the input, if there is such an op."""
     op = next((each for each in net.ops if each.kind == Quantize.kind and each.inputs[0] == name), None)
     given = net.tensor(op.output).quantization if op else None
     if op is None or given is None:
@@ -248,5 +248,5 @@ def _within(net: Net, name: str, values: np.ndarray) -> np.ndarray:
 
 
 def stack(outputs: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
-    """Outputs case by case as one array an output."""
+    """Outputs case by case, stacked to one array for each output."""
     return tuple(np.stack(column) for column in zip(*outputs, strict=True))

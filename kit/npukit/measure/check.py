@@ -1,4 +1,4 @@
-"""The check of a build before it is left: one round on an emulator, compared as `npukit validate` compares all."""
+"""The check at the end of a build: one round on an emulator, compared as `npukit validate` compares all."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from npukit.progress import Progress
 from npukit.project.build_folder import GOLDEN, Build
 
 CHECKED_SECONDS = 10.0
-"""Seconds that a check may be predicted to take, unless it is asked for."""
+"""Limit on the predicted seconds of a check, unless requested explicitly."""
 
 PE_CYCLES_PER_SECOND = 1.4e6
-"""Cycles of one PE that the built-in emulator does in a second of the processor while it is strict. Keyword spotting's
+"""Cycles of one PE that the strict built-in emulator simulates in a second of processor time. Keyword spotting's
 `npukit validate OUT --cases 3` took 0.33 s more than `--cases 1` on 16 PEs, which is 1.4 million, and on one PE with
-`--engine cpu` 4.7 s, which is 2.9 million. QEMU, which is faster, has the same bound."""
+`--engine cpu` 4.7 s, which is 2.9 million. QEMU is faster, and has the same limit."""
 
 _PATHS = 2
 _FIRST, _SEQUENCES = 1, 2
-"""Golden cases of a check: the first; of networks with states two sequences of frames, so that states begin anew."""
+"""Golden cases of a check: the first; with states two sequences of frames, to cover a reset."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The outcome of a build's check: the emulator and what was compared there, or why there was none."""
+    """The outcome of a build's check: the emulator and the number of comparisons, or the reason for no check (`why`).
+    """
 
     on: str | None = None
     cases: int = 0
@@ -43,10 +44,10 @@ class Checked:
 
 
 def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress) -> Checked:
-    """Run one round of the networks of a board, or raise the error that it differs from the reference.
+    """Run one round of a board's networks. Raises an error if it differs from the reference.
 
-    Unless a check is `wanted` or not wanted, builds are checked that an emulator of this machine runs within
-    `CHECKED_SECONDS`.
+    `wanted`: None checks builds that an installed emulator runs within `CHECKED_SECONDS`, True checks every build,
+    False checks none.
     """
     if wanted is False:
         return Checked(why="--no-check")
@@ -65,7 +66,7 @@ def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress
 
 
 def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, str]:
-    """The emulator that checks, or why none does. Renode, in which PEs take turns, only if that is wanted."""
+    """The emulator for the check, or the reason for none. `renode`: allow Renode, whose PEs take turns."""
     build = next(iter(builds.values()))
     if build.only_on_hardware:
         return None, f"no emulator has {build.only_on_hardware}"
@@ -75,12 +76,12 @@ def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, st
 
 
 def _seconds(builds: Mapping[str, Build]) -> float:
-    """Seconds of the processor that the check is predicted to take."""
+    """Predicted seconds of processor time for the check."""
     return sum(_cycles(each) for each in builds.values()) / PE_CYCLES_PER_SECOND
 
 
 def _cycles(build: Build) -> int:
-    """Cycles of all PEs together."""
+    """Cycles of all PEs, added up."""
     plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
     cycles = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
     return cycles * plan.pes_used * rounds * _PATHS
@@ -98,7 +99,7 @@ def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[
 
 
 def _refuse_if_wrong(found: Validation, of: str) -> None:
-    """Raises the error that names the first layer and PE that differ."""
+    """Raise an error that names the first layer and PE with a difference."""
     if not found.passed:
         first = found.mismatches[0] if found.mismatches else "deployed and observed frames differ"
         raise DoesNotFit(

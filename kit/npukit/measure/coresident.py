@@ -18,17 +18,17 @@ from npukit.progress import Progress
 from npukit.project.build_folder import GOLDEN, Build
 
 REQUEST_BITS = 10 * 64
-"""The most bits on a UART that one more network's request for a run takes."""
+"""Upper bound on the UART bits of one more network's request for a run."""
 
 OVERLAP = 10
-"""Runs at the same time take so many times as long as it takes to start them all."""
+"""Minimal length of simultaneous runs, relative to the time to start them all."""
 
 MOST_FRAMES = 0xFFFF
 
 
 @dataclass(frozen=True)
 class CoresidentBench:
-    """A network's figures alone, and between its frames while all the others of the board run theirs."""
+    """A network's figures alone, and the interval of its frames while all other networks run."""
 
     alone: Bench
     coresident_interval_cycles: int | None
@@ -40,7 +40,8 @@ class CoresidentBench:
 def validate_coresident(
     builds: Mapping[str, Build], on: str | None, cases: int | None, seed: int | None, progress: Progress
 ) -> dict[str, Validation]:
-    """Every case of each network, run while each of the others runs frames all the time; some under schedules, too."""
+    """Run every case of each network while all other networks run frames without pause; some cases also under
+    schedules."""
     found = {}
     with open_targets(builds, on, Emulation(strict=True), progress) as targets:
         for name, target in targets.items():
@@ -55,7 +56,7 @@ def validate_coresident(
 def bench_coresident(
     builds: Mapping[str, Build], on: str | None, frames: int, progress: Progress
 ) -> dict[str, CoresidentBench]:
-    """Each network alone, then all at once."""
+    """Measure each network alone, then all at once."""
     alone = {}
     with open_targets(builds, on, progress=progress) as targets:
         for name, target in targets.items():
@@ -70,7 +71,7 @@ def bench_coresident(
 
 
 def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> dict[str, int | None]:
-    """Cycles between frames of networks that run at the same time."""
+    """Cycles between frames of networks in simultaneous runs."""
     counts = {name: _frames(builds[name], len(builds)) for name in builds}
     results = run_together([(_session(targets[name]), False, counts[name]) for name in builds])
     spent = {name: result.cycles for name, result in zip(builds, results, strict=True)}
@@ -81,7 +82,7 @@ def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> di
 
 
 def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
-    """Makes this network's runs run beside those of the others from now on."""
+    """Let this network's runs be accompanied by runs of all others."""
     others = [other for other in targets if other != name]
     coresident = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
     _session(targets[name]).coresident = coresident
@@ -90,7 +91,7 @@ def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[s
 
 
 def _frames(build: Build, networks: int) -> int:
-    """Runs of a network that take much longer than to start one of each."""
+    """A number of frames that takes much longer than the start of one run of each network."""
     span = OVERLAP * networks * _start_cycles(build.board)
     return min(max(1, -(-span // max(build.plan().predicted.latency_cycles, 1))), MOST_FRAMES)
 

@@ -1,4 +1,4 @@
-"""The timeline of frames as the firmware itself notes it, read over the link: any board, any emulator."""
+"""The timeline of frames from the firmware's own events, read over the link: on any board and any emulator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_MORE = 0xFFFF_FFFF
 
 
 def record_on_device(build: Build, session: Session, cases: Cases, frames: int) -> Timeline:
-    """Run frames of the first case, and read what happened from every PE of the network."""
+    """Run frames of the first case, and read the events of every PE of the network."""
     plan, spans = build.plan(), build.spans()
     write_inputs(session, cases, rounds(cases.count, plan.frames)[0])
     before = {pe.pe: session.events(pe.pe, _NO_MORE).written for pe in plan.pes}
@@ -32,7 +32,7 @@ def record_on_device(build: Build, session: Session, cases: Cases, frames: int) 
 
 @dataclass(frozen=True)
 class _Noted:
-    """A PE's events of a run."""
+    """One PE's events of a run."""
 
     plan: PePlan
     spans: Sequence[int]
@@ -40,7 +40,7 @@ class _Noted:
     overwritten: int
 
     def frames(self) -> Iterator[tuple[int, int]]:
-        """The first step and the end of each frame that is there as a whole."""
+        """The start of the first step, and the end, of each complete frame."""
         begun = None
         for event in self.events:
             if event.step == 0:
@@ -49,9 +49,9 @@ class _Noted:
                 yield begun, event.cycle
 
     def slices(self) -> Iterator[TimeSlice]:
-        """Each step until the next one begins; a step that was under way when the events end is left out.
+        """Each step until the start of the next. A step without a recorded end is left out.
 
-        What begins no step of the plan belongs to the one before.
+        A row of the program without a step of the plan counts as part of the step before.
         """
         starts = [0, *accumulate(self.spans)]
         begun = (event for event in self.events if event.step == FRAME_END or self.spans[event.step])
@@ -63,7 +63,8 @@ class _Noted:
 
 
 def _noted(session: Session, pe: PePlan, first: int, spans: Sequence[int]) -> _Noted:
-    """A PE's events, with the one before the run, if there is one: other PEs than the root have been waiting since."""
+    """A PE's events, with the last event before the run, if there is one: PEs other than the root have been waiting
+    since."""
     wanted = max(first - 1, 0)
     told = session.events(pe.pe, wanted)
     unknown = {event.step for event in told.events} - {*range(len(spans)), FRAME_END}
@@ -104,7 +105,7 @@ def _slice(pe: int, first: int, steps: Sequence[Step], start: int, end: int) -> 
 
 
 def _title(step: Step) -> str:
-    """The name in the emulator's timeline of a step that is no layer."""
+    """The name, in the emulator's timeline, of a step other than a layer."""
     match step:
         case Send():
             return SEND

@@ -1,4 +1,4 @@
-"""A build on an emulated board at a port of this machine, for hosts that know nothing of emulators."""
+"""A build on an emulated board at a local port, for hosts without knowledge of emulators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from npukit.progress import Progress
 from npukit.project.build_folder import Build
 
 VERSION = "0.0.0"
-"""The version of the image in a flash that was never written."""
+"""The version of the image in a flash without any update."""
 
 
 @contextmanager
@@ -27,8 +27,8 @@ def emulated_line(
 ) -> Iterator[EmulatedLine]:
     """The build on its board at a pseudo-terminal, or at a TCP port, until the context ends.
 
-    A board with a flash starts from that in `file`, if that is there; else the build is in it, or nothing if it is to
-    be `new`: from the factory, not told yet whose images it takes.
+    A board with flash starts from the contents in `file`, if the file exists; otherwise from a flash that holds the
+    build. `new`: an empty flash from the factory without a provision record.
     """
     with _board(build, file, new, progress) as board, closing(EmulatedLine(board, open_port(tcp))) as line:
         yield line

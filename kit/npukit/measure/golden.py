@@ -1,4 +1,4 @@
-"""Golden cases: the inputs that a build folder keeps, chosen for the events that they reach, and their outputs."""
+"""Golden cases: the inputs in a build folder, chosen for the events that they reach, and their outputs."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from npukit.net.reference.coverage import BY_CHANNEL, ENTRIES, Coverage, Key, Se
 from npukit.net.tensor import Tensor
 
 GOLDEN_CASES, GOLDEN_FRAMES = 8, 4
-"""The most cases, and the frames of each if the network has states.
+"""Limit on the cases, and the frames of each case if the network has states.
 
-`python benchmarks/golden_coverage.py BUILD` says what other numbers reach: of the digits' 495 events three cases of
-noise 156, three chosen ones 173, eight 256, twelve 300. Each case is two frames of every `validate`.
+`python benchmarks/golden_coverage.py BUILD` measures other numbers: of the digits' 495 events three cases of noise
+reach 156, three chosen cases 173, eight 256, twelve 300. Each case is two frames of every `validate`.
 """
 
 LEAST_CASES = 3
 MOST_TRIED = 200
 WORK = 200_000_000
-"""Candidates are tried until they have taken so many multiply-accumulates, each element of an activation counted as
-`WORK_OF_ELEMENT` of them: about two seconds."""
+"""Budget for candidates in multiply-accumulates, where each element of an activation counts as `WORK_OF_ELEMENT`: about
+two seconds."""
 WORK_OF_ELEMENT = 30
 TRIED_FOR_ONE = 12
-"""Candidates for each case that is kept, beyond the least."""
+"""Candidates for each case kept beyond the least number."""
 
 WEIGHT = 8
-"""Events of one lane, or of one entry of a table, that an event of a whole layer is worth."""
+"""Weight of a whole layer's event, relative to an event of one lane or of one entry of a table."""
 
 ROUNDS = 4
-"""Rounds of changing what has been chosen, each of as many candidates as the ones before them all."""
+"""Rounds of changes to the chosen cases. All rounds have the same number of candidates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Golden:
-    """The cases, and which events of the net they reach."""
+    """The cases, and the events of the net that they reach."""
 
     cases: Cases
     coverage: Coverage
@@ -52,14 +52,15 @@ class Golden:
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """Candidates: the inputs and the reference's outputs of each, [candidate, frame, ...]; and the events of each."""
+    """Candidates: the inputs and the reference's outputs of each, [candidate, frame, ...], and the events of each."""
 
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[np.ndarray, ...]
     seen: Seen
 
     def events(self, possible: dict[Key, np.ndarray]) -> np.ndarray:
-        """[candidate, event]. What is of a whole layer, or the first of a kind in one, is there `WEIGHT` times more."""
+        """The events of each candidate, [candidate, event]. Events of whole layers, and the first of each kind in a
+        layer, are there `WEIGHT` times more."""
         each = {key: self.seen[key][:, places] for key, places in possible.items()}
         whole = [
             found.any(axis=1, keepdims=True) if kind in (*BY_CHANNEL, ENTRIES) else found
@@ -83,15 +84,15 @@ class _Tried:
 
 
 def golden_cases(net: Net) -> Cases:
-    """The cases alone."""
+    """The golden cases alone."""
     return golden(net).cases
 
 
 def golden(net: Net) -> Golden:
-    """Inputs that reach what they can of the net's events, the same wherever they are made, and the outputs for them.
+    """Inputs that reach as many of the net's events as possible, with their outputs: the same on every machine.
 
-    Candidates are noise of several kinds; the ones that reach most together are chosen, and then changed at random as
-    long as they reach more.
+    Candidates are noise of several kinds. The candidates that reach most events together are kept, then changed at
+    random as long as they reach more.
     """
     watch, frames, tried = Watch(net), GOLDEN_FRAMES if net.states else 1, _evaluations(net)
     at_first = max(tried // (1 + ROUNDS), min(tried, LEAST_CASES))
@@ -106,7 +107,7 @@ def golden(net: Net) -> Golden:
 
 
 def _evaluations(net: Net) -> int:
-    """The number of frames' candidates that may be tried."""
+    """The number of candidates within the budget."""
     elements = sum(net.tensor(part.output).elements for op in net.ops for part in op.parts)
     work = total_macs(net) + WORK_OF_ELEMENT * elements
     return min(max(WORK // max(work, 1), LEAST_CASES), MOST_TRIED)
@@ -120,7 +121,7 @@ def _as_cases(net: Net, found: _Tried, frames: int) -> Cases:
 
 
 def _tried(net: Net, watch: Watch, inputs: tuple[np.ndarray, ...], *, padding: bool) -> _Tried:
-    """The candidates, each evaluated frame by frame."""
+    """Evaluate the candidates, frame by frame."""
     values, seen, outputs = None, Seen(), list[list[np.ndarray]]()
     for frame in range(inputs[0].shape[1]):
         values, each = watch.frame([array[:, frame] for array in inputs], values, padding=padding)
@@ -130,7 +131,7 @@ def _tried(net: Net, watch: Watch, inputs: tuple[np.ndarray, ...], *, padding: b
 
 
 def _greedy(events: np.ndarray, most: int) -> list[int]:
-    """The candidates that reach most, each the one that adds most to those before, at most so many."""
+    """At most `most` candidates, chosen greedily: each adds most events to those before."""
     chosen, reached = list[int](), np.zeros(events.shape[1], bool)
     while len(chosen) < min(most, len(events)):
         gains = (events & ~reached).sum(axis=1)
@@ -147,7 +148,7 @@ def _greedy(events: np.ndarray, most: int) -> list[int]:
 
 
 def _candidates(net: Net, frames: int, count: int) -> tuple[np.ndarray, ...]:
-    """Noise for each input, of another kind in each candidate."""
+    """Noise for each input, of a different kind in each candidate."""
     every = (noise(net, name, count * frames) for name in net.inputs)
     return tuple(
         np.stack([_formed(net.tensor(name), case, number) for number, case in enumerate(array)])
@@ -156,7 +157,7 @@ def _candidates(net: Net, frames: int, count: int) -> tuple[np.ndarray, ...]:
 
 
 def _formed(tensor: Tensor, values: np.ndarray, number: int) -> np.ndarray:
-    """Noise as it is, or in one of the other forms: of few values, quiet, in blocks, a ramp, one value."""
+    """Noise unchanged, or in another form: two values, quiet, in blocks, a ramp, a single value."""
     if counts(tensor) or tensor.dtype == "bool":
         return values
     lowest, highest, middle = _limits(tensor, values)
@@ -180,7 +181,7 @@ def _formed(tensor: Tensor, values: np.ndarray, number: int) -> np.ndarray:
 
 
 def _limits(tensor: Tensor, values: np.ndarray) -> tuple[float, float, float]:
-    """The lowest and the highest value, and what stands for 0."""
+    """The lowest value, the highest value, and the representation of 0."""
     if np.dtype(tensor.dtype).kind not in "iu":
         return float(values.min()), float(values.max()), 0.0
     limits, given = np.iinfo(tensor.dtype), tensor.quantization
@@ -188,7 +189,7 @@ def _limits(tensor: Tensor, values: np.ndarray) -> tuple[float, float, float]:
 
 
 def _blocks(values: np.ndarray, size: int) -> np.ndarray:
-    """The same value over blocks of the axes of an image, or of a row."""
+    """Values made equal over blocks along the axes of an image, or of a row."""
     for axis in range(1, max(values.ndim - 1, 2)):
         if axis < values.ndim:
             values = np.take(values, np.arange(values.shape[axis]) // size * size, axis=axis)
@@ -196,7 +197,7 @@ def _blocks(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def _changed(net: Net, inputs: tuple[np.ndarray, ...], count: int, number: int) -> tuple[np.ndarray, ...]:
-    """`count` cases, each one of these with a part of its elements from another, or from noise."""
+    """`count` new cases: each is one of the inputs with some elements from another, or from noise."""
     return tuple(
         np.stack(list(_crossed(net, name, a, count, number))) for name, a in zip(net.inputs, inputs, strict=True)
     )

@@ -1,4 +1,4 @@
-"""A check that the PEs' memories still hold what was loaded, by digests that the firmware makes of them."""
+"""A check that the PEs' memories still hold the loaded images, by digests from the firmware."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def check_memory(session: Session, build: Build) -> int:
-    """Compare all that was loaded with what is there; how many bytes that was. An error names what differs."""
+    """Compare the loaded bytes with the memories. Returns the number of bytes. An error names the first difference."""
     checked, patches = 0, dict[int, frozenset[tuple[int, int]]]()
     for region in _regions(build):
         checked += len(region.data)
@@ -34,7 +34,7 @@ def _explain(
     piece: bytes,
     patches: dict[int, frozenset[tuple[int, int]]],
 ) -> None:
-    """Refuse a piece that differs, unless only in what the PE's own table has written there."""
+    """Raise an error for a piece that differs, unless the PE's own table has patched the words."""
     words = _differing(session, region, region.address + start, piece)
     if region.pe not in patches:
         all_of_pe = (each.patches for each in _regions(build) if each.pe == region.pe)
@@ -49,7 +49,7 @@ def _explain(
 
 
 def _differing(session: Session, region: LoadedRegion, address: int, data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Address, content and former content of the words that differ, found by halving."""
+    """Address, present content and loaded content of each word that differs, found by bisection."""
     if session.digest(address, len(data), region.pe) == digest(data):
         return
     if len(data) <= _WORD:

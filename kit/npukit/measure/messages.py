@@ -1,4 +1,4 @@
-"""Messages of a frame: the cycles that cores spend on them, from a timeline; and whether they are those of the plan."""
+"""Messages of a frame: the cores' cycles for them, from a timeline, and a comparison with the plan."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from npukit.plan.tensors.dma_copies import copies
 
 
 def waits(timeline: Timeline) -> dict[str, int]:
-    """The cycles of a frame in which the PE that waits longest waits for messages before each layer."""
+    """Cycles of waits for messages before each layer in a frame, on the PE that waits longest."""
     return _most(timeline, WAIT)
 
 
 def sends(timeline: Timeline) -> dict[str, int]:
-    """The cycles of a frame in which the PE that sends longest starts messages after each layer."""
+    """Cycles of starting messages after each layer in a frame, on the PE that takes longest."""
     return _most(timeline, SEND)
 
 
@@ -48,7 +48,7 @@ def _by_pe(timeline: Timeline) -> dict[int, list[TimeSlice]]:
 
 
 def _around(pieces: Sequence[TimeSlice], function: str) -> Iterator[tuple[str, int]]:
-    """Cycles in the function, and the layer they belong to: waiting to the next one begun, sending to the last."""
+    """The layers, with the cycles in `function`: waits belong to the next layer, sends to the last."""
     waited, before = 0, ""
     for piece in pieces:
         if piece.layer:
@@ -65,7 +65,7 @@ def _around(pieces: Sequence[TimeSlice], function: str) -> Iterator[tuple[str, i
 
 
 def check_messages(board: Board, net: Net, plan: Plan, seen: TraceRecords) -> None:
-    """Refuse a frame in which a part of a tensor did not move as the plan says. The firmware moves other things too."""
+    """Raise an error if a part of a tensor did not move as planned. Other transfers by the firmware are allowed."""
     came = seen.of(RecordKind.TRANSFER)
     moved = Counter(zip(came["a"].tolist(), came["b"].tolist(), came["c"].tolist(), strict=True))
     lacking = Counter(_planned(board, net, plan)) - moved

@@ -1,4 +1,4 @@
-"""A timeline as a trace that ui.perfetto.dev and chrome://tracing open (Trace Event Format)."""
+"""A timeline as a trace for ui.perfetto.dev and chrome://tracing (Trace Event Format)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from npukit.project.images.calls import FRAME
 Event = dict[str, Any]
 
 _LINKS = 1 << 20
-"""The process that stands for the links; PE n is process n + 1."""
+"""The process of the links. PE n is process n + 1."""
 _CORE_THREAD, _OUT_THREAD, _IN_THREAD, _FIRST_ACCELERATOR = 1, 2, 3, 4
 _CATEGORIES = {"noc_wait": "wait", "noc_send": "communication", FRAME: "frame", COUNTED_FRAME: "frame"}
 
 
 def perfetto(timeline: Timeline, plan: Plan, pes: Collection[int]) -> dict[str, Any]:
-    """The trace of some of the PEs. Times are microseconds at the board's clock; each slice has its cycles, too."""
+    """The trace of some of the PEs. Times are in microseconds at the board's clock. Each slice also has its cycles."""
     writer = _Writer(timeline, plan, frozenset(pes))
     return {
         "displayTimeUnit": "ns",
@@ -94,7 +94,7 @@ class _Writer:
                 yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
 
     def _messages(self) -> Iterator[Event]:
-        """Departures and arrivals of messages, and an arrow from the one to the other."""
+        """Departures and arrivals of messages, with an arrow between the two."""
         own = [m for m in self._timeline.movements if m.source in self._pes or m.target in self._pes]
         for number, (movement, end) in enumerate(zip(own, _free_until(own), strict=True)):
             yield from self._message(number, movement, end)
@@ -116,7 +116,7 @@ class _Writer:
             yield {**arrow, "ph": "f", "bp": "e", "pid": process, "tid": _IN_THREAD, "ts": self._at(start)}
 
     def _links(self) -> Iterator[Event]:
-        """A track a link, and how many are taken."""
+        """A track for each link, and the number of links in use."""
         own = [link for link in self._timeline.links if link.source in self._pes or link.target in self._pes]
         threads = {way: number for number, way in enumerate(sorted({_way(link) for link in own}), 1)}
         for way, thread in threads.items():
@@ -128,7 +128,7 @@ class _Writer:
         yield from self._counter(_LINKS, "links taken", _changes(own))
 
     def _sram(self) -> Iterator[Event]:
-        """Bytes of activations that are alive while a PE computes a step of its plan."""
+        """Bytes of live activations while a PE computes a step of its plan."""
         alive = {pe.pe: _alive(pe.buffers, len(pe.steps)) for pe in self._plan.pes if pe.pe in self._pes}
         for piece in self._timeline.slices:
             if piece.step is not None and piece.pe in alive:
@@ -145,9 +145,9 @@ class _Writer:
 
 
 def _microseconds(nanoseconds: int) -> float:
-    """Whole nanoseconds, for a reader too that multiplies by 1000 and cuts off the rest.
+    """Whole nanoseconds in microseconds, safe for readers that multiply by 1000 and truncate.
 
-    Perfetto does, and drops a slice that then ends a nanosecond after the one it lies in.
+    Perfetto does, and drops a slice whose end is then a nanosecond after the end of its parent.
     """
     told = nanoseconds / 1000
     return told if int(told * 1000) == nanoseconds else nextafter(told, inf)
@@ -166,9 +166,10 @@ def _way(link: LinkUse) -> str:
 
 
 def _free_until(movements: Sequence[Movement]) -> list[int]:
-    """The cycle at which each has arrived, or the next one leaves the same place: slices of a track must not overlap.
+    """The cycle in which each message has arrived, or the next message leaves the same place: slices of a track must
+    not overlap.
 
-    What leaves at the same time, as a multicast does, may overlap.
+    Messages that leave at the same time, as in a multicast, may overlap.
     """
     by_source: dict[int, set[int]] = defaultdict(set)
     for movement in movements:
@@ -178,7 +179,7 @@ def _free_until(movements: Sequence[Movement]) -> list[int]:
 
 
 def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
-    """Links taken less links freed, by cycle."""
+    """The change in the number of links in use, by cycle."""
     changes: dict[int, int] = defaultdict(int)
     for link in links:
         changes[link.start] += 1
@@ -187,13 +188,13 @@ def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
 
 
 def _alive(buffers: Sequence[Buffer], steps: int) -> list[int]:
-    """Bytes in use in each step; buffers that lie on each other count once."""
+    """Bytes in use in each step. Overlapping buffers count once."""
     live = ([b for b in buffers if b.first <= step <= b.last] for step in range(steps))
     return [_covered((b.offset, b.offset + b.bytes) for b in now) for now in live]
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """The number of bytes that lie in any of the spans."""
+    """The number of bytes covered by the spans."""
     total, reached = 0, 0
     for start, end in sorted(spans):
         total += max(end - max(start, reached), 0)

@@ -1,4 +1,4 @@
-"""Recording a timeline: what the built-in emulator sees of frames, put into the words of the plan."""
+"""Recording of a timeline: the built-in emulator's records of frames, related to the steps of the plan."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _RUNTIME = "net_", "noc_"
 
 
 def record_timeline(build: Build, emulator: Emulator, session: Session, cases: Cases, frames: int) -> Timeline:
-    """Run an observed frame, to learn which work belongs to which layer, then `frames` frames as they always run.
+    """Run an observed frame, to learn the layer of each piece of work, then `frames` deployed frames.
 
-    Where chips do the same it is about the root's.
+    If several chips do the same, the timeline is the root chip's.
     """
     net, plan = build.net(), build.plan()
     sites = {pe: site for image in build.images() for site in [call_sites(image)] for pe in image.pes}
@@ -54,7 +54,7 @@ def _traced(build: Build, plan: Plan, emulator: Emulator) -> TraceRecords:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a frame's, from its branch to the instruction after it."""
+    """A call within a frame, from the branch to the instruction after it."""
 
     name: str
     start: int
@@ -63,26 +63,27 @@ class _Call:
 
 @dataclass(frozen=True)
 class _Reader:
-    """A reader of a recording, by the symbols of the images that ran."""
+    """A reader of a recording, with the symbols of the images."""
 
     sites: Mapping[int, CallSites]
     accelerators: Sequence[str]
     traced: TraceRecords
     begun: Mapping[int, list[_Span]] = field(default_factory=dict)
-    """The marks of each PE's calls that had begun before, and not ended: most PEs but the root wait by then."""
+    """The marks of each PE's calls that began in an earlier recording and have not ended: most PEs but the root are in
+    a wait."""
 
     def under_way(self) -> dict[int, list[_Span]]:
-        """The marks to be `begun` of the recording that follows."""
+        """The marks to pass as `begun` to the reader of the next recording."""
         return {pe: _open_calls(self.sites[pe], marks) for pe, marks in self._marks.items()}
 
     @cached_property
     def calls(self) -> dict[int, list[_Call]]:
-        """Each PE's calls in the order of time."""
+        """The calls of each PE in the order of time."""
         return {pe: list(_calls(self.sites[pe], marks)) for pe, marks in self._marks.items()}
 
     @cached_property
     def _marks(self) -> dict[int, list[_Span]]:
-        """Each PE's marks in the order of time: the cycles at which it came to addresses."""
+        """Each PE's marks in the order of time: an address, and the cycle at which the PE reached it."""
         own = {
             pe: list(zip(marks["a"].tolist(), marks["start"].tolist(), strict=True))
             for pe, marks in _by_pe(self.traced.of(RecordKind.MARK)).items()
@@ -90,7 +91,7 @@ class _Reader:
         return {pe: [*self.begun.get(pe, ()), *own.get(pe, ())] for pe in {**self.begun, **own}}
 
     def counted(self, pe: int) -> Iterator[_Span]:
-        """The frames of a run, as the PE that was asked for it counts them: each begins where the one before ends."""
+        """The frames of a run, as the root counts them. Each frame begins where the frame before ends."""
         begun, sites = 0, self.sites[pe]
         for address, time in self._marks[pe]:
             if address in sites.count_begins:
@@ -108,19 +109,19 @@ class _Reader:
 
 
 def _columns(records: np.ndarray, *names: str) -> Iterator[tuple[int, ...]]:
-    """The records as tuples of Python's numbers, which is much faster than one number at a time."""
+    """The records as tuples of Python numbers, which is much faster than single numbers."""
     return zip(*(records[name].tolist() for name in names), strict=True)
 
 
 def _by_pe(records: np.ndarray) -> dict[int, np.ndarray]:
-    """Each PE's, in the order that they have."""
+    """The records of each PE, in their order."""
     by_pe = records[np.argsort(records["pe"], kind="stable")]
     pes, first = np.unique(by_pe["pe"], return_index=True)
     return dict(zip(pes.tolist(), np.split(by_pe, first[1:]), strict=True)) if len(pes) else {}
 
 
 def _calls(sites: CallSites, marks: Iterable[_Span]) -> Iterator[_Call]:
-    """Calls do not nest, but for the frame's own, which holds all the others; with it ends one in its place."""
+    """The calls in the marks. Calls do not nest, except that the frame's own call holds all others and ends them."""
     open_calls: list[_Span] = []
     for address, time in marks:
         ended = _ended_at(sites, open_calls, address)
@@ -130,7 +131,7 @@ def _calls(sites: CallSites, marks: Iterable[_Span]) -> Iterator[_Call]:
 
 
 def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
-    """The marks of those that have begun and not ended."""
+    """The marks of calls that have begun and not ended."""
     open_calls: list[_Span] = []
     for address, time in marks:
         del open_calls[_ended_at(sites, open_calls, address) :]
@@ -139,7 +140,7 @@ def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
 
 
 def _begin(sites: CallSites, open_calls: list[_Span], address: int, time: int) -> None:
-    """Open the call made there, if one is. One still open beside it has ended between two recordings, unseen."""
+    """Open the call at this address, if there is one. An open call beside it ended unseen, between two recordings."""
     if address not in sites.callees:
         return
     if open_calls and sites.callees[open_calls[-1][0]] != FRAME:
@@ -148,13 +149,13 @@ def _begin(sites: CallSites, open_calls: list[_Span], address: int, time: int) -
 
 
 def _ended_at(sites: CallSites, open_calls: Sequence[_Span], address: int) -> int:
-    """The index of the first open call that ends where a PE comes to an instruction."""
+    """The index of the first open call that ends at this address."""
     return next((n for n, (site, _) in enumerate(open_calls) if sites.after[site] == address), len(open_calls))
 
 
 @dataclass(frozen=True)
 class _Learnt:
-    """The steps that an accelerator's commands, and a function's calls, belong to, by PE in the order of a frame."""
+    """The plan's steps of each accelerator's commands, and of each function's calls, by PE in the order of a frame."""
 
     work: Mapping[tuple[int, str], Sequence[int]]
     calls: Mapping[int, Mapping[str, Sequence[int]]]
@@ -176,18 +177,18 @@ def _kernels(calls: Iterable[_Call], windows: _Windows) -> dict[str, list[int]]:
 
 
 def _is_kernel(call: _Call) -> bool:
-    """True for kernels and an accelerator's driver, not for calls of the runtime."""
+    """True for kernels and drivers of accelerators, not for calls of the runtime."""
     return not call.name.startswith(_RUNTIME)
 
 
 def _other_work(what: str) -> NpukitError:
-    """The error for firmware that was changed by hand, so that it does not follow its plan."""
+    """The error for firmware that was edited by hand and no longer follows its plan."""
     return NpukitError(f"the firmware does not follow the plan of its build: {what}", tries=["build again"])
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """The span of each step of an observed frame that computes something, one after the other."""
+    """The spans of all compute steps of an observed frame, in order."""
 
     steps: np.ndarray
     starts: np.ndarray
@@ -208,12 +209,12 @@ class _Windows:
         return self.steps[found].tolist()
 
     def begun_at(self, times: Sequence[int]) -> list[int]:
-        """The steps of calls: between two layers PEs wait for what an accelerator still does of the one before."""
+        """The steps of calls. Between two layers a PE may still wait for an accelerator's work of the first."""
         return self.steps[np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)].tolist()
 
 
 def _layers(calls: Iterable[_Call]) -> Iterator[_Span]:
-    """The layers' spans, each from the end of its begin to the start of its end."""
+    """The layers' spans, from the return of `net_begin_layer` to the call of `net_end_layer`."""
     begun = 0
     for call in calls:
         if call.name == _BEGIN:
@@ -265,7 +266,7 @@ def _accelerator_slices(
 
 
 def _layer(plan: Plan, pe: int, step: int | None) -> tuple[str, int | None, int]:
-    """The op of a step, the step, and the frame it works on."""
+    """The op of a step, the step, and its frame."""
     if step is None:
         return "", None, 0
     computed = plan.by_pe[pe].steps[step]

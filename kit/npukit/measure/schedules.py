@@ -1,4 +1,4 @@
-"""Validation under other schedules: deployed frames again, with messages and PEs that are late by a seed."""
+"""Validation under other schedules: deployed frames again, with seeded delays of messages and PEs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from npukit.progress import Progress
 
 MOST_SCHEDULES = 8
 MOST_ROUNDS = 2
-"""Rounds under each schedule, of a network with states."""
+"""Rounds under each schedule, for a network with states."""
 
 
 def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None, shown: Progress) -> Validation:
-    """The comparison of every case, and then of some under each usual schedule; with a `seed` under that alone."""
+    """Compare every case, then some under each of the usual schedules. `seed`: only under that schedule."""
     if seed is not None:
         nothing = Validation(target.name, cases.count, outputs_equal=True, mismatches=(), layers_checked=0)
         return _rerun(target, net, plan, cases, nothing, [Schedule(seed)], shown)
@@ -45,9 +45,9 @@ def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None
 
 
 def _usual(target: Target, plan: Plan, cases: Cases) -> list[Schedule]:
-    """The schedules of a validation that names none; none elsewhere, or where nothing happens at the same time.
+    """The schedules of a validation without a seed. None on other targets, or where nothing runs concurrently.
 
-    At most one for two rounds, or two sequences of them: `benchmarks/emulator_speed.py` measures what that takes.
+    At most one for two rounds, or for two sequences of rounds: `benchmarks/emulator_speed.py` measures the time.
     """
     concurrent = target.board.noc or target.board.accelerator
     most = -(-len(sequences(cases, plan.frames_of_all)) // 2)
@@ -63,10 +63,10 @@ def _rerun(
     schedules: Sequence[Schedule],
     shown: Progress,
 ) -> Validation:
-    """`found`, and how the deployed frames' outputs differ from the reference under each schedule.
+    """`found`, extended by differences of deployed frames' outputs from the reference under each schedule.
 
-    A schedule has one round of the cases, and its seed says which: they take turns. Before it zeros run as
-    predicted, so that memory does not hold its results yet, and all is as where the schedule runs alone.
+    A schedule's seed selects one round of the cases, in turn. A frame of zeros under the predicted schedule precedes
+    it, so that memory does not yet hold the results, and the state is the same as if the schedule ran alone.
     """
     every, differing = sequences(cases, plan.frames_of_all), list[Mismatch]()
     for schedule in shown.track(schedules, f"other schedules on {target.name}"):
@@ -88,7 +88,7 @@ def _rerun(
 
 @contextmanager
 def _disturbed(target: Target, schedule: Schedule) -> Iterator[None]:
-    """The target under a schedule; errors meanwhile name it."""
+    """The target under a schedule. Errors name the schedule."""
     if target.emulator is None:
         raise NpukitError(f"--schedule is for the built-in emulator, not for {target.name}", tries=["--on emulator"])
     target.emulator.disturb(schedule)
@@ -102,7 +102,7 @@ def _disturbed(target: Target, schedule: Schedule) -> Iterator[None]:
 
 
 def _reference(net: Net, cases: Cases, rounds: Sequence[Sequence[int]]) -> dict[int, dict[str, np.ndarray]]:
-    """The reference's values of the rounds' cases; none where the cases expect every output."""
+    """The reference's values of the rounds' cases. Empty if the cases expect every output."""
     if len(cases.expected) == len(net.outputs):
         return {}
     found, values = dict[int, dict[str, np.ndarray]](), None

@@ -1,4 +1,4 @@
-"""Tensors of a frame as they lie on the PEs: an observed frame that ends behind a layer, and the bytes of its tiles."""
+"""Tensors of a frame in the PEs' memories: an observed frame stops after a layer, and the host reads its tiles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from npukit.plan.multi_chip import twin
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A part of a tensor that one PE has computed, and its values there."""
+    """A PE's part of a tensor, and the values in its memory."""
 
     pe: int
     box: Box
@@ -33,7 +33,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class _Place:
-    """A tile of the plan on one of the chips: the number of its layer on the PE, and of the pieces it is done in."""
+    """A tile of the plan on one of the chips. `number`: the number of its layer on the PE."""
 
     pe: int
     like: PePlan
@@ -52,10 +52,10 @@ class _Place:
 def tiles_of(
     session: Session, board: Board, net: Net, plan: Plan, cases: Cases, case: int, op: str, pes: Sequence[int] = ()
 ) -> list[Tile]:
-    """The tiles of an op's output in the frame of a case, on these PEs or on all that compute it.
+    """The tiles of an op's output in the frame of a case, on `pes` or on all PEs with a tile.
 
-    The frame runs once for all of them; a PE that waits for another one of them takes a frame of its own. The frame
-    before is of zeros: what a layer that does not run finds in memory is not what it would have made.
+    One frame serves all PEs that can stop in it. A PE that waits for another stopped PE takes a further frame. A frame
+    of zeros precedes each, so that a skipped layer does not find its own results in memory.
     """
     frames = plan.frames_of_all
     rounds = next(rounds for rounds in sequences(cases, frames) if any(case in chosen for chosen in rounds))
@@ -78,9 +78,9 @@ def tiles_of(
 
 
 def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
-    """The validation with the elements in which tiles of the first wrong layer differ: later ones follow from it.
+    """The validation with the elements that differ in tiles of the first wrong layer. Later layers follow from it.
 
-    A tile that is right when the frame runs again keeps its digests, and so do all where the board does not come back.
+    Tiles that are right in the repeated frame keep their digests, and so do all tiles if the board no longer answers.
     """
     first = next((each for each in found.mismatches if each.box and each.path != ALONE), None)
     if first is None:
@@ -99,7 +99,7 @@ def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validatio
 
 
 def dumped(target: Target, net: Net, plan: Plan, cases: Cases, ops: Sequence[str]) -> dict[str, np.ndarray]:
-    """The outputs of these ops in the frames of all cases, as the PEs have made them."""
+    """The outputs of ops in the frames of all cases, as computed by the PEs."""
     whole = filled(net, cases, plan.frames_of_all)
     return {
         op: np.stack(
@@ -113,7 +113,7 @@ def dumped(target: Target, net: Net, plan: Plan, cases: Cases, ops: Sequence[str
 
 
 def op_of(net: Net, name: str) -> str:
-    """The name of the op whose output is called so, in the model or in the net."""
+    """The name of the op whose output has this name, in the model or in the net."""
     for op in net.ops:
         if name in (op.name, op.output, net.tensor(op.output).title):
             if op.kind == Reshape.kind and op.reason == NO_WORK:
@@ -124,7 +124,7 @@ def op_of(net: Net, name: str) -> str:
 
 
 def assembled(net: Net, op: str, tiles: Sequence[Tile]) -> np.ndarray:
-    """The whole tensor of its tiles; 0 where there is none."""
+    """The whole tensor, assembled from its tiles; 0 in gaps."""
     tensor = net.tensor(next(each.output for each in net.ops if each.name == op))
     whole = np.zeros(tensor.shape, tensor.dtype)
     for tile in tiles:
@@ -133,7 +133,7 @@ def assembled(net: Net, op: str, tiles: Sequence[Tile]) -> np.ndarray:
 
 
 def _places(board: Board, plan: Plan, op: str, frame: int) -> Iterator[_Place]:
-    """The tiles of a frame, which all chips count together."""
+    """The tiles of a frame. Frames are numbered over all chips."""
     chip = plan.chips[frame // plan.frames]
     for like in plan.pes:
         for number, step in enumerate(like.tiles):

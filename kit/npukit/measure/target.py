@@ -1,4 +1,4 @@
-"""Targets that a build runs on: the built-in emulator, Renode, QEMU, or a device on a serial port."""
+"""Targets of a build: the built-in emulator, Renode, QEMU, or a device on a serial port."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from npukit.progress import SILENT, Progress
 from npukit.project.build_folder import Build
 
 EMULATED_SECONDS = 3600.0
-"""Seconds an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
-the board has taken too many of its own cycles (`emulator/patience.py`): this is for a machine that is too slow."""
+"""Seconds for an answer of the built-in emulator, as a limit for machines that are too slow. The emulator itself
+detects that nothing more can come, or that the board has taken too many of its cycles (`emulator/patience.py`)."""
 
 PROGRAM_SECONDS = 120.0
-"""The same in Renode and QEMU: the cores of Renode take turns, and on a busy machine a program gets little time."""
+"""Seconds for an answer of Renode and QEMU: Renode's cores take turns, and on a busy machine a program gets little
+time."""
 
 _PATIENT_SECONDS = 86_400.0
-"""Seconds an answer may take while the firmware is stopped in a debugger."""
+"""Seconds for an answer while a debugger stops the firmware."""
 
 
 EMULATORS = ("emulator", "renode", "qemu")
@@ -44,20 +45,21 @@ EMULATORS = ("emulator", "renode", "qemu")
 
 @dataclass(frozen=True)
 class Target:
-    """A running build and the session with it."""
+    """A running build and its session."""
 
     name: str
     session: Session
     board: Board
     emulator: Emulator | None = None
-    """The built-in emulator, if it is that: it can set the schedule of what follows, and values in memory."""
+    """The built-in emulator, if the target is one. It can set the next frames' schedule, and values in memory."""
 
     @cached_property
     def counts_cycles(self) -> bool:
-        """QEMU's timer ticks with the instructions; in Renode who waits for another PE waits for its turn.
+        """True if the target's counter counts cycles. QEMU's timer ticks with the instructions. In Renode, a PE that
+        waits for another PE waits for its turn.
 
-        QEMU may also be at the other end of a line: the firmware of its boards counts instructions there alone.
-        Counters of a board without any are 0.
+        QEMU may also be at the other end of a line: the firmware of its boards counts instructions only there. Counters
+        of a board without any are 0.
         """
         if self.name == "renode":
             return self.session.device.pe_count == 1
@@ -66,7 +68,7 @@ class Target:
 
     @cached_property
     def counts_instructions(self) -> bool:
-        """True if the board tells instructions: a mesh, and a stock board on QEMU."""
+        """True if the board counts instructions: a mesh, and a stock board on QEMU."""
         return self._counters.instructions > 0
 
     @cached_property
@@ -81,7 +83,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Emulation:
-    """Options of the built-in emulator: strictness costs speed, and with it to look for races; faults are a plan's."""
+    """Options of the built-in emulator. `strict`: slower checks of memory. `races`: look for races too. `faults`: a
+    plan of faults."""
 
     strict: bool = False
     races: bool = True
@@ -93,7 +96,7 @@ class Emulation:
 def open_target(
     build: Build, on: str | None = None, emulation: Emulation = Emulation(), progress: Progress = SILENT
 ) -> Iterator[Target]:
-    """Start the build on `on` (by default the first emulator of the board's that is here) and shake hands."""
+    """Start the build on `on`, by default the board's first installed emulator, and shake hands."""
     name = on or usual(build.board)
     transport = start(build, name, emulation, progress)
     try:
@@ -118,7 +121,7 @@ def open_targets(
     emulation: Emulation = Emulation(),
     progress: Progress = SILENT,
 ) -> Iterator[dict[str, Target]]:
-    """Start networks side by side, and shake hands with each: one board, one link, a session for each."""
+    """Start networks side by side on one board and one link, and shake hands with each in a separate session."""
     build = next(iter(builds.values()))
     name = on or usual(build.board)
     transport = start(build, name, emulation, progress)
@@ -136,21 +139,21 @@ def open_targets(
 
 
 def network_pe(build: Build) -> int:
-    """The PE that a session with the build's network is with."""
+    """The PE that answers sessions with the build's network."""
     linked = build.board.root_pe
     coresident = build.manifest.coresident
     return coresident.network_pe if coresident and coresident.network_pe != linked else LINKED_PE
 
 
 def _fill_dram(build: Build, name: str, session: Session) -> None:
-    """The emulators that have a DRAM have it from the start."""
+    """Write the DRAM over the link. Emulators with a DRAM start with the contents."""
     data = build.dram() if name not in EMULATORS else None
     for chip in build.manifest.chips if data else ():
         session.write_memory(0, data or b"", DRAM_PE + chip)
 
 
 def start(build: Build, name: str, emulation: Emulation = Emulation(), progress: Progress = SILENT) -> Transport:
-    """Start the build on an emulator, or open the line to a device that runs it."""
+    """Start the build on an emulator, or open the line to a device with the build."""
     if name != "emulator" and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
@@ -166,7 +169,7 @@ def start(build: Build, name: str, emulation: Emulation = Emulation(), progress:
 
 
 def _refuse_what_only_others_run(build: Build, name: str) -> None:
-    """Raises an error if this emulator has no such board, or none has its accelerator."""
+    """Raise an error if the emulator does not support the board, or no emulator supports its accelerator."""
     if build.only_on_hardware:
         raise NpukitError(
             f"only hardware runs this build: {build.only_on_hardware} has no model for emulators",
@@ -199,7 +202,7 @@ def _built_in(build: Build, emulation: Emulation) -> Transport:
 
 
 def senders_of(plan: Plan) -> Senders:
-    """The PEs whose messages count each flag of each PE."""
+    """The PEs whose messages increment each flag of each PE."""
     found: dict[tuple[int, int], set[int]] = defaultdict(set)
     for message in plan.messages:
         for landing in message.landings:

@@ -1,4 +1,4 @@
-"""Tiles: what each PE computes of each layer, in the order in which it records them."""
+"""Tiles: each PE's part of each layer, in the order of the PE's records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from npukit.plan.multi_chip import twin
 
 @dataclass(frozen=True)
 class RecordedTile:
-    """A part of an op's output, computed by one PE, and what the device recorded of it.
+    """A part of an op's output, computed by one PE, with the device's record.
 
-    `like` is the PE of the plan that stands where it stands, and `frame` counts over all chips.
+    `like`: the PE of the plan that corresponds to `pe`. `frame`: counted over all chips.
     """
 
     pe: int
@@ -28,14 +28,14 @@ class RecordedTile:
 
     @property
     def npu_cycles(self) -> int:
-        """Cycles of its accelerator: the core sleeps while one runs a layer by itself."""
+        """Cycles of the accelerator. The core sleeps while an accelerator runs a layer by itself."""
         return 0 if self.step.engine == CORE else self.record.asleep
 
 
 def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[RecordedTile]:
-    """Every tile of every layer on every PE in the last observed run; what is wrong first comes first.
+    """Every tile of every layer on every PE in the last observed run, in the order of the layers.
 
-    A PE's last record may come behind its last message. Whoever sees how many frames a PE has done sees the records of
+    A PE may write its last record after its last message. Once the PE's frame count is visible, so are the records of
     these frames.
     """
     session.settle()

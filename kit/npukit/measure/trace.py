@@ -1,4 +1,4 @@
-"""Trace: frames on the built-in emulator or a device, written down for people to look at."""
+"""Trace: frames on the built-in emulator or a device, recorded for viewing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from npukit.writing import write_file
 
 EMULATOR = "emulator"
 MOST_PES = 64
-"""A trace of more is more than a browser shows well."""
+"""Limit on the PEs of a trace: browsers display larger traces badly."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """The contents of a trace file. `frames` are batches of `together` frames each, where a build takes several."""
+    """The contents of a trace file. `frames`: batches of `together` frames each, for builds that take several."""
 
     output: str
     frames: int
@@ -36,16 +36,16 @@ class Traced:
     pes_used: int
     together: int = 1
     overwritten: int = 0
-    """Events missing at the beginning, because the device keeps only so many."""
+    """Events missing at the beginning, because of the device's limited buffer."""
     unit: str = "cycles"
-    """The unit of `cycles`: `ticks` under QEMU, whose timer goes by instructions."""
+    """The unit of `cycles`: `ticks` under QEMU, whose timer counts instructions."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> Timeline:
-    """Frames of the first case, on an emulator of their own, or as the firmware notes them elsewhere."""
+    """Frames of the first case, on a new emulator, or from the firmware's events on other targets."""
     if on != EMULATOR:
         build.spans()
         with open_target(build, on) as target:
@@ -63,7 +63,7 @@ def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> 
 
 
 def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output: Path, on: str = EMULATOR) -> Traced:
-    """Record, and write the trace of the chosen PEs."""
+    """Record frames, and write the trace of the chosen PEs."""
     plan = build.plan()
     used = [pe.pe for pe in plan.pes]
     chosen = _chosen(pes, used) if pes else _spread(used)
@@ -82,13 +82,13 @@ def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output
 
 
 def _spread(used: Sequence[int]) -> list[int]:
-    """All, or so many at even distances, the root among them."""
+    """All PEs, or `MOST_PES` of them at even distances, including the root."""
     count = min(len(used), MOST_PES)
     return [used[index * len(used) // count] for index in range(count)]
 
 
 def _chosen(text: str, used: Sequence[int]) -> list[int]:
-    """`0-3,8`: PEs that the build uses."""
+    """The PEs in a text such as `0-3,8`. All must be in use."""
     wanted = sorted({pe for part in text.split(",") for pe in _range(part, text)})
     unknown = [pe for pe in wanted if pe not in set(used)]
     if unknown:

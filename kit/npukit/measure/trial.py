@@ -1,4 +1,4 @@
-"""A trial: one build measured for who compares many, and whether it is exact."""
+"""A trial: one build, measured and checked for exactness, for a comparison of many."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Trial:
 
 
 NOT_EXACT = Trial("", 0, {}, exact=False)
-"""The trial of a build that computes something else, or of none: its cost is worth nothing."""
+"""The trial of a wrong build, or of none: its cost is meaningless."""
 
 
 def run_trial(build: Build, on: str | None) -> Trial:

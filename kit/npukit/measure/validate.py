@@ -23,19 +23,19 @@ from npukit.progress import Progress
 
 LISTED_MISMATCHES = 20
 DEPLOYED, OBSERVED = "deployed", "observed"
-"""The two paths of the firmware: frames as they always run, and those in which each layer runs by itself."""
+"""The two paths of the firmware: deployed frames, and observed frames, whose layers run one by one."""
 ALONE = "alone"
-"""The path of a layer that is given inputs of its own (`measure/alone.py`)."""
+"""The path of a layer with separate inputs (`measure/alone.py`)."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first element in which an output differs; or a tile, the `box` of a layer that one PE computes.
+    """The first element in which an output differs, or a tile: the `box` of a layer on one PE.
 
-    Of outputs, and of tiles whose bytes have been fetched (`measure/stopped.py`), `differing` elements differ, by
-    `largest` at most. Of other tiles only the digest is known: `index` is empty, got and want are CRC-32s. `path` is
-    that of the frame: `DEPLOYED` or `OBSERVED`, or `ALONE` of a layer, whose cases are its own; `schedule` the seed of
-    the schedule that it ran under.
+    For outputs, and for tiles with fetched bytes (`measure/stopped.py`): `differing` elements differ, by `largest` at
+    most. For other tiles only the digest is known: `index` is empty, and `got` and `want` are CRC-32s. `path`:
+    `DEPLOYED` or `OBSERVED`, or `ALONE` for a layer with its own cases. `schedule`: the seed of the schedule of the
+    run.
     """
 
     case: int
@@ -61,10 +61,10 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of comparing: counts, and what differed. A layer is checked in as many tiles as PEs compute it in.
+    """The result of a comparison: counts and differences. A layer has as many tiles as PEs that compute it.
 
-    Every case runs on both paths. `outputs_equal`: those of either are the reference's; `paths_equal`: one gives what
-    the other gives, right or wrong.
+    Every case runs on both paths. `outputs_equal`: the outputs of both equal the reference. `paths_equal`: both paths
+    give the same outputs, right or wrong.
     """
 
     engine: str
@@ -75,9 +75,9 @@ class Validation:
     tiles_checked: int = 0
     paths_equal: bool = True
     accuracy: float | None = None
-    """The share of the cases' labels that the first output names, if there are labels."""
+    """The share of cases whose first output agrees with the label, if there are labels."""
     schedules: tuple[int, ...] = ()
-    """The seeds of the schedules under which deployed frames ran again: `measure/schedules.py`."""
+    """The seeds of the schedules for the repeated deployed frames: `measure/schedules.py`."""
 
     @property
     def passed(self) -> bool:
@@ -95,12 +95,11 @@ class Validation:
 
 
 def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:
-    """Feed every case to a deployed frame, then to an observed one; of a network with states every sequence of them.
+    """Feed every case, or with states every sequence, to deployed frames and then to observed frames.
 
-    The outputs of both are compared with the reference and with what the cases expect, and all tiles' digests with the
-    reference. Neither follows a frame of the same case: what such a frame leaves in memory would be right for a layer
-    that does not run, or that does not wait. What a last batch has more frames than there are cases is filled
-    with noise, so that no two frames of a batch are the same.
+    Outputs of both paths are compared with the reference and with the cases' expectations, and digests of all tiles
+    with the reference. No frame follows a frame of the same case: the results left in memory would hide a layer that
+    does not run, or does not wait. Noise fills up the last batch, so that no two frames of a batch are the same.
     """
     found: list[Mismatch] = []
     paths_equal, answers = True, dict[int, int]()
@@ -132,7 +131,7 @@ Outputs = list[list[np.ndarray]]
 
 @dataclass(frozen=True)
 class _Ran:
-    """A round on both paths, the observed one having been the device's last, and the reference's values by case."""
+    """A round on both paths, observed last, with the reference's values by case."""
 
     chosen: tuple[int, ...]
     reference: Mapping[int, dict[str, np.ndarray]]
@@ -143,9 +142,9 @@ class _Ran:
 def _run_twice(
     target: Target, net: Net, cases: Cases, every: Sequence[Sequence[tuple[int, ...]]], progress: Progress
 ) -> Iterator[_Ran]:
-    """Each block of rounds deployed, and then observed.
+    """Run each block of rounds deployed, then observed.
 
-    A layer that an observed frame leaves out finds in memory what the frame before left: that is of another case.
+    A layer that an observed frame skips thus finds results of another case in memory.
     """
     session, rounds_of_both = target.session, [chosen for rounds in _blocks(every) for chosen in (*rounds, *rounds)]
     counted = progress.track(rounds_of_both, f"validate on {target.name}")
@@ -164,7 +163,8 @@ def _run_twice(
 
 
 def _blocks(every: Sequence[Sequence[tuple[int, ...]]]) -> list[list[tuple[int, ...]]]:
-    """The rounds of the sequences, whole ones together until there are two rounds, or three where one would be left."""
+    """The rounds in blocks of two or more, with whole sequences together. A last single round joins the block before.
+    """
     blocks = list[list[tuple[int, ...]]]()
     for rounds in every:
         if blocks and len(blocks[-1]) == 1:
@@ -177,13 +177,13 @@ def _blocks(every: Sequence[Sequence[tuple[int, ...]]]) -> list[list[tuple[int, 
 
 
 def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:
-    """Run zeros on a board that has run before: its memory may hold what the first case leaves there."""
+    """Run zeros on a board that has run before: its memory may hold results of the first case."""
     if session.pes()[0].frames:
         run_zeros(session, net, cases, frames)
 
 
 def run_zeros(session: Session, net: Net, cases: Cases, frames: int) -> None:
-    """One deployed round, in which every input is zeros."""
+    """Run one deployed round with zeros in every input."""
     zeros = Cases(tuple(np.zeros_like(array[:1]) for array in cases.inputs), {})
     run_round(session, net, zeros, (0,) * frames, observe=False)
 
@@ -195,21 +195,22 @@ def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:
 
 
 def answer(output: np.ndarray) -> int:
-    """The answer of a classifier's first output: the place of its largest score, or the (first) index that it is."""
+    """The answer of a classifier's first output: the index of the largest score, or the output's first value if it is
+    an index."""
     return int(output.flat[0]) if output.dtype in (np.int32, np.int64) else int(output.argmax())
 
 
 def run_round(
     session: Session, net: Net, cases: Cases, chosen: Sequence[int], *, observe: bool
 ) -> list[list[np.ndarray]]:
-    """A case for each frame that the device takes at once, and the outputs of each."""
+    """Run one case in each frame of a round. Returns the outputs of each."""
     write_inputs(session, cases, chosen)
     session.run(observe=observe)
     return read_outputs(session, net, len(chosen))
 
 
 def run_frame(session: Session, net: Net, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The outputs of a frame of these inputs, with states as the frame before left them."""
+    """The outputs of a frame with these inputs. States continue from the frame before."""
     for index, (name, array) in enumerate(zip(net.inputs, inputs, strict=True)):
         tensor = net.tensor(name)
         if (array.shape, array.dtype) != (tensor.shape, np.dtype(tensor.dtype)):
@@ -225,13 +226,13 @@ def read_outputs(session: Session, net: Net, frames: int) -> list[list[np.ndarra
 
 
 def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:
-    """The outputs of one case, which every frame that the device takes at once is."""
+    """The outputs of one case, which runs in every frame of a round."""
     frames = max(len(session.device.inputs) // max(len(net.inputs), 1), 1)
     return run_round(session, net, cases, (case,) * frames, observe=observe)[0]
 
 
 def write_inputs(session: Session, cases: Cases, chosen: Sequence[int]) -> None:
-    """Put the inputs of a case for each frame in place, and have states begin anew with the first one of a sequence."""
+    """Write the inputs of a case for each frame. The first case of a sequence resets the states."""
     if cases.begins(chosen[0]):
         session.reset_states()
     for frame, case in enumerate(chosen):
@@ -274,7 +275,7 @@ def differing_outputs(
     path: str,
     reference: Mapping[int, Mapping[str, np.ndarray]] = {},
 ) -> list[Mismatch]:
-    """The first elements of each frame's outputs that differ from the reference, or from what its case expects."""
+    """The first differences of each frame's outputs from the reference, or from the case's expectations."""
     return [
         mismatch
         for case, got in zip(chosen, outputs, strict=True)
@@ -293,12 +294,12 @@ def _of_case(
 
 
 def same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
-    """True if all outputs of two frames have the same bits."""
+    """True if all outputs of two frames are equal bit for bit."""
     return all(np.array_equal(_bits(a), _bits(b)) for a, b in zip(one, other, strict=True))
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
-    """Floats that are equal may have other bits, and NaN equals nothing."""
+    """Floats as bits: equal floats may differ in bits, and NaN equals nothing."""
     return values.view(np.uint32) if values.dtype == np.float32 else values
 
 
@@ -308,9 +309,10 @@ def _first_difference(case: int, name: str, got: np.ndarray, want: np.ndarray, p
 
 
 def difference(got: np.ndarray, want: np.ndarray, start: Sequence[int] = ()) -> dict[str, Any]:
-    """The first of the elements that differ, their number and the largest difference; empty if there are none.
+    """The first differing element, the number of differing elements, and the largest difference. Empty if all are
+    equal.
 
-    `start`: the place of the first element in its tensor.
+    `start`: the index of the first element in its tensor.
     """
     places = np.argwhere(_bits(got) != _bits(want))
     if not len(places):
