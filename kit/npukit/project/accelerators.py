@@ -1,4 +1,4 @@
-"""The plug-ins of a build: what the build folder says of them, and how they are found again."""
+"""The plug-ins of a build: their records in the build folder, and the search for them on this machine."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 def record_of(plugin: Plugin) -> AcceleratorRecord:
-    """The accelerator's record in the build folder: never code, only what identifies it."""
+    """The accelerator's record in the build folder: its identity, never code."""
     model = plugin.model
     return AcceleratorRecord(name=plugin.name, version=plugin.version, model=_digest(model) if model else None)
 
 
 def without_model(records: Sequence[AcceleratorRecord], board: Board) -> str | None:
-    """The name of an accelerator of the board that no emulator has, so that only hardware runs the build."""
+    """The name of an accelerator on the board without a model for emulators: only hardware runs the build."""
     here = {slot.name for slot in board.accelerator if slot.base is not None} - {MacArray.name}
     return next((each.name for each in records if each.model is None and each.name in here), None)
 
 
 def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
-    """The emulator's model of an accelerator that it does not have itself, from the plug-in that the user has.
+    """The emulator's model of an accelerator, from the user's plug-in. None for accelerators built into the emulator.
 
-    An error if the plug-in is not here, or not the one that the build was made with.
+    Raises an error if the plug-in is missing, or differs from the one of the build.
     """
     slot = board.accelerator_named(record.name)
     if record.model is None or slot is None or slot.base is None:
@@ -48,7 +48,7 @@ def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
 
 
 def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> NpukitError:
-    """The error that names whose function it is that no driver has."""
+    """The error for a function missing from all drivers, with the plug-in that should define it."""
     callers = [each.wrappers[error.function] for each in sources if error.function in each.wrappers]
     if not callers:
         return error
@@ -60,7 +60,7 @@ def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> Npuki
 
 
 def _digest(model: Path) -> str:
-    """SHA-256 of the model, and of the C beside it, which it may include."""
+    """SHA-256 of the model, and of the C files beside it, as the model may include them."""
     digest = hashlib.sha256()
     beside = (path for path in sorted(model.parent.iterdir()) if path.suffix in (".c", ".h") and path != model)
     for path in (model, *beside):

@@ -1,4 +1,4 @@
-"""The build folder: what `npukit build` leaves, whole or not at all."""
+"""The build folder: the output of `npukit build`, written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _SPANS = TypeAdapter(dict[int, list[int]])
 class Build:
     """A build folder, read back.
 
-    Where networks share the board, images, DRAM and models are those of all of them: the board runs them all.
-    `modified`: the files of the project that a person changed, where that is allowed; the images are then those that
-    the project's `make` made, if it was run.
+    If networks share the board, images, DRAM and models are those of all networks, as the board runs them together.
+    `modified`: the project's files that were edited by hand, if edits are accepted, else None. The images are then
+    those from the project's `make`, if it was run.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Build:
 
     @property
     def board(self) -> Board:
-        """The board; its own hardware abstraction layer is the project's copy."""
+        """The board. A user's hardware abstraction layer is the copy in the project."""
         copy = self.folder / _HAL / f"{self.manifest.board.hal}.c"
         own = not (data_folder("firmware") / "hal" / copy.name).is_file()
         return self.manifest.board.model_copy(update={"hal_file": copy}) if own else self.manifest.board
@@ -79,7 +79,7 @@ class Build:
         return layers_table(told, f"{told['pes_used']} PEs, in {self.folder}")
 
     def unchanged(self) -> Build:
-        """This build; an error if its folder has another one by now."""
+        """This build. Raises an error if the folder holds another build by now."""
         if _manifest_in(self.folder).build_id != self.manifest.build_id:
             raise NpukitError(
                 f"{self.folder} has been built anew and has another build now",
@@ -108,7 +108,7 @@ class Build:
 
     @cached_property
     def coresident(self) -> tuple[Build, ...]:
-        """This build, and those of the networks that share the board with it."""
+        """This build, followed by the builds of the other networks on the board."""
         modified = self.modified is not None
         networks = load_networks(self.folder.parent, modified=modified) if self.manifest.coresident else {}
         return (self, *(build for build in networks.values() if build.build_id != self.build_id))
@@ -121,12 +121,12 @@ class Build:
         return tuple(each.plan() for each in self.coresident)
 
     def dram(self) -> bytes | None:
-        """The bytes that each chip's DRAM must hold from address 0 on; None if it is not used."""
+        """The bytes of each chip's DRAM from address 0 on. None if DRAM is unused."""
         parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.coresident if each.manifest.dram]
         return _laid_over(parts) if parts else None
 
     def spans(self) -> dict[int, list[int]]:
-        """The number of the plan's steps in each traced step of a frame, by PE; only builds that trace have it."""
+        """The number of the plan's steps in each traced step of a frame, by PE. An error for builds without tracing."""
         path = self.folder / SPANS
         if not path.is_file():
             raise NpukitError(
@@ -140,12 +140,12 @@ class Build:
 
     @property
     def only_on_hardware(self) -> str | None:
-        """The name of the accelerator for which no emulator runs this build, if there is one."""
+        """The name of an accelerator without an emulator, which restricts this build to hardware, or None."""
         records = [record for each in self.coresident for record in each.manifest.accelerators]
         return without_model(records, self.board)
 
     def models(self) -> dict[str, Path]:
-        """The emulator's models of accelerators that it does not have itself: the user's, none is in the folder."""
+        """Models for accelerators that the emulator lacks. They come from the user's plug-ins; the folder has none."""
         records = (record for each in self.coresident for record in each.manifest.accelerators)
         found = {record.name: model_for(record, self.board) for record in records}
         return {name: model for name, model in found.items() if model}
@@ -160,7 +160,7 @@ def _size(path: Path) -> int:
 
 
 def _laid_over(parts: Sequence[bytes]) -> bytes:
-    """Networks have their own places in DRAM, and zeros in those of others."""
+    """The DRAM of all networks. Networks have separate places, with zeros in the places of others."""
     whole = np.zeros(max(map(len, parts)), np.uint8)
     for part in parts:
         whole[: len(part)] |= np.frombuffer(part, np.uint8)
@@ -168,9 +168,9 @@ def _laid_over(parts: Sequence[bytes]) -> bytes:
 
 
 def load_build(folder: Path, *, modified: bool = False) -> Build:
-    """The build in `folder`; its files must be those the manifest lists.
+    """Read the build in `folder`. Its files must match the digests in the manifest.
 
-    With `modified` those of its project may have been changed by hand.
+    `modified`: accept a project that was edited by hand.
     """
     path = folder / MANIFEST
     return apart(partial(_loaded, folder, modified=modified), str(path), BUILD, _size(path))
@@ -204,7 +204,7 @@ def _manifest_in(folder: Path) -> Manifest:
 
 
 def _refuse_other_format(folder: Path, manifest: str) -> None:
-    """Raises an error for the folder of an npukit that wrote other ones."""
+    """Raise an error for a folder in the format of another npukit."""
     try:
         found = FolderFormat.model_validate_json(manifest).format
     except ValidationError:
@@ -227,7 +227,7 @@ def _ways_on(folder: Path, name: str) -> list[str]:
 
 
 def _made_by_hand(folder: Path, manifest: Manifest, changed: Iterable[str]) -> Build:
-    """The build with the images of its project's `make`, if that was run."""
+    """The build with the images of the project's `make`, if it was run."""
     files = changed_files(folder, changed, manifest.sha256)
     if not is_made(folder, files, [image.elf for image in manifest.images]):
         return Build(folder, manifest, files)
@@ -238,7 +238,7 @@ def _made_by_hand(folder: Path, manifest: Manifest, changed: Iterable[str]) -> B
 
 
 def load_networks(folder: Path, *, modified: bool = False) -> dict[str, Build]:
-    """The builds of the networks side by side in `folder`, by name; empty if it is the build of one network."""
+    """The builds of networks side by side in `folder`, by name. Empty for the build of a single network."""
     path = folder / MANIFEST
     return apart(partial(_loaded_networks, folder, modified=modified), str(path), BUILD, _size(path))
 
@@ -255,7 +255,7 @@ def _loaded_networks(folder: Path, *, modified: bool) -> dict[str, Build]:
 
 
 def write_networks_manifest(folder: Path, networks: Sequence[str]) -> None:
-    """Write the `npukit.json` that says which networks the folder has."""
+    """Write the `npukit.json` that lists the networks in the folder."""
     builds = {name: load_build(folder / name).manifest.build_id for name in networks}
     told = NetworksManifest(networks=builds).model_dump(mode="json")
     (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8", newline="\n")
@@ -296,7 +296,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def note(build: Build, key: str, value: object) -> None:
-    """Write one more thing that the manifest's summary says."""
+    """Add an entry to the manifest's summary."""
     summary = {**build.manifest.summary, key: value}
     _write_manifest(build.folder, build.manifest.model_copy(update={"summary": summary}))
 
@@ -307,7 +307,7 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
-    """Keep what `Build.spans` tells."""
+    """Write the file for `Build.spans`."""
     (folder / SPANS).write_text(
         json.dumps({str(pe): list(each) for pe, each in sorted(spans.items())}) + "\n", encoding="utf-8", newline="\n"
     )
@@ -315,14 +315,14 @@ def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
 
 @contextmanager
 def new_build_folder(output: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not."""
+    """A temporary folder that replaces `output` when the block succeeds, and is removed when it fails."""
     _check_replaceable(output.absolute())
     with new_folder(output) as folder:
         yield folder
 
 
 def replace_build(source: Path, output: Path) -> None:
-    """The build in `source` becomes that in `output`, whole or not at all."""
+    """Replace the build in `output` by a copy of `source`, as a whole or not at all."""
     with new_build_folder(output) as folder:
         shutil.copytree(source, folder, dirs_exist_ok=True)
 

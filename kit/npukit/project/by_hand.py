@@ -1,4 +1,4 @@
-"""A project changed by hand: which of its files, and the images that its own `make` made."""
+"""A project edited by hand: the changed files, and the images from the project's own `make`."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from npukit.errors import NpukitError
 PROJECT = PurePosixPath("project")
 MADE = PROJECT / "build"
 STAMP = MADE / "made"
-"""Touched by every `make` that ends well."""
+"""Touched by every successful `make`."""
 
 
 def in_project(name: str) -> bool:
-    """True for a file of a build folder that a person may change, and make images of."""
+    """True for a file of a build folder that may be edited by hand."""
     path = PurePosixPath(name)
     return path.is_relative_to(PROJECT) and not path.is_relative_to(MADE)
 
 
 def made_of(image: str) -> str:
-    """The file that `make` makes in place of one of `images/`."""
+    """The file that `make` writes in place of one in `images/`."""
     return (MADE / PurePosixPath(image).name).as_posix()
 
 
 def changed_files(folder: Path, changed: Iterable[str], digests: Mapping[str, str]) -> tuple[str, ...]:
-    """`changed`, and the files of the project that the build did not leave there."""
+    """`changed`, and the project's files that are missing from the manifest."""
     files = (path.relative_to(folder).as_posix() for path in (folder / PROJECT).rglob("*") if path.is_file())
     return tuple(sorted({*changed, *(name for name in files if in_project(name) and name not in digests)}))
 
 
 def is_made(folder: Path, changed: Iterable[str], images: Iterable[str]) -> bool:
-    """True if `make` has made the images of all that was changed. An error if it was not after the last change."""
+    """True if `make` has built images of all changes. An error if a change is newer than the images."""
     made = (folder / STAMP).stat().st_mtime_ns if (folder / STAMP).is_file() else None
     for name in changed:
         if made is None or ((folder / name).is_file() and (folder / name).stat().st_mtime_ns > made):
@@ -43,5 +43,5 @@ def is_made(folder: Path, changed: Iterable[str], images: Iterable[str]) -> bool
 
 
 def making(folder: Path) -> str:
-    """The command that makes the images."""
+    """The command that builds the images."""
     return f"make -C {folder / PROJECT}"

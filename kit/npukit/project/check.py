@@ -1,4 +1,4 @@
-"""Does the linked image keep to the plan?"""
+"""Checks of the linked image against the plan."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ HEAP = ("malloc", "calloc", "realloc", "free", "sbrk", "_sbrk", "_malloc_r", "_f
 
 PROGRAM_SECTIONS = (".boot", ".vectors", ".text")
 READ_SECTIONS = (".rodata",)
-"""Strings and tables: behind the program, or with the constants where these have a memory of their own."""
+"""Strings and tables: behind the program, or with the constants if these have a memory of their own."""
 VARIABLE_SECTIONS = (".data", ".bss")
 
 ALIGNMENT_LOSS = SECTION_ALIGNMENT - 1
-"""The most bytes that alignment loses between what rises and what hangs."""
+"""Limit on the bytes lost by alignment between the rising and the hanging sections."""
 
 
 def program_bytes(layout: MemoryLayout, elf: Elf) -> int:
-    """Vector table, code, and strings and tables behind them, from the first byte to the last."""
+    """Bytes from the start of the vector table to the end of the code, or of the strings and tables behind it."""
     return _extent(elf, PROGRAM_SECTIONS if layout.constants_apart else PROGRAM_SECTIONS + READ_SECTIONS)
 
 
 def constant_bytes(layout: MemoryLayout, elf: Elf) -> int:
-    """Constants, with the strings and tables beside them, and what is copied to the variables at start-up."""
+    """Bytes of constants, with the strings and tables beside them, and the initial values of variables."""
     copied = 0 if layout.runs_in_place else _extent(elf, (".data",))
     return layout.constants.size + copied + (_extent(elf, READ_SECTIONS) if layout.constants_apart else 0)
 
 
 def variable_bytes(elf: Elf) -> int:
-    """The firmware's variables."""
+    """Bytes of the firmware's variables."""
     return _extent(elf, VARIABLE_SECTIONS)
 
 
 class LinkedTooLarge(DoesNotFit):
-    """An image that the linker finds larger than its plan does: `missing` bytes of a memory."""
+    """An image that turns out larger than in its plan: `missing` bytes of a memory."""
 
     def __init__(self, message: str, memory: str, missing: int) -> None:
         super().__init__(message, tries=["a smaller model", "more PEs: --pes N", "a board with more memory"])
@@ -42,7 +42,7 @@ class LinkedTooLarge(DoesNotFit):
 
 
 def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
-    """Raises an error if program and variables do not leave the room that constants, activations and stack need."""
+    """Raise an error if program and variables leave too little room for constants, activations and stack."""
     for memory, used in _use(layout, elf).items():
         missing = _overlap(layout, elf, memory)
         if missing > 0:
@@ -54,7 +54,7 @@ def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
 
 
 def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
-    """Bytes by which what is stacked up from the memory's origin passes what hangs down from its end."""
+    """Bytes by which the sections that rise from the memory's origin overlap those that hang from its end."""
     hanging = [place.start for place in layout.hanging if place.memory.name == memory]
     origin, end = next((m.origin, m.end) for m in layout.memories if m.name == memory)
     rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
@@ -63,7 +63,7 @@ def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
 
 
 def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:
-    """Sections where and as large as planned, and no heap."""
+    """Check that sections have the planned places and sizes, and that there is no heap."""
     for name, place in (
         (".constants", layout.constants),
         (".activations", layout.activations),
@@ -87,7 +87,7 @@ def free_bytes(layout: MemoryLayout, elf: Elf) -> int:
 
 
 def _use(layout: MemoryLayout, elf: Elf) -> dict[str, dict[str, int]]:
-    """Bytes by memory and purpose, with the padding that alignment costs."""
+    """Bytes by memory and purpose, including padding for alignment."""
     placed = (
         ("code", layout.code.name, program_bytes(layout, elf)),
         ("variables", layout.variables.name, variable_bytes(elf)),

@@ -30,19 +30,19 @@ from npukit.writing import NO_SPACE, disk_full
 WORKERS = 2
 
 MEASURING_ROOM = 16 << 20
-"""Added to every memory for the first link, so that whatever is too large can be measured and reported."""
+"""Added to every memory for the first link, so that programs of any size can be measured and reported."""
 
 OWN_SUFFIX = ".own"
 
 _HAL = ("hal_", "clock_")
-"""Beginnings of the names of functions that the board's C defines."""
+"""Prefixes of functions that the board's C defines."""
 
 SECONDS = 300
-"""More than any compilation takes, the first one of a fresh zig included."""
+"""Time limit of a compilation, including the first one of a new zig."""
 
 
 class MissingFunction(NpukitError):
-    """Code calls `function`, which nothing in the image has."""
+    """Code calls `function`, which is missing from the image."""
 
     def __init__(self, function: str, what: str) -> None:
         of_the_board = ["npukit boards FILE.toml says what the board's C lacks"] if function.startswith(_HAL) else []
@@ -53,25 +53,25 @@ class MissingFunction(NpukitError):
 
 @dataclass(frozen=True)
 class BuiltImage:
-    """One role's program, linked."""
+    """The linked program of one role."""
 
     role: int
     pes: tuple[int, ...]
     elf: Path
     binary: Path
     own: Path | None
-    """The own data of its PEs: the bytes at `layout.own` of each in turn."""
+    """The PEs' own data: for each PE in turn, the bytes at `layout.own`."""
     layout: MemoryLayout
     memory: MemoryUse
     stack: StackReport
     orders: tuple[DramPiece, ...]
-    """The orders of its PEs that lie in DRAM."""
+    """The PEs' orders that lie in DRAM."""
 
 
 def build_images(
     project: Project, toolchain: Toolchain, images: Path, progress: Progress | None = None
 ) -> list[BuiltImage]:
-    """Build every role's image into the folder `images`, and complete the project with its linker scripts and data."""
+    """Build every role's image into the folder `images`. Adds the linker scripts and own data to the project."""
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
         build, progress = _Build(project, toolchain, Path(scratch)), progress or Silent()
@@ -102,7 +102,7 @@ def _built(build: _Build, role: ProjectRole, layouts: Layouts, images: Path) -> 
 
 
 def _write_own(project: Project, role: ProjectRole, layouts: Layouts, addresses: Addresses, path: Path) -> None:
-    """Into the project, from where `make` takes it, and beside the image."""
+    """Write the own data into the project, for `make`, and beside the image."""
     data = own_bytes(role.own, layouts, addresses)
     (project.folder / role.own_file).write_bytes(data)
     (project.folder / role.own_file).with_suffix(".txt").write_text(listing(role.own), encoding="utf-8", newline="\n")
@@ -128,17 +128,17 @@ def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
 
 
 class _Build:
-    """Compiler runs, with their results in a scratch folder."""
+    """Runs of the compiler, with the results in a scratch folder."""
 
     def __init__(self, project: Project, toolchain: Toolchain, scratch: Path) -> None:
-        # Compilers name files by the real path of where they run.
+        # Compilers name files by the real path of their working folder.
         self.project = replace(project, folder=project.folder.resolve())
         self.toolchain = toolchain
         self.scratch = scratch
         self._toolchains = {cpu: toolchain.of(CORES[cpu]) for cpu in project.cpus}
 
     def compile(self, progress: Progress) -> None:
-        """Every file of the project, each once; the first failure in the files' order is reported."""
+        """Compile every file of the project once. Reports the first failure in the files' order."""
         jobs: list[tuple[Unit, PurePosixPath | None]] = []
         for cpu in self.project.cpus:
             jobs += [(unit, None) for unit in self.project.firmware_units(cpu)]
@@ -150,7 +150,7 @@ class _Build:
                 each.result()
 
     def layouts(self, cpu: str) -> Layouts:
-        """The compiler's layouts of the structs in the PEs' own data, for one core."""
+        """The compiler's layouts, for one core, of the structs in the PEs' own data."""
         asked = questions_about(role.own for role in self.project.roles)
         if not asked.members:
             return NOTHING
@@ -162,7 +162,7 @@ class _Build:
         return answers(asked, output)
 
     def measure(self, role: ProjectRole) -> StackReport:
-        """Link with room to spare; see that the real memories have room too, and how much stack the program needs."""
+        """Link with extra room, to measure the stack. Checks that the program fits the real memories."""
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
         roomy = replace(self.project, board=_roomy(self.project.board))
         neighbours = neighbours_of(self.project, role)
@@ -183,7 +183,7 @@ class _Build:
         self._run(self.command(unit, own_folder, output), f"compile {unit.source}")
 
     def command(self, unit: Unit, own_folder: PurePosixPath | None, output: Path) -> list[str]:
-        """The command that compiles a file, which may include headers of a role's own."""
+        """The command that compiles a file. `own_folder`: headers of a role."""
         includes = [*self.project.include_folders(unit.cpu), *([own_folder] if own_folder else [])]
         compiler, core = self._toolchains[unit.cpu], CORES[unit.cpu]
         return compiler.compile_command(core, unit.source, unit.tuning, includes, self.project.folder, output)
@@ -214,12 +214,12 @@ def _first_error(output: str) -> str:
 
 
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
-"""The message of GNU's linker, and of LLVM's."""
+"""The messages of GNU's linker and of LLVM's."""
 
 _TRIES = ("the other compiler: --toolchain gcc or --toolchain zig", "npukit doctor")
 
 
 def _roomy(board: Board) -> Board:
-    """The board with more memory than it has."""
+    """The board with additional memory."""
     memories = tuple(m.model_copy(update={"size": m.size + MEASURING_ROOM}) for m in board.memory)
     return board.model_copy(update={"memory": memories, "kind": ()})

@@ -1,4 +1,4 @@
-"""Sources compiled into each image: read from the rendered project, so that npukit and its Makefile agree."""
+"""The source files of each image, listed from the rendered project: the same files that its Makefile compiles."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class ProjectRole:
-    """One program of the project: the PEs that run it, their core, its folder of generated C, its linker script.
+    """One program of the project: its PEs, their core, the folder of generated C, the linker script.
 
-    `serves_host`: the PE that the host talks to about the network is among its PEs.
+    `serves_host`: the PEs include the one that answers the host for the network.
     """
 
     number: int
@@ -53,13 +53,14 @@ class ProjectRole:
 
     @property
     def own_file(self) -> PurePosixPath:
-        """The data by which its PEs differ, if they do."""
+        """The file of the PEs' own data, if there is any."""
         return self.net.parent / "own.bin"
 
 
 @dataclass(frozen=True)
 class Relay:
-    """Another network, as the PE with the host link must know it: who answers for it, and the mailbox there."""
+    """Another network, as known to the PE with the host link: the PE that answers for it, and the address of the
+    mailbox there."""
 
     pe: int
     mailbox: int
@@ -67,9 +68,10 @@ class Relay:
 
 @dataclass(frozen=True)
 class Coresident:
-    """Networks side by side on one board: what a network's project must know of that.
+    """A network's part in a board shared by several networks.
 
-    `network_pe` answers the host about it: the PE with the link, or one to which that passes on what it is asked.
+    `network_pe`: the PE that answers the host for this network. It has the link, or receives requests from the PE with
+    the link, which knows it from its `relays`.
     """
 
     network_pe: int
@@ -86,20 +88,20 @@ class Project:
 
     @property
     def cpus(self) -> tuple[str, ...]:
-        """The cores that programs run on, each once."""
+        """The distinct core types of the programs."""
         return tuple(dict.fromkeys(role.cpu for role in self.roles))
 
     def firmware_units(self, cpu: str) -> list[Unit]:
-        """All of the firmware for a core."""
+        """The units of the firmware for a core."""
         sources = self._sources(PurePosixPath("firmware"))
         return [Unit(source, _tuning(source), cpu) for source in sources if _is_for(cpu, source)]
 
     def net_units(self, role: ProjectRole) -> list[Unit]:
-        """The role's generated code."""
+        """The units of the role's generated code."""
         return [Unit(source, "speed", role.cpu) for source in self._sources(role.net)]
 
     def image_units(self, role: ProjectRole) -> list[Unit]:
-        """The units linked into the role's image: the firmware with one of its mains, and the generated code."""
+        """The units linked into the role's image: the firmware with one of the mains, and the generated code."""
         firmware = self.firmware_units(role.cpu)
         mains = {unit.source for unit in firmware if unit.source.name.startswith("main")}
         others = {_MAIN_WORKER} if role.serves_host else mains - {_MAIN_WORKER}
@@ -107,12 +109,12 @@ class Project:
 
     @cached_property
     def activations(self) -> dict[int, int]:
-        """The address at which each PE's activations begin."""
+        """The start address of each PE's activations."""
         places = ((pe, role.activation_bytes) for role in self.roles for pe in role.pes)
         return {pe: activation_address(self.board.seen_by(pe), bytes_of_it) for pe, bytes_of_it in places}
 
     def include_folders(self, cpu: str) -> list[PurePosixPath]:
-        """Every folder of the firmware that has headers for a core, and the board's."""
+        """The folders of the firmware with headers for a core, and the board's folder."""
         headers = (self.folder / "firmware").rglob("*.h")
         paths = (PurePosixPath(path.relative_to(self.folder).as_posix()) for path in headers)
         return [PurePosixPath("board"), *sorted({path.parent for path in paths if _is_for(cpu, path)})]
@@ -127,7 +129,7 @@ _MAIN_WORKER = PurePosixPath("firmware/main_worker.c")
 
 
 def roles_of(sources: Sequence[Sources], board: Board, network_pe: int) -> tuple[ProjectRole, ...]:
-    """The roles in the order of their numbers; a single one lives in the project's top folder."""
+    """The roles by number. A single role's files are in the project's top folder."""
     alone = len(sources) == 1
     return tuple(_role(each, board, alone, network_pe) for each in sorted(sources, key=lambda each: each.role))
 
@@ -151,13 +153,13 @@ def _role(sources: Sources, board: Board, alone: bool, network_pe: int) -> Proje
 
 
 def _is_for(cpu: str, path: PurePosixPath) -> bool:
-    """False for a file of the firmware that is for cores of another architecture."""
+    """False for firmware files of another architecture."""
     own = CORES[cpu].architecture.firmware
     return path.parts[1] not in {core.architecture.firmware for core in CORES.values()} - {own}
 
 
 def _tuning(source: PurePosixPath) -> Tuning:
-    """The firmware is compiled for size, what computes layers for speed."""
+    """Compile layers for speed, the rest of the firmware for size."""
     if source.parts[1] == "libc":
         return "libc"
     return "speed" if source.parts[1] in _ENGINE_FOLDERS else "size"

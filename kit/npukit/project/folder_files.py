@@ -1,4 +1,5 @@
-"""The files of a build folder, which anybody may have made: all in it, plain, of a size that can be read."""
+"""Safe access to the files of a build folder from an untrusted source: plain files inside the folder, of limited size.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from pathlib import Path
 from npukit.errors import NpukitError
 
 MOST_BYTES = 2 << 30
-"""The most bytes of all files. A build of the digits network for two chips of 152 PEs has 7.3 MB."""
+"""Limit on the bytes of all files. A build of the digits network for two chips of 152 PEs has 7.3 MB."""
 MOST_TEXT = 256 << 20
-"""The most bytes of a file that is parsed as a whole."""
+"""Limit on the bytes of a file that is parsed as a whole."""
 
 _AGAIN = ("build again",)
 
@@ -20,9 +21,10 @@ _AGAIN = ("build again",)
 def differing_files(
     folder: Path, digests: Mapping[str, str], needed: Iterable[str], known: Iterable[str]
 ) -> Iterator[str]:
-    """The files that differ from what the build left there. An error if they are none that a build has.
+    """The files that differ from the manifest's `digests`. Links, special files, and files outside the folder are
+    errors.
 
-    `needed` must be among them, and of `known` files, which are read where they are there, none may be there besides.
+    `needed`: files that must be listed. `known`: optional files that npukit reads. If unlisted, they must not exist.
     """
     missing = [name for name in needed if name not in digests]
     if missing:
@@ -39,7 +41,8 @@ def differing_files(
 
 
 def plain_size(folder: Path, name: str) -> int | None:
-    """The bytes of a file in the folder, if it is there; an error if it is none, or leads out of the folder."""
+    """The size of a file in the folder in bytes, or None if missing. An error for links, special files and paths out of
+    the folder."""
     if any(part in ("", ".", "..") for part in name.split("/")):
         raise _wrong(folder / name, "leads out of the build folder")
     path = folder
@@ -56,14 +59,14 @@ def plain_size(folder: Path, name: str) -> int | None:
 
 
 def read_text(path: Path, most_bytes: int = MOST_TEXT) -> str:
-    """A text that is parsed as a whole. A `ValueError` if it is none, or too long."""
+    """A text to parse as a whole. Raises a `ValueError` if the file is too long or not UTF-8."""
     if path.stat().st_size > most_bytes:
         raise ValueError(f"it has more than {most_bytes:,} bytes")
     return path.read_bytes().decode()
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256, in hex."""
+    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""A board's hardware abstraction layer: the C that talks to its clock and its link, npukit's own or a user's."""
+"""A board's hardware abstraction layer: the C for its clock and its link, npukit's own or a user's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npukit.project.toolchain import Toolchain
 
 FOLDER = "hal"
 _ONE_CORE = "single_core"
-"""The file with a header that boards without a mesh share."""
+"""The file, with a header, shared by boards without a mesh."""
 _DECLARED = re.compile(r"^[^#/*\n]*?\b((?:hal|clock)_\w+|core_number)\(", re.MULTILINE)
 _SECONDS = 60
 
@@ -39,7 +39,8 @@ def hal_sources(board: Board) -> tuple[Path, ...]:
 
 
 def copy_hal(board: Board, target: Path) -> None:
-    """Copy the board's C into a project's folder, with the headers beside it that it includes; all those of a user."""
+    """Copy the board's C into a project's folder, with the headers it includes from its own folder. A user's folder
+    gives all of its headers."""
     target.mkdir()
     for source in hal_sources(board):
         text = source.read_text(encoding="utf-8")
@@ -53,7 +54,7 @@ def _core_folder(board: Board) -> Path:
 
 
 def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
-    """The functions of `hal.h` that the board's C does not define. An error if it does not compile."""
+    """The functions of `hal.h` that the board's C does not define. Raises an error if the C does not compile."""
     from npukit.project.render import render_board_header
 
     include = data_folder("firmware") / "include"

@@ -1,7 +1,7 @@
-"""The places of a program's parts in a PE's memory.
+"""The memory layout of a program on a PE.
 
-Activations and constants lie where the plan alone puts them, so that PEs can send to each other's activations; the
-stack's size, and with the code's what is left over, is known once the program has been compiled.
+The plan alone fixes the addresses of activations and constants, so that PEs can send to the activations of other PEs.
+The size of the stack, and the remaining room, are known after compilation.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ SECTION_ALIGNMENT = 16
 """The alignment of constants and activations: the MAC array and the DMA move 16 bytes at a time."""
 
 STACK_ALIGNMENT = 8
-"""The Arm procedure call standard's."""
+"""The alignment in the Arm procedure call standard."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the image. Without an address it follows what stands before it in its memory."""
+    """A section of the image. `address`: None for a section that follows the previous one in its memory."""
 
     memory: Memory
     size: int
@@ -37,9 +37,9 @@ class Section:
 class MemoryLayout:
     """The sections of one program on one board.
 
-    Where one memory holds everything: code from its origin up, the firmware's variables behind it, and from its end
-    downwards the activations, what is the PE's own, the constants, the stack. Where code has a memory of its own, the
-    constants follow the code there, and the firmware's variables begin the other memory.
+    In a single memory, code rises from the origin, followed by the firmware's variables. From the end downwards lie the
+    activations, the PE's own data, the constants and the stack. If code has a separate memory, the constants follow the
+    code there, and the firmware's variables begin the other memory.
     """
 
     code: Memory
@@ -48,7 +48,7 @@ class MemoryLayout:
     activations: Section
     stack: Section
     own: Section
-    """The own data, in which PEs of the program differ."""
+    """The own data, different on each PE of the program."""
     banks: tuple[Section, ...] = ()
     """Activations in banks behind the first."""
 
@@ -60,23 +60,23 @@ class MemoryLayout:
 
     @property
     def hanging(self) -> tuple[Section, ...]:
-        """The sections that hang down from the ends of memories."""
+        """The sections at the ends of memories."""
         places = (self.stack, self.own, self.activations, self.constants, *self.banks)
         return tuple(place for place in places if place.address is not None)
 
     @property
     def constants_apart(self) -> bool:
-        """True if constants, and all else that is only read, have a memory apart from code and variables."""
+        """True if constants, and all other data that is only read, have a memory apart from code and variables."""
         return self.constants.memory not in (self.code, self.variables)
 
     @property
     def variables_end(self) -> int:
-        """The lowest address above the firmware's variables that something else has."""
+        """The lowest address used above the firmware's variables."""
         return min(place.start for place in self.hanging if place.memory == self.variables)
 
     @property
     def runs_in_place(self) -> bool:
-        """One memory holds everything, so variables already lie where the image puts them."""
+        """True if one memory holds everything, so that the image places variables at their final addresses."""
         return self.code == self.variables
 
 
@@ -88,7 +88,8 @@ def memory_layout(
     own_bytes: int = 0,
     bank_bytes: Sequence[int] = (),
 ) -> MemoryLayout:
-    """The layout for sections of these sizes. Whether it all fits is for `check_fits` to say, with the code's size."""
+    """The layout for sections of these sizes. `check_fits` checks the room later, when the size of the code is known.
+    """
     code, data = board.memory_for("code"), board.memory_for("activations")
     stack_memory, constants_memory = board.memory_for("stack"), board.memory_for("constants")
     activations = Section(data, activation_bytes, activation_address(board, activation_bytes))
@@ -106,7 +107,7 @@ def memory_layout(
 
 
 def activation_address(board: Board, activation_bytes: int) -> int:
-    """The address at which a PE's activations begin: they end with the memory that holds them."""
+    """The start address of a PE's activations. They end at the end of their memory."""
     return _down(board.memory_for("activations").end, activation_bytes, SECTION_ALIGNMENT)
 
 

@@ -1,4 +1,4 @@
-"""`npukit.json`: what a build folder says of itself. Anybody may have written it: it is checked field by field."""
+"""`npukit.json`, the manifest of a build folder. Its source is untrusted, so every field is checked."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
 FORMAT = 4
-"""The format of build folders: 1 had none in its manifest, and no titles of layers, 2 no energy of its frames, 3 no
-coverage of golden inputs."""
+"""The format of build folders. Format 1 had no format in its manifest, and no titles of layers; 2 no energy of frames;
+3 no coverage of golden inputs."""
 
 PLANNED_FOR = "planned_for"
-"""The key in a summary of what the plan was searched for, where another than its options say."""
+"""The key in a summary with the options of the search, if they differ from the build's options."""
 
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -34,15 +34,15 @@ _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 _BUILD_ID = r"^[0-9a-f]{32}$"
 
 File = Annotated[str, Field(pattern=r"^[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$")]
-"""A file in the folder; `build_folder.py` sees that it leads nowhere else."""
+"""A file in the folder. `build_folder.py` checks that the path stays inside."""
 ImageFile = Annotated[str, Field(pattern=r"^images/[A-Za-z0-9_][A-Za-z0-9_-]*\.(elf|own|bin)$")]
-"""Tools are given its name."""
+"""An image file. Its name is passed to tools."""
 
 
 class OwnRecord(BaseModel):
-    """The data by which the PEs of an image differ: `bytes` for each in turn, for `address` in its memory.
+    """Own data of an image's PEs: `bytes` bytes for each PE in turn, to load at `address`.
 
-    Where chips do the same, it has those of one chip, and is there for each of them.
+    If several chips run the image, the file has the data of one chip, for use on each of them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,7 +88,7 @@ def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
 
 
 class AcceleratorRecord(BaseModel):
-    """The plug-in that a build was made with, and the SHA-256 of its model for the emulator, if it has one."""
+    """The plug-in used for a build, and the SHA-256 of its model for the emulator, if it has one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -98,7 +98,8 @@ class AcceleratorRecord(BaseModel):
 
 
 class CoresidentRecord(BaseModel):
-    """The place of a network that shares its board with those in the folders beside it: the PE that answers for it."""
+    """The place of a network that shares its board with those in the neighbouring folders: the PE that answers for it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -106,15 +107,15 @@ class CoresidentRecord(BaseModel):
 
 
 class FolderFormat(BaseModel):
-    """The format that a manifest of any npukit says its folder has."""
+    """The format of a folder, from the manifest of any npukit."""
 
     format: int = 1
 
 
 class NetworksManifest(BaseModel):
-    """`npukit.json` of several networks side by side: each has a build folder of its own in this one.
+    """`npukit.json` of several networks side by side, each in a build folder inside this one.
 
-    They are built together: `networks` has each one's name and build id.
+    `networks`: the name and build id of each. They are built together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -152,7 +153,7 @@ class _PlannedFor(TypedDict):
 
 
 class _Summary(TypedDict):
-    """The part of the summary of `npukit build` that other verbs read."""
+    """The part of `npukit build`'s summary that other verbs read."""
 
     model: str
     board: str
@@ -169,7 +170,7 @@ _SUMMARY = TypeAdapter(_Summary)
 
 
 class Manifest(BaseModel):
-    """`npukit.json`. `summary` is what `npukit build --json` printed."""
+    """`npukit.json`. `summary`: the output of `npukit build --json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -185,13 +186,13 @@ class Manifest(BaseModel):
     """The options of the build: `Options.to_json()`."""
     images: tuple[ImageRecord, ...] = Field(min_length=1)
     dram: ImageFile | None = None
-    """The file of what must be in a chip's DRAM before the first frame, if anything is kept there."""
+    """The file with the initial contents of a chip's DRAM, if DRAM holds any."""
     chips: tuple[_PE, ...] = Field((0,), min_length=1)
-    """The chips that run the network, each on frames of its own."""
+    """The chips that run the network, each on separate frames."""
     coresident: CoresidentRecord | None = None
-    """The network's place where several share the board."""
+    """The network's place on a board shared by several networks."""
     preference: CostPreference = USUAL
-    """The cost preference by which kernels of the core were chosen; records of `npukit tune` change it."""
+    """The cost preference that chose the core's kernels. Records of `npukit tune` change it."""
     summary: dict[str, Any]
     sha256: dict[File, _Sha256]
 
@@ -225,16 +226,16 @@ class Manifest(BaseModel):
 
     @property
     def planned_for(self) -> Options:
-        """The options of the search that found the plan: the build's, or those of the one that took least energy."""
+        """The options of the search that found the plan: the build's, or those of the trial with the least energy."""
         return Options.from_json(self.options | self.summary.get(PLANNED_FOR, {}))
 
     def loaded(self, folder: Path) -> Iterator[Image]:
-        """The images in a build folder, with all that is loaded beside them."""
+        """The images in a build folder, with all their overlays."""
         images = (image.image(folder) for image in self.images)
         return map(with_digests, images) if self.options.get("self_test") else images
 
     @property
     def needed(self) -> set[str]:
-        """The files without which there is nothing to run."""
+        """The files that a build needs to run."""
         own = (image.own.file for image in self.images if image.own)
         return {*(image.elf for image in self.images), *own, *([self.dram] if self.dram else [])}

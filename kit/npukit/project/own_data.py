@@ -1,4 +1,4 @@
-"""The data by which PEs of one program differ, as bytes."""
+"""Own data as bytes: the data that differs between PEs of one program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Question
 WORD = 4
 
 MANY_PES = 20
-"""The number of PEs from which on their data is made in several processes."""
+"""Smallest number of PEs whose data is computed in several processes."""
 
 Shape = tuple[str, tuple[str, ...]]
-"""Struct and members: what rows that are packed alike have in common."""
+"""Struct and members. Rows of equal shape are packed alike."""
 
 
 def questions_about(data: Iterable[OwnData]) -> Questions:
-    """The questions about structs and constants whose answers lay out all this data."""
+    """The questions about structs and constants whose answers fix the layout of all this data."""
     data = list(data)
     rows = [row for own in data for row in own.rows()]
     shapes = {(row.struct, row.names) for row in rows if row.struct}
@@ -46,7 +46,7 @@ class Addresses:
 
 
 def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
-    """The data of every PE of a role, one after the other, each as many bytes as are reserved for it."""
+    """The own data of every PE of a role in turn, each padded to the reserved bytes."""
 
     def of(pes: Sequence[PeData]) -> bytes:
         forms: dict[Shape, _Form] = {}
@@ -56,7 +56,7 @@ def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
 
 
 def order_pieces(own: OwnData, layouts: Layouts, addresses: Addresses) -> tuple[DramPiece, ...]:
-    """The orders of each PE that has them in DRAM, as they lie there."""
+    """The contents of DRAM for each PE with orders there."""
 
     def of(pes: Sequence[tuple[int, PeData]]) -> list[DramPiece]:
         forms: dict[Shape, _Form] = {}
@@ -67,7 +67,7 @@ def order_pieces(own: OwnData, layouts: Layouts, addresses: Addresses) -> tuple[
 
 @dataclass(frozen=True)
 class _Form:
-    """The packing of a row's numbers: the mask of each, and the places of all in the order of their offsets."""
+    """The packing of a row's numbers: a mask for each, and their order by offset."""
 
     masks: tuple[int, ...]
     order: tuple[int, ...]
@@ -92,7 +92,7 @@ def _form(shape: Shape, layouts: Layouts) -> _Form:
 
 
 def _bytes_of(pe: PeData, size: int, forms: dict[Shape, _Form], layouts: Layouts, addresses: Addresses) -> bytes:
-    """`forms`: those known so far."""
+    """The bytes of a PE's data. `forms`: a cache of packings."""
     memory = bytearray(size)
     for offset, data in pe.arrays:
         memory[offset : offset + len(data)] = data
@@ -111,7 +111,7 @@ def _number(value: int | str | Spot, layouts: Layouts, addresses: Addresses) -> 
 
 
 def listing(own: OwnData) -> str:
-    """The data of the first PE for a reader, place by place."""
+    """A readable listing of the first PE's data, by offset."""
     pe = own.pes[0]
     lines = {offset: f"{len(data)} bytes of weights or parameters" for offset, data in pe.arrays}
     lines |= {row.offset: f"{_kind(row)}: {_listed(row)}" for row in pe.rows}

@@ -1,4 +1,4 @@
-"""A C project that stands alone, rendered from generated sources."""
+"""A self-contained C project, rendered from generated sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from npukit.project.layout import MemoryLayout
 from npukit.templates import templates_in
 
 ALWAYS = ("include", "libc", "rpc", "startup")
-"""Folders of the firmware that every image has."""
+"""Folders of the firmware in every image."""
 
 SELF_TEST = "self_test"
 
@@ -48,7 +48,7 @@ def render_project(
     *,
     self_test: bool = False,
 ) -> Project:
-    """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
+    """Render the C project in `folder`, except for the linker scripts, whose figures come from the first link."""
     network_pe = coresident.network_pe if coresident else board.root_pe
     project = Project(folder, board, roles_of(sources, board, network_pe))
     _copy_firmware(project)
@@ -75,9 +75,10 @@ def render_project(
 def render_board_header(
     board: Board, path: Path, network_pe: int | None = None, pes: Sequence[int] | None = None
 ) -> None:
-    """The board file's figures for the firmware. The host talks to `network_pe`, else to the PE with the link.
+    """Write the board's figures for the firmware. `network_pe`: the PE that talks to the host, by default the PE with
+    the link.
 
-    `pes` have programs, by default all.
+    `pes`: the PEs with programs, by default all.
     """
     root, all_pes = board.root_pe, range(board.pe_count)
     others = sorted({*(all_pes if pes is None else pes)} - {root})
@@ -85,17 +86,17 @@ def render_board_header(
 
 
 def render_flash_header(board: Board, path: Path) -> None:
-    """The board file's figures for the loader."""
+    """Write the board's figures for the loader."""
     _write(path, "flash_board.h.j2", board=board)
 
 
 def render_link_script(board: Board, layout: MemoryLayout, neighbours: Mapping[str, int], path: Path) -> None:
-    """The linker script for one layout. It tells the program where the activations of other PEs lie, by their names."""
+    """Write the linker script of one layout. `neighbours`: addresses of other PEs' activations, by name."""
     _write(path, "link.ld.j2", board=board, layout=layout, neighbours=neighbours)
 
 
 def neighbours_of(project: Project, role: ProjectRole) -> dict[str, int]:
-    """The activations that the role's program knows by name, and their addresses."""
+    """The addresses of other PEs' activations that the role's program refers to by name."""
     return {foreign_arena(pe): project.activations[pe] for pe in role.foreign_pes}
 
 
@@ -120,18 +121,18 @@ def _copy_firmware(project: Project) -> None:
 
 
 def _families(project: Project) -> tuple[str, ...]:
-    """The folders of the firmware for the families of its cores."""
+    """The folders of the firmware for the architectures of the project's cores."""
     return tuple(dict.fromkeys(CORES[cpu].architecture.firmware for cpu in project.cpus))
 
 
 def _test_itself(firmware: Path) -> None:
-    """Frames that look at the memory, too."""
+    """Add the self test: frames then also check the memory."""
     shutil.copytree(data_folder("firmware") / SELF_TEST, firmware / SELF_TEST, ignore=shutil.ignore_patterns(".*"))
     (firmware / "rpc/net_frame.c").unlink()
 
 
 def _serve_coresident(project: Project, coresident: Coresident) -> None:
-    """Another main, which passes on what other networks are asked, or answers what is passed on."""
+    """Replace the main by one that forwards requests to other networks, or answers forwarded requests."""
     firmware, linked = project.folder / "firmware", coresident.network_pe == project.board.root_pe
     name = "relay" if linked else "mailbox"
     shutil.copytree(data_folder("firmware") / name, firmware / name, ignore=shutil.ignore_patterns(".*"))
@@ -144,7 +145,7 @@ def _serve_coresident(project: Project, coresident: Coresident) -> None:
 
 
 def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
-    """Each driver with the headers beside it, in a folder of the same name as its own."""
+    """Copy each driver and the headers beside it into a folder of the same name."""
     for driver in drivers:
         folder = target / _driver_folder(driver)
         folder.mkdir(parents=True, exist_ok=True)
@@ -153,7 +154,7 @@ def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
 
 
 def _driver_folder(driver: Path) -> Path:
-    """The folder of a driver: where npukit's own firmware keeps it; a plug-in's under `engines/`."""
+    """The target folder of a driver: as in npukit's own firmware, or under `engines/` for a plug-in's."""
     own = data_folder("firmware")
     return driver.parent.relative_to(own) if driver.is_relative_to(own) else Path("engines") / driver.stem
 

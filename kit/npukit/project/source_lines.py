@@ -1,4 +1,4 @@
-"""Lines of the project that call a layer: in the generated C, and in the TIR behind it."""
+"""Source lines of the project that call a layer: in the generated C, and in the TIR behind it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CALL = re.compile(r"\s*(?:status = )?(?:T\.call_extern|\w+)\(")
 
 
 def source_lines(project: Project, sources: Sequence[Sources], plan: Plan) -> Mapping[str, list[str]]:
-    """`FILE:LINE` of each op's first call, by its name. A program in a table calls no layer by name."""
+    """`FILE:LINE` of each op's first call, by name. A program in the form of a table calls no layer by name."""
     found: dict[str, list[str]] = {}
     for each, role in zip(sorted(sources, key=lambda each: each.role), project.roles, strict=True):
         pe, known = plan.by_pe.get(each.pes[0]), frozenset(found)
-        tiles = pe.tiles if pe else ()  # the leader of another chip has no plan of its own
+        tiles = pe.tiles if pe else ()  # the leader of another chip has no plan
         for file in (NETWORK, TIR) if tiles else ():
             for layer, line in _calls(each.files[file]).items():
                 if tiles[layer].op not in known:

@@ -1,4 +1,4 @@
-"""The compiler's layout of C structs and constants, so that data can be laid out without compiling it."""
+"""The compiler's layout of C structs and constants, for packing data without compiling it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Member:
 
 @dataclass(frozen=True)
 class MemberPlace:
-    """The place of a member in its struct."""
+    """The offset and size of a member in a struct, in bytes."""
 
     offset: int
     size: int
@@ -30,14 +30,14 @@ class MemberPlace:
 
 @dataclass(frozen=True)
 class Questions:
-    """Members and constants to be known, and the headers that declare them."""
+    """Requests for the layout of members and the values of constants, with the headers that declare them."""
 
     members: tuple[Member, ...]
     constants: tuple[str, ...]
     headers: tuple[str, ...]
 
     def as_c(self) -> str:
-        """A file whose only object is the answers, word by word."""
+        """A C file whose only object is the answers, word by word."""
         lines = [f'#include "{header}"' for header in ("stddef.h", *self.headers)]
         words = [word for member in self.members for word in _questions(member)]
         words += [f"(uint32_t)({constant})" for constant in self.constants]
@@ -46,7 +46,7 @@ class Questions:
 
 @dataclass(frozen=True)
 class Layouts:
-    """The answers."""
+    """The layouts of members, and the values of constants."""
 
     members: dict[Member, MemberPlace]
     constants: dict[str, int]
@@ -56,12 +56,12 @@ NOTHING = Layouts({}, {})
 
 
 def questions(members: Iterable[Member], constants: Iterable[str], headers: Iterable[str]) -> Questions:
-    """The questions in an order that does not depend on how they were found."""
+    """The questions in a canonical order."""
     return Questions(tuple(sorted(set(members))), tuple(sorted(set(constants))), tuple(sorted({*headers, "stdint.h"})))
 
 
 def answers(asked: Questions, object_file: Path) -> Layouts:
-    """Read back from the compiled file."""
+    """The answers in the compiled file."""
     words = _words(object_file)
     places = [MemberPlace(*words[2 * index : 2 * index + 2]) for index in range(len(asked.members))]
     rest = words[2 * len(places) :]

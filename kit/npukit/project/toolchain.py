@@ -1,4 +1,4 @@
-"""The cross compilers: how to find one, and how each is told the same thing."""
+"""The cross compilers: how to find one, and equivalent flags for each."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _VERSION_SECONDS = 60
 
 COMMON_FLAGS = (
     "-std=c11 -ffreestanding -g -Wall -Wextra -Wconversion -Wshadow -Werror",
-    # Sections that nothing refers to are left out of the image.
+    # Leave unreferenced sections out of the image.
     "-ffunction-sections -fdata-sections -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer",
-    # One byte of the arena belongs to an int8 tensor now and to an int32 one later.
+    # Tensors of different types share bytes of the arena over time.
     "-fno-strict-aliasing",
-    # The same float results from every compiler.
+    # Get the same float results from every compiler.
     "-fno-math-errno -ffp-contract=off",
 )
 
 PREFIX_MAPS = ("-ffile-prefix-map={}", "-fdebug-prefix-map={}")
-"""Images do not say where they were built. The second one is for assembly, of which GCC forgets the first."""
+"""Keep build paths out of images. The second option is for assembly, where GCC ignores the first."""
 
 
 def target_flags(core: CoreType) -> dict[str, str]:
-    """The flags by which each compiler makes code for the core."""
+    """The target flags of each compiler for the core."""
     return {"gcc": f"{core.gcc} -gno-record-gcc-switches", "zig": f"{core.zig} -gdwarf-aranges"}
 
 
@@ -54,35 +54,35 @@ TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
 }
 
 LINK_FLAGS = {
-    # LLVM's names for functions of a file's own begin with .L, and the stack's bound needs them.
+    # LLVM names a file's local functions .L..., and the bound of the stack needs these names.
     "gcc": "-nostdlib -Wl,--gc-sections -Wl,--discard-none -Wl,--build-id=none -Wl,-e,reset_handler",
-    # No sanitizer: zig would compile the runtime library of one.
+    # No sanitizer: zig would compile its runtime library.
     "zig": "-g -fno-sanitize=undefined -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
 }
 
 LINK_LIBRARIES = {
     "gcc": "-lgcc",
-    # compiler_rt comes by itself.
+    # compiler_rt is linked automatically.
     "zig": "",
 }
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A cross compiler on this machine. Commands are run in the project's folder, and name files from there."""
+    """A cross compiler on this machine. Commands run in the project's folder, with relative paths."""
 
     name: Choice
     version: str
     command: tuple[str, ...]
     is_new: bool = False
-    """True if it has not linked anything yet."""
+    """True if the compiler has not linked anything yet."""
 
     @property
     def title(self) -> str:
         return f"{Path(self.command[0]).name} {self.version}" if self.name == "gcc" else f"zig cc {self.version}"
 
     def of(self, core: CoreType) -> Toolchain:
-        """The same compiler for that core: GCC has a program for each architecture."""
+        """The same compiler for another core: GCC has a program for each architecture."""
         program = core.architecture.gcc
         return self if self.name == "zig" or program in self.command[0] else find_toolchain("gcc", core)
 
@@ -111,7 +111,7 @@ class Toolchain:
 
     @property
     def before_linking(self) -> str:
-        """A remark on what the first link of all waits for."""
+        """A remark on the delay before the very first link."""
         return "; first zig compiles its runtime library, which takes a minute, once" if self.is_new else ""
 
     def link_command(self, core: CoreType, objects: Sequence[Path], script: Path, output: Path) -> list[str]:
@@ -123,8 +123,8 @@ class Toolchain:
 
     @contextmanager
     def warmed_up(self, core: CoreType) -> Iterator[None]:
-        """Compile zig's runtime library beside other work: every image has it, and it takes seconds, once for all
-        builds. A link meanwhile waits for it."""
+        """Compile zig's runtime library in parallel with other work. Every image needs it. It takes seconds, once for
+        all builds, and a link waits until it is ready."""
         if self.name != "zig":
             yield
             return
@@ -139,7 +139,7 @@ class Toolchain:
 
 
 def find_toolchain(choice: str | None = None, core: CoreType = CORTEX_M4F) -> Toolchain:
-    """The core's compiler of that name; without a name GCC where it is on the PATH, else what came with npukit."""
+    """The core's compiler of this name. Default: GCC if it is on the PATH, else the compiler installed with npukit."""
     gcc = core.architecture.gcc
     finders = {"gcc": partial(_find_gcc, gcc), "zig": _find_zig}
     if choice is not None and choice not in finders:
@@ -184,5 +184,5 @@ def _nothing_found(choice: str | None, gcc: str) -> NpukitError:
 
 
 def _packaged(gcc: str) -> str:
-    """Debian's package of a GCC: `gcc-arm-none-eabi` of `arm-none-eabi-gcc`."""
+    """The Debian package of a GCC: `gcc-arm-none-eabi` of `arm-none-eabi-gcc`."""
     return f"gcc-{gcc.removesuffix('-gcc')}"

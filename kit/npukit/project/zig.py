@@ -1,4 +1,4 @@
-"""Zig's standard library as object files, for gcc and zig cc alike to link."""
+"""Zig's standard library as object files that gcc and zig cc both link."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _SECONDS = 300
 
 
 def zig_cache() -> Path:
-    """The folder where zig keeps what it has compiled of its libraries, from its first link on."""
+    """Zig's cache of compiled libraries. It exists after the first link."""
     caches = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or Path(caches) / "zig") / "o"
 
 
 def compile_zig(source: Path, folder: Path, target: Sequence[str]) -> Path:
-    """The object file in `folder`: the same bytes wherever it is made, without debug information.
+    """The object file in `folder`: reproducible, and without debug information.
 
-    In two steps, as LLVM outlines code and calls through registers in functions that are to be as small as can be,
-    which leaves no call graph to bound the stack by (`project/images/stack.py`). The second step takes that wish away.
+    Compiled in two steps. In functions marked `minsize` LLVM outlines code and calls through registers, so that no call
+    graph remains to bound the stack (`project/images/stack.py`). The second step removes the mark.
     """
     zig = find_zig()
     if zig is None:
@@ -38,9 +38,9 @@ def compile_zig(source: Path, folder: Path, target: Sequence[str]) -> Path:
 
 
 _TRIPLE_AND_CPU = 3
-"""The first of a target's words: `-target NAME -mcpu=NAME`. The others are known to `zig cc` alone."""
+"""The first words of a target: `-target NAME -mcpu=NAME`. Only `zig cc` accepts the others."""
 _ONE_JOB = "-j1"
-"""Several jobs order the functions of a module as they happen to end."""
+"""Parallel jobs would order a module's functions by their completion."""
 _NOT_SMALLEST = ("-Os", "-mllvm", "-force-remove-attribute=minsize")
 _ITS_FUNCTIONS = ("-ffunction-sections", "-fno-unwind-tables")
 

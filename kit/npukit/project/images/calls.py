@@ -1,4 +1,4 @@
-"""Calls: where the code of a frame calls what, read from an image."""
+"""The calls in the code of a frame, read from an image."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from npukit.project.images.image import Image
 
 FRAME = "net_run"
 _OBSERVED = "net_observe"
-"""The part of the frame of a program that is a table which calls for it if it is observed."""
+"""The part of an observed frame that a program in the form of a table calls from its loop."""
 _FRAME_CALLER = "net_frame"
 _RUNS = ("run", "rpc_run", "rpc_run_frame")
-"""Functions that run frames and count what they take; a compiler may inline the first into the second."""
+"""Functions that run frames and count their cost. A compiler may inline the first into the second."""
 _COUNT = "hal_count"
 
 
 @dataclass(frozen=True)
 class CallSites:
-    """The calls that a frame makes and the call of the frame itself: the callee's name by the address of the call."""
+    """The call of the frame, and the calls within it: the callee's name by the address of the call."""
 
     callees: Mapping[int, str]
     after: Mapping[int, int]
-    """The address that each call returns to."""
+    """The return address of each call."""
     count_begins: frozenset[int] = frozenset()
-    """Addresses at which the counters have been read before the first frame of a run."""
+    """Addresses after reading the counters before the first frame of a run."""
     count_ends: frozenset[int] = frozenset()
-    """The same after each frame. From the one to the other it is as long as from reading to reading."""
+    """Addresses after reading the counters at the end of each frame. A frame lasts from one reading to the next."""
 
     def marks(self) -> list[int]:
-        """Every instruction worth knowing the time of."""
+        """All addresses to record with a time stamp."""
         return sorted({*self.callees, *self.after.values(), *self.count_begins, *self.count_ends})
 
 
 def call_sites(image: Image) -> CallSites:
-    """The calls by branch-and-link: one that does not come back has no end to see."""
+    """The calls by branch-and-link. A call without a return has no visible end."""
     return apart(partial(_call_sites, image.elf), str(image.elf), BUILD, image.elf.stat().st_size)
 
 

@@ -1,4 +1,4 @@
-"""The use of the stack by one function of an image, read from its instructions."""
+"""The use of the stack by one function of an image, from its instructions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from npukit.project.images.thumb import THUMB_CODE
 from npukit.project.images.walk import FunctionWalk, MachineCall, StackState
 
 MOST_VISITS = 64
-"""An instruction reached with ever more stack this often is in a loop that never gives it back."""
+"""Visits of an instruction with ever more stack before its loop counts as one that never frees the stack."""
 
 INSTRUCTION_SETS = {"EM_ARM": THUMB_CODE, "EM_RISCV": RISC_V}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A function's own use of the stack, and the functions it calls."""
+    """A function's own use of the stack, and its calls."""
 
     function: ElfFunction
     bytes: int
@@ -41,7 +41,8 @@ def frame_of(elf: Elf, function: ElfFunction) -> Frame:
 
 
 def _is_news(walk: FunctionWalk, address: int, state: StackState) -> bool:
-    """True if this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
+    """True if the instruction has not been seen with as much stack yet. An address outside the function is an internal
+    error."""
     if address not in walk.code:
         raise walk.puzzled(address, "runs on into something that is no instruction")
     known = walk.seen.get(address)

@@ -1,4 +1,4 @@
-"""Reading linked images: sections, functions, bytes."""
+"""Reader of linked images: sections, functions, bytes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
 THUMB = 1
+"""Bit in the address of every function of an M-profile core."""
 LARGEST_GAP = 1 << 20
-"""The most bytes between two parts of an image that lie in one memory."""
-"""Set in the address of every function of an M-profile core."""
+"""Largest gap in bytes between two parts of an image in the same memory."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Section:
     address: int
     size: int
     data: bytes | None
-    """None for memory the image only reserves."""
+    """None for memory that the image only reserves."""
 
     @property
     def end(self) -> int:
@@ -39,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ElfFunction:
-    """A function, under the first of its names."""
+    """A function under the first of its names."""
 
     name: str
     address: int
@@ -47,7 +47,7 @@ class ElfFunction:
 
 
 class Symbol(NamedTuple):
-    """A name for a place. A function that is not in this file is none; `section` is the number of the place's."""
+    """A symbol. `is_function`: False for functions outside this file. `section`: the number of the section."""
 
     name: str
     value: int
@@ -64,23 +64,23 @@ class Elf:
 
     @property
     def machine(self) -> str:
-        """The architecture, by the name that the ELF standard has for it."""
+        """The architecture's name in the ELF standard."""
         return self._file["e_machine"]
 
     @cached_property
     def sections(self) -> dict[str, Section]:
-        """The sections that take memory on the PE, by name."""
+        """The sections that occupy memory on the PE, by name."""
         allocated = (s for s in self._file.iter_sections() if s["sh_flags"] & _SHF_ALLOC)
         return {s.name: _section(s) for s in allocated}
 
     @cached_property
     def symbols(self) -> dict[str, int]:
-        """Every name and its value; functions carry the Thumb bit."""
+        """The value of every symbol by name. Functions carry the Thumb bit."""
         return {symbol.name: symbol.value for symbol in self._symbols if symbol.name}
 
     @cached_property
     def functions(self) -> dict[int, ElfFunction]:
-        """The functions by address. Assembly without sizes reaches to the next function."""
+        """The functions by address. Assembly functions without sizes extend to the next function."""
         named = sorted((s.value & ~THUMB, -s.size, s.name) for s in self._symbols if s.is_function)
         starts = sorted({address for address, _, _ in named})
         found: dict[int, ElfFunction] = {}
@@ -91,12 +91,12 @@ class Elf:
 
     @cached_property
     def function_names(self) -> set[str]:
-        """The names of functions that it has; those of an object file have no addresses yet."""
+        """The names of all functions, including those of an object file, which have no addresses yet."""
         return {symbol.name for symbol in self._symbols if symbol.is_function}
 
     @cached_property
     def data_in_code(self) -> list[tuple[int, int]]:
-        """Stretches of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
+        """Ranges of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
         text, index = self.sections[".text"], self._file.get_section_index(".text")
         named = (s for s in self._symbols if s.name[:2] in ("$d", "$t", "$x") and s.section == index)
         marks = sorted((s.value & ~THUMB, s.name[:2]) for s in named)
@@ -105,12 +105,12 @@ class Elf:
         return [(address, end) for (address, kind), end in pairs if kind == "$d" and text.holds(address)]
 
     def data_from(self, address: int) -> int:
-        """The end of the data in code that begins at or covers `address`, or `address` itself."""
+        """The end of the data in code at `address`, or `address` itself if there is none."""
         index = bisect.bisect_right(self.data_in_code, (address, 1 << 32)) - 1
         return max(address, self.data_in_code[index][1]) if index >= 0 else address
 
     def addresses_of(self, name: str) -> list[int]:
-        """Every function of that name; static ones of several files may share it."""
+        """The addresses of all functions with this name, which static functions of several files may share."""
         return sorted(self._addresses.get(name, ()))
 
     def read(self, address: int, size: int) -> bytes:
@@ -121,7 +121,7 @@ class Elf:
         raise ValueError(f"no section of the image has bytes at {address:#x}")
 
     def source_of(self, address: int) -> str | None:
-        """The C file, as it was named to the compiler, whose code is there."""
+        """The C file of the code at an address, as named to the compiler."""
         if not self._file.has_dwarf_info():
             return None
         offset = self._ranges.cu_offset_at_addr(address) if self._ranges else None
@@ -131,16 +131,16 @@ class Elf:
         return name.value.decode(errors="replace") if name else None
 
     def segments(self) -> list[tuple[int, bytes]]:
-        """The loaded segments: addresses and bytes."""
+        """The address and bytes of each loaded segment."""
         loaded = [s for s in self._file.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_filesz"]]
         return [(segment["p_paddr"], segment.data()) for segment in loaded]
 
     def binary(self) -> tuple[int, bytes]:
-        """The first stretch of the image: its load address and its bytes."""
+        """The load address and bytes of the first stretch."""
         return self.stretches()[0]
 
     def stretches(self) -> list[tuple[int, bytes]]:
-        """The image by memories: load addresses and bytes, small gaps filled with zeros."""
+        """The load address and bytes of the image in each memory, with small gaps filled with zeros."""
         stretches = list[tuple[int, bytes]]()
         for address, data in sorted(self.segments()):
             start, before = stretches[-1] if stretches else (address, b"")
@@ -178,13 +178,14 @@ class Elf:
 
 
 def functions_pointed_at(objects: Iterable[Path]) -> set[str]:
-    """Functions whose address these compiled files store or load, the vector table aside: pointers may lead to them."""
+    """Functions whose address is stored or loaded in these object files, except in the vector table: possible targets
+    of pointers."""
     return {name for path in objects for name in _pointed_at_in(path.read_bytes())}
 
 
 @lru_cache(maxsize=256)
 def _pointed_at_in(object_file: bytes) -> frozenset[str]:
-    """Images share most of their object files."""
+    """Cached, because images share most of their object files."""
     return frozenset(_pointed_at(ELFFile(BytesIO(object_file))))
 
 
@@ -206,7 +207,7 @@ def _pointed_at(file: ELFFile) -> Iterator[str]:
 
 _SHF_ALLOC, _STT_FUNC = 2, 2
 _OF_ADDRESSES = {"EM_ARM": (2, 47), "EM_RISCV": (1, 20, 23, 26)}
-"""Relocations by which code or data gets an address, other than calls: R_ARM_ABS32, R_ARM_THM_MOVW_ABS_NC; R_RISCV_32,
+"""Relocations that give code or data an address, other than in calls: R_ARM_ABS32, R_ARM_THM_MOVW_ABS_NC; R_RISCV_32,
 R_RISCV_GOT_HI20, R_RISCV_PCREL_HI20, R_RISCV_HI20."""
 
 
@@ -216,7 +217,7 @@ def _section(section) -> Section:
 
 
 def _symbols_in(table: SymbolTableSection) -> list[Symbol]:
-    """The symbols of a 32-bit file, read at once: images have thousands."""
+    """The symbols of a 32-bit file, decoded in bulk: images have thousands."""
     names = table.stringtable.data()
     return [
         Symbol(_text_at(names, name), value, size, info & 0xF == _STT_FUNC and section != 0, section)

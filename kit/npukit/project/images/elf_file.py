@@ -1,4 +1,4 @@
-"""A check of an image of unknown origin: an ELF file for the core of its PEs, all of it there and in its memories."""
+"""Check of an image from an untrusted source: an ELF file for its PEs' core, complete and within their memories."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SECTION = struct.Struct("<10I")
 _IDENT = b"\x7fELF\x01\x01\x01"
 _LOADED, _NO_BYTES = 1, 8
 MOST_PARTS = 256
-"""Segments, and sections: images have under 10 and under 40."""
+"""Limit on segments, and on sections. Images have under 10 and under 40."""
 
 
 def check_elf(path: Path, board: Board, pes: Sequence[int]) -> None:
-    """An error that names the image of these PEs and the fact, so that later readers read no more than is there."""
+    """Raise an error that names the image and its fault. Later readers can then rely on the file's bounds."""
     fault = _fault(path.read_bytes(), board, [CORES[cpu] for cpu in {board.cpu_of(pe) for pe in pes}])
     if fault:
         raise NpukitError(f"image {path} cannot be read: {fault}", tries=["build again"])

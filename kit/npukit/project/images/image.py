@@ -1,4 +1,4 @@
-"""Images: what runs on the PEs."""
+"""Images: the programs of PEs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Overlay:
-    """Bytes that one PE has in place of its image's: its share of the data."""
+    """Bytes of own data that replace the image's on one PE."""
 
     pe: int
     address: int
@@ -17,7 +17,7 @@ class Overlay:
 
 @dataclass(frozen=True)
 class Image:
-    """One program, and the PEs that run it."""
+    """A program and its PEs."""
 
     elf: Path
     pes: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Memory that a PE is loaded with and nothing changes, and what its firmware is told of it to test itself by."""
+"""Loaded memory that never changes, and the digests of it with which the firmware tests itself."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FACTOR = 0xFFFFFF4E
 _START, _WORD = 1, 4
 _LOW = 0xFFFF_FFFF
 _STEP_BYTES = 8
-"""Rows of `struct net_step`."""
+"""Bytes of a `struct net_step`."""
 _EXPECTED = "self_test_expected"
 
 
 @lru_cache(maxsize=256)
 def digest(data: bytes) -> int:
-    """A polynomial of the words of `data`, the last one filled with zeros, as in `firmware/rpc/digest.c`."""
+    """A polynomial of the words of `data`, padded with zeros, as in `firmware/rpc/digest.c`."""
     state = _START
     for word in array("I", data.ljust(-(-len(data) // _WORD) * _WORD, b"\0")):
         state = FACTOR * (state & _LOW) + (state >> 32) + word
@@ -37,13 +37,13 @@ def digest(data: bytes) -> int:
 
 
 def word_of(digest: int) -> int:
-    """The word whose digest this is."""
+    """The word with this digest."""
     return digest - FACTOR * _START
 
 
 @dataclass(frozen=True)
 class LoadedRegion:
-    """Bytes that a PE was loaded with and nothing changes, from an address on. `pe` may stand for a chip's DRAM."""
+    """Loaded bytes that never change, from an address on. `pe` may stand for a chip's DRAM."""
 
     pe: int
     place: str
@@ -56,9 +56,11 @@ class LoadedRegion:
 
     @property
     def patches(self) -> frozenset[tuple[int, int]]:
-        """Words that its table of steps writes into commands, and what: such a command differs from what was loaded.
+        """Address and value of the words that a table of steps patches into commands. A patched command differs from
+        the loaded one.
 
-        Code has no table, only bytes that look like one; so may constants, if seldom.
+        Empty for code, which has no table, only bytes that may look like one. The same may happen in constants, though
+        seldom.
         """
         return frozenset() if self.name == CODE else _patches_in(self.data)
 
@@ -68,7 +70,7 @@ class LoadedRegion:
 
 @cache
 def step_kinds() -> Mapping[str, int]:
-    """The number of each kind of step that the firmware knows."""
+    """The number of each kind of step in the firmware."""
     header = (data_folder("firmware") / "include/net.h").read_text(encoding="utf-8")
     kinds = header.partition("enum net_step_kind {")[2].partition("};")[0]
     return {name: number for number, name in enumerate(re.findall(r"^ +(NET_\w+),", kinds, re.M))}
@@ -82,7 +84,7 @@ def _patches_in(data: bytes) -> frozenset[tuple[int, int]]:
 
 
 def _patch_at(data: bytes, start: int) -> tuple[int, int] | None:
-    """The word that a row of a patch writes, and what, if that is what begins there."""
+    """The address and value written by a patch row at `start`, or None if no patch row begins there."""
     at, kinds = start, step_kinds()
     while at + _STEP_BYTES <= len(data) and data[at] == kinds["NET_PATCH"]:
         at += _STEP_BYTES
@@ -112,7 +114,7 @@ def _regions_in(image: Image) -> Iterator[LoadedRegion]:
 
 
 def _loaded(elf: Elf, start: int, end: int) -> bytes:
-    """The image's bytes from an address on."""
+    """The image's bytes between two addresses."""
     for address, data in elf.segments():
         if address <= start and end <= address + len(data):
             return data[start - address : end - address]
@@ -120,7 +122,8 @@ def _loaded(elf: Elf, start: int, end: int) -> bytes:
 
 
 def with_digests(image: Image) -> Image:
-    """The image of firmware that tests itself, with the digests of its regions beside it (`firmware/self_test`)."""
+    """The image of self-testing firmware, with the expected digests of its regions as overlays (`firmware/self_test`).
+    """
     by_pe: dict[int, list[LoadedRegion]] = defaultdict(list)
     for region in regions_of(image):
         by_pe[region.pe].append(region)
@@ -130,7 +133,7 @@ def with_digests(image: Image) -> Image:
 
 
 def _expected(regions: list[LoadedRegion]) -> bytes:
-    """`struct expected`: the digest of each region, 0 where commands are in it that the table of steps changes."""
+    """`struct expected`: the digest of each region, or 0 for regions with commands that the table of steps patches."""
     changed = {address for region in regions for address, _ in region.patches}
     steady = {each.name: each for each in regions if each.name == CODE or not any(map(each.holds, changed))}
     digests = pack("<3Q", *(digest(steady[name].data) if name in steady else 0 for name in REGIONS))

@@ -1,4 +1,4 @@
-"""Instructions of RISC-V, as far as they move the stack pointer or lead elsewhere."""
+"""RISC-V instructions: their effect on the stack pointer, and their branches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.project.images.walk import FunctionWalk, InstructionSet, StackState
 _PAGE_SHIFT = 12
 _WORD_BITS = 32
 _PAIR_BYTES = 4
-"""The first instruction of a far call, `auipc`, which the second one follows."""
+"""Bytes of `auipc`, the first instruction of a far call."""
 _VECTOR_BYTES = 4
 _OP_V, _FLOAT_ACCESSES, _WIDTHS = 0x57, (0x07, 0x27), (0, 5, 6)
 _SUMS = frozenset(("addi", "addi16sp", "addi4spn"))
@@ -23,7 +23,7 @@ _ENDS = frozenset(("ebreak", "unimp", "mret"))
 
 @dataclass(frozen=True)
 class RiscvInstruction:
-    """`name` without the mark of a compressed form."""
+    """An instruction. `name`: without the prefix of a compressed form."""
 
     address: int
     size: int
@@ -36,12 +36,13 @@ class RiscvInstruction:
 
     @property
     def target(self) -> int:
-        """The place that a branch or a jump leads to."""
+        """The target of a branch or a jump."""
         return self.address + int(self.operands[-1], 0)
 
 
 def _decode(code: bytes, address: int) -> Iterator[RiscvInstruction]:
-    """Instructions up to the first that is none; of vectors, which capstone may not know, but that they are there."""
+    """Instructions up to the first invalid one. Vector instructions, unknown to some versions of capstone, become
+    placeholders."""
     at = 0
     while at < len(code):
         if _is_of_vectors(code[at : at + _VECTOR_BYTES]):
@@ -56,7 +57,7 @@ def _decode(code: bytes, address: int) -> Iterator[RiscvInstruction]:
 
 
 def _is_of_vectors(code: bytes) -> bool:
-    """True of an instruction on vectors; those that kernels have write no register but vectors."""
+    """True for vector instructions. Those in kernels write vector registers only."""
     word = int.from_bytes(code, "little")
     width, opcode = word >> 12 & 7, word & 0x7F
     return opcode == _OP_V or (opcode in _FLOAT_ACCESSES and width in _WIDTHS)
@@ -82,7 +83,7 @@ def _after(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState)
 
 
 def _result(instruction: RiscvInstruction, state: StackState) -> tuple[int | None, int | None]:
-    """The place on the stack to which the result points, or the number that it is."""
+    """The stack position that the result points to, or its number."""
     name, operands = instruction.name, instruction.operands
     if name in ("li", "lui"):
         return None, _signed(int(operands[1], 0) << (_PAGE_SHIFT if name == "lui" else 0))
@@ -111,7 +112,7 @@ def _signed(value: int) -> int:
 
 
 def _successors(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState) -> list[int]:
-    """The places where control goes from here inside the function; calls are noted on the way."""
+    """The addresses inside the function that follow in control flow. Notes calls."""
     following, name = instruction.address + instruction.size, instruction.name
     if name.startswith("b") or name in ("j", "jal"):
         return _to_an_address(walk, instruction, state, following)
@@ -132,7 +133,7 @@ def _to_an_address(walk: FunctionWalk, instruction: RiscvInstruction, state: Sta
 def _through_a_register(
     walk: FunctionWalk, instruction: RiscvInstruction, state: StackState, following: int
 ) -> list[int]:
-    """A return, a far call or jump, or one through a pointer."""
+    """Successors of a return, of a far call or jump, or of one through a pointer."""
     operands = instruction.operands
     links = instruction.name == "jalr" and (len(operands) < 2 or operands[0] != "zero")
     base = operands[1] if len(operands) > 1 and instruction.name == "jalr" else (operands or ["ra"])[0]
@@ -148,7 +149,7 @@ def _through_a_register(
 
 
 def _far(walk: FunctionWalk, instruction: RiscvInstruction, base: str) -> int | None:
-    """The target of the second half of a far call or jump."""
+    """The target of a far call or jump, given the second instruction."""
     first = walk.code.get(instruction.address - _PAIR_BYTES)
     if first is None or first.name != "auipc" or first.operands[0] != base:
         return None

@@ -1,4 +1,4 @@
-"""Instructions of Arm's M profile, as far as they move the stack pointer or lead elsewhere."""
+"""Instructions of Arm's M profile: their effect on the stack pointer, and their branches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from npukit.project.images.walk import FunctionWalk, InstructionSet, StackState
 
 
 def _decode(code: bytes, address: int) -> Iterator[capstone.CsInsn]:
-    """Instructions up to the first that is none; what capstone does not know of Helium is a NOP of its length."""
+    """Instructions up to the first invalid one. Helium instructions unknown to capstone become NOPs of the same length.
+    """
     at = 0
     while at < len(code):
         before = at
@@ -29,7 +30,7 @@ def _decode(code: bytes, address: int) -> Iterator[capstone.CsInsn]:
 
 
 def _is_helium(code: bytes) -> bool:
-    """True of those that generated kernels have: VMOV of two sums into a vector, VCTP."""
+    """True for the Helium instructions in generated kernels: VMOV of two sums into a vector, VCTP."""
     word = int.from_bytes(code[:2], "little") << 16 | int.from_bytes(code[2:], "little")
     return word & 0xFFA01FC0 == 0xEC000F00 or word & 0xFFC0F801 == 0xF000E801
 
@@ -38,7 +39,7 @@ def _after(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) 
     """The stack after the instruction."""
     change = _pushed(instruction)
     if change is not None:
-        # A pop under a condition either returns, or has not happened.
+        # A conditional pop either returns, or is not executed.
         undone = change < 0 and _conditional(instruction)
         return state if undone else replace(_forgetting(instruction, state), depth=state.depth + change)
     written = _stack_registers(instruction)
@@ -49,12 +50,12 @@ def _after(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) 
 
 
 def _stack_registers(instruction: capstone.CsInsn) -> set[str]:
-    """The stack pointer, and what may point to the stack, as far as the instruction writes them."""
+    """The stack pointer, and possible pointers into the stack, if written by the instruction."""
     return {_STACK_REGISTERS[register] for register in _written(instruction) if register in _STACK_REGISTERS}
 
 
 def _written(instruction: capstone.CsInsn) -> tuple[int, ...]:
-    """The registers that the instruction writes. Capstone tells them slowly, and most instructions come again."""
+    """The registers that the instruction writes. Cached: capstone is slow here, and most instructions repeat."""
     encoding = bytes(instruction.bytes)
     if encoding not in _WRITTEN:
         _WRITTEN[encoding] = tuple(instruction.regs_access()[1])
@@ -62,13 +63,13 @@ def _written(instruction: capstone.CsInsn) -> tuple[int, ...]:
 
 
 def _forgetting(instruction: capstone.CsInsn, state: StackState) -> StackState:
-    """The state without what was known of registers that are written."""
+    """The state without the written registers."""
     written = _stack_registers(instruction)
     return replace(state, pointers={name: at for name, at in state.pointers.items() if name not in written})
 
 
 def _pushed(instruction: capstone.CsInsn) -> int | None:
-    """Bytes that a push (or, negative, a pop) moves the stack pointer by; None for other instructions."""
+    """Bytes by which a push moves the stack pointer, negative for a pop. None for other instructions."""
     name = instruction.insn_name()
     if name in ("push", "vpush", "pop", "vpop"):
         size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands)
@@ -80,7 +81,7 @@ def _pushed(instruction: capstone.CsInsn) -> int | None:
 
 
 def _indexed(instruction: capstone.CsInsn) -> int | None:
-    """Loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`."""
+    """Bytes for loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`."""
     moved = re.search(r"\[sp, #(-?(?:0x)?[0-9a-f]+)\]!|\[sp\], #(-?(?:0x)?[0-9a-f]+)", instruction.op_str)
     return -int(moved.group(1) or moved.group(2), 0) if moved else None
 
@@ -94,7 +95,8 @@ def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
 
 
 def _moved(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
-    """Sums of a register that points to the stack and a constant, and such a register aligned; None: anything else."""
+    """The state after adding a constant to a pointer into the stack, or after aligning one. None for other
+    instructions."""
     parsed = _ARITHMETIC.fullmatch(_text(instruction))
     if parsed is None:
         return _aligned(instruction, state)
@@ -107,7 +109,8 @@ def _moved(instruction: capstone.CsInsn, state: StackState) -> StackState | None
 
 
 def _aligned(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
-    """`bfc` of a pointer's lowest bits: at most so many words further down."""
+    """The state after `bfc` of a pointer's lowest bits, which moves the pointer down by at most that many bits' value.
+    """
     parsed = _ALIGNMENT.fullmatch(_text(instruction))
     base = _points_to(state, parsed[1]) if parsed else None
     return _pointing(state, parsed[1], base + (1 << int(parsed[2])) - _WORD) if parsed and base is not None else None
@@ -131,11 +134,11 @@ _REGISTER = "(sp|r4|r7|fp|r11)"
 _ARITHMETIC = re.compile(rf"(add|sub|mov)w? {_REGISTER}(?:, {_REGISTER})?(?:, #(0x[0-9a-f]+|[0-9]+))?")
 _ALIGNMENT = re.compile(r"bfc (r4|r7|fp|r11), #0, #([0-9]+)")
 _WORD = 4
-"""The stack pointer is a multiple of this, always."""
+"""The alignment of the stack pointer in bytes."""
 
 
 def _successors(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
-    """The places where control goes from here inside the function; calls are noted on the way."""
+    """The addresses inside the function that follow in control flow. Notes calls."""
     following = instruction.address + instruction.size
     name = instruction.insn_name()
     if name in ("tbb", "tbh"):
@@ -153,7 +156,8 @@ def _successors(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackSt
 
 
 def _called_inside(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
-    """The place where the walk goes on if it is called in the middle of a function; a called function is noted."""
+    """The target of a call into the middle of a function, where the walk continues. Notes a call of a whole function.
+    """
     operand = instruction.operands[0]
     target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
     if target is not None and walk.joins(target):
@@ -171,7 +175,8 @@ def _sets_pc(instruction: capstone.CsInsn) -> bool:
 
 
 def _jump_targets(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
-    """Inside the function; leaving it is a tail call, a return, or a way on in the middle of another function."""
+    """The targets inside the function. A jump out of it is a tail call, a return, or leads into the middle of another
+    function."""
     operand = instruction.operands[0]
     if operand.type == arm.ARM_OP_IMM:
         return walk.leave(instruction.address, state.depth, operand.imm & ~THUMB)
@@ -183,7 +188,7 @@ def _jump_targets(walk: FunctionWalk, instruction: capstone.CsInsn, state: Stack
 
 
 def _returns(instruction: capstone.CsInsn) -> bool:
-    """`bx lr`, or a load of pc from the stack."""
+    """True for `bx lr`, and for a load of pc from the stack."""
     name, operands = instruction.insn_name(), instruction.op_str
     if name in ("bx", "mov"):
         return operands in ("lr", "pc, lr")
@@ -199,7 +204,7 @@ def _note_call(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackSta
 
 
 def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
-    """The branches of `tbb` and `tbh`, whose table of half distances follows the instruction."""
+    """The targets of `tbb` and `tbh`. A table of half distances follows the instruction."""
     table = instruction.address + instruction.size
     width = 2 if instruction.insn_name() == "tbh" else 1
     data = elf.read(table, elf.data_from(table) - table)
@@ -210,14 +215,14 @@ def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
 
 
 def _jumps_by_addresses(instruction: capstone.CsInsn) -> bool:
-    """True of `ldr pc, [r2, r3, lsl #2]`: GCC's jump where a branch of a `switch` lies before its table."""
+    """True for `ldr pc, [r2, r3, lsl #2]`, GCC's jump in a `switch` with a branch before its table."""
     return (
         instruction.insn_name() == "ldr" and re.fullmatch(r"pc, \[\w+, \w+, lsl #2\]", instruction.op_str) is not None
     )
 
 
 def _listed_targets(walk: FunctionWalk, instruction: capstone.CsInsn) -> Iterator[int]:
-    """The branches of such a jump, whose table of addresses follows the instruction, at a multiple of four."""
+    """The targets of `ldr pc`. A table of addresses follows the instruction at a multiple of four."""
     table = -(-(instruction.address + instruction.size) // _WORD) * _WORD
     data = walk.elf.read(table, walk.elf.data_from(table) - table)
     listed = [int.from_bytes(data[at : at + _WORD], "little") & ~THUMB for at in range(0, len(data), _WORD)]
@@ -233,7 +238,7 @@ _WRITTEN: dict[bytes, tuple[int, ...]] = {}
 """The registers written, by an instruction's encoding."""
 
 _STACK_REGISTERS = {arm.ARM_REG_SP: "sp", arm.ARM_REG_R4: "r4", arm.ARM_REG_R7: "r7", arm.ARM_REG_R11: "r11"}
-"""The frame pointers of both compilers, and r4, by which LLVM aligns the stack to more than 8 bytes."""
+"""The frame pointers of both compilers, and r4, which LLVM uses to align the stack to more than 8 bytes."""
 
 
 def _machine() -> capstone.Cs:

@@ -1,4 +1,4 @@
-"""A walk through the instructions of one function, along every path: what all architectures have alike."""
+"""A walk through the instructions of one function along every path: the part common to all architectures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from npukit.project.images.elf import Elf, ElfFunction
 
 @dataclass(frozen=True)
 class MachineCall:
-    """A call or a tail call, through a pointer if there is no callee. `depth`: the caller's own bytes on the stack.
+    """A call or a tail call. `callee`: None for a call through a pointer. `depth`: the caller's own bytes on the stack.
 
-    `after`: the address that a call returns to.
+    `after`: the return address of a call.
     """
 
     site: int
@@ -25,8 +25,8 @@ class MachineCall:
 
 @dataclass(frozen=True)
 class StackState:
-    """Bytes on the stack; the registers that point there, as bytes below the entry's stack pointer; and those that hold
-    a number, as far as they are followed."""
+    """The stack at an instruction. `depth`: bytes on the stack. `pointers`: registers that point into it, as bytes
+    below the entry's stack pointer. `numbers`: registers with known numbers."""
 
     depth: int = 0
     pointers: Mapping[str, int] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class StackState:
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """The instructions of an architecture: how they are read, the state after one, and where control goes from it.
+    """The functions for an architecture: decode instructions, compute the state after one, list its successors.
 
-    Instructions have an `address` and a `size`. `successors` notes calls on the way.
+    Instructions have an `address` and a `size`. `successors` also notes calls.
     """
 
     decode: Callable[[bytes, int], Iterator[Any]]
@@ -47,7 +47,7 @@ class InstructionSet:
 
 @dataclass
 class FunctionWalk:
-    """A function's instructions, as they are visited."""
+    """A function's instructions, and the visited states."""
 
     elf: Elf
     function: ElfFunction
@@ -71,16 +71,19 @@ class FunctionWalk:
         self.calls[site] = MachineCall(site, site + self.code[site].size, depth, callee)
 
     def leave(self, site: int, depth: int, target: int) -> list[int]:
-        """A jump: to inside the function; leaving it is a tail call, or a way on in the middle of another function."""
+        """The successors of a jump. A jump out of the function is a tail call, or leads into the middle of another
+        function."""
         if target in self.code or self.joins(target):
             return [target]
         self.note_call(site, depth, target)
         return []
 
     def joins(self, target: int) -> bool:
-        """True if it is in the middle of a function, whose instructions are from then on this one's too.
+        """True if the target is in the middle of another function. That function's instructions then belong to the walk
+        too.
 
-        So do conversions of the compilers' libraries, which share what rounds and packs with the addition.
+        Conversions in the compilers' libraries jump this way: they share the code for rounding and packing with the
+        addition.
         """
         inside = (each for each in self.elf.functions.values() if each.address < target < each.end)
         other = next(inside, None) if target not in self.elf.functions else None
@@ -89,7 +92,8 @@ class FunctionWalk:
         return other is not None
 
     def comes_back(self, following: int) -> bool:
-        """A call at a function's very end, or before the NOP that aligns its literals, is one that never returns."""
+        """True if a call returns. A call at the very end of a function, or before the NOP that aligns literals, does
+        not."""
         aligns = following + len(_ARMV6_M_NOP) not in self.code and self.elf.read(following, 2) == _ARMV6_M_NOP
         return following in self.code and not aligns
 
@@ -104,7 +108,7 @@ _ARMV6_M_NOP = bytes.fromhex("c046")
 
 
 def _stretches(elf: Elf, function: ElfFunction) -> Iterator[tuple[int, int]]:
-    """The parts of the function that are instructions."""
+    """The ranges of instructions in the function."""
     at = function.address
     for start, end in elf.data_in_code:
         if start >= function.end:
