@@ -1,4 +1,4 @@
-"""A network with what is declared compiled into it."""
+"""Declarations compiled into a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from npukit.net.passes.simplify import merge_moves
 
 
 def applied(net: Net, declared: Declared, layout: Layout, ends: Ends = AS_NET) -> Net:
-    """The net that takes and gives what is declared, else what the file says. `layout` is that of its own images."""
+    """The net with declared inputs and outputs, else with the types in the model's file. `layout`: of images in the
+    net."""
     declared, real = with_float_inputs(declared, net, ends.inputs), float_outputs(declared, net, ends.outputs)
     if declared == NOTHING and not real:
         return net

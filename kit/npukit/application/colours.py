@@ -1,4 +1,4 @@
-"""Colours of a camera: how its bytes lie, and the whole numbers by which they become RGB or grey.
+"""Colours of a camera: the layout of the bytes, and integer weights for the conversion to RGB or grey.
 
 A conversion is a 1 x 1 convolution in integers, (sum of weight x value + 32) >> 6, between 0 and 255.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from npukit.net.ops import Pair
 
 ONE = 64
-"""The weight of a channel that is taken as it is: all conversions are sums of 64ths."""
+"""The weight of an unchanged channel. All conversions are sums of 64ths."""
 
 TO_RGB: Mapping[str, tuple[int, int, int]] = {
     "R": (ONE, 0, 0),
@@ -25,16 +25,16 @@ TO_RGB: Mapping[str, tuple[int, int, int]] = {
     "g": (0, ONE, 0),
     "-": (0, 0, 0),
 }
-"""Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG. What is called `g` is a part of G."""
+"""Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG. `g` is one of two parts of G."""
 TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": ONE, "U": 0, "V": 0, "g": 38, "-": 0}
 """The share of each channel in the luminance."""
 MIDDLE = 128
-"""The value of U and V that is no colour."""
+"""The neutral value of U and V."""
 
 
 @dataclass(frozen=True)
 class ColourPlane:
-    """A plane of elements, each with the channels of a cell of pixels."""
+    """A plane of elements. Each element has the channels of a cell of pixels."""
 
     channels: str
     cell: Pair = (1, 1)
@@ -42,14 +42,14 @@ class ColourPlane:
 
 @dataclass(frozen=True)
 class Colour:
-    """Planes that lie one behind the other; `mosaic` is the pattern of two by two pixels under a Bayer filter."""
+    """Planes, one after the other in memory. `mosaic`: the pattern of two by two pixels under a Bayer filter."""
 
     planes: tuple[ColourPlane, ...]
     mosaic: str = ""
 
     @property
     def cell(self) -> Pair:
-        """The least rows and columns that an image, and what is cut out of it, consist of."""
+        """Rows and columns of an image, and of a crop, must be multiples of these."""
         if self.mosaic:
             return 2, 2
         rows, columns = zip(*(plane.cell for plane in self.planes), strict=True)
@@ -66,9 +66,10 @@ OF_BYTES: Mapping[str, Sequence[tuple[str, np.ndarray]]] = {
     "h": (("R", _BYTES & 0xF8 | _BYTES >> 5), ("g", (_BYTES & 7) << 5 | (_BYTES & 7) >> 1)),
     "l": (("g", _BYTES >> 5 << 2), ("B", (_BYTES & 31) << 3 | (_BYTES & 31) >> 2)),
 }
-"""Channels by tables of the high and the low byte of 16 bits: five of red, six of green, five of blue.
+"""Lookup tables from the low and the high byte of a 16-bit pixel to channels: five bits of red, six of green, five of
+blue.
 
-The lowest bits of eight are the highest of those that there are. The two parts of green are added.
+The highest bits of a channel also fill its missing lowest bits. The two parts of green are added.
 """
 
 COLOURS: Mapping[str, Colour] = {
@@ -87,13 +88,13 @@ COLOURS: Mapping[str, Colour] = {
     "I420": Colour((_LUMINANCE, ColourPlane("U", _PAIRS), ColourPlane("V", _PAIRS))),
     **{pattern: Colour((ColourPlane("Y"),), pattern) for pattern in ("RGGB", "BGGR", "GRBG", "GBRG")},
 }
-"""Orders of a camera's bytes, by the names that V4L2, OpenCV and camera drivers have for them."""
+"""Orders of a camera's bytes, under their names in V4L2, OpenCV and camera drivers."""
 
 
 def weights_of(channels: str, pixels: int, wanted: str) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of each channel in each value of the pixels of a cell, and what is added whatever the channels are.
+    """Weights of each channel in each value of a cell's pixels, and the constants to add.
 
-    Each pixel takes its own luminance where the channels have one for each.
+    Each pixel takes its own luminance, if the channels have one for each pixel.
     """
     weights = np.zeros((pixels, len(wanted), len(channels)), np.int32)
     seen = 0
@@ -107,9 +108,9 @@ def weights_of(channels: str, pixels: int, wanted: str) -> tuple[np.ndarray, np.
 
 
 def mosaic_weights(pattern: str) -> np.ndarray:
-    """Shares, in quarters, of a window of 4 x 4 around a cell in R, G and B of its four pixels.
+    """Weights, in quarters, of a window of 4 x 4 around a cell, for R, G and B of its four pixels.
 
-    The pixel itself where it has that colour, else the mean of the two or four nearest that have.
+    A pixel of the colour keeps its value. Other pixels take the mean of the two or four nearest ones of this colour.
     """
     weights = np.zeros((2, 2, 3, 4, 4), np.int32)
     for row, column, colour in np.ndindex(2, 2, 3):
@@ -120,7 +121,7 @@ def mosaic_weights(pattern: str) -> np.ndarray:
 
 
 def _nearest(pattern: str, place: Pair, colour: str) -> Sequence[Pair]:
-    """The places of a window, whose cell begins at 1, from which a pixel takes a colour."""
+    """The places in a window that give a pixel a colour. The window's cell begins at 1."""
     row, column = place
     around = [(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
     found = [each for each in around if pattern[(each[0] - 1) % 2 * 2 + (each[1] - 1) % 2] == colour]

@@ -18,17 +18,17 @@ Layout = Literal["NHWC", "NCHW"]
 
 
 def _listed(value: Any) -> Any:
-    """One number is a list of one."""
+    """Wrap a single number in a tuple."""
     return value if isinstance(value, list | tuple) else (value,)
 
 
 def _sides(value: Any) -> Any:
-    """Numbers as `96x128` or `96x128+12+16` has them."""
+    """Split numbers such as `96x128` or `96x128+12+16`."""
     return [int(each) for each in re.split("[x+]", value)] if _SIDES.fullmatch(str(value)) else value
 
 
 def _number(value: Any) -> Any:
-    """The number that digits spell."""
+    """Convert digits to a number."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
@@ -65,26 +65,26 @@ class _Part(BaseModel):
 
 
 class Camera(_Part):
-    """An image as a camera gives it: bytes of the `colour`, rows and columns of the `size`.
+    """A camera's image: bytes of the `colour`, rows and columns of the `size`.
 
-    The part `crop` of it is brought to the model's size by `resize`, in the colours that the model `sees`, and turned
-    to the right by `rotate` degrees.
+    The network takes the part `crop`, converts it to the colours that the model `sees`, scales it to the model's size
+    by `resize`, and turns it to the right by `rotate` degrees.
     """
 
     colour: Colours | None = None
     size: Annotated[Pair | None, BeforeValidator(_sides)] = None
     crop: Annotated[Pair | tuple[Whole, Whole, Whole, Whole] | None, BeforeValidator(_sides)] = None
-    """Rows and columns, perhaps with the first row and column; else the middle."""
+    """Rows and columns, optionally with the first row and column. Default: centred."""
     resize: Literal["bilinear", "nearest", "area"] = "bilinear"
     rotate: Annotated[Literal[0, 90, 180, 270], BeforeValidator(_number)] = 0
     sees: Literal["RGB", "BGR", "YUV", "GREY"] | None = None
-    """The model's colours: RGB or grey, by its channels, if nothing else is said."""
+    """The model's colours. Default: RGB or grey, by the number of channels."""
 
 
 class Microphone(_Part):
-    """Sound as samples of 16 bits: `features` of windows, each `hop` samples behind the one before.
+    """Sound as samples of 16 bits: `features` of windows at intervals of `hop` samples.
 
-    With `new` a frame brings the samples of so many windows, and the network keeps the rest of what it needs.
+    `new`: windows for which each frame brings samples. The network keeps earlier samples and features itself.
     """
 
     features: Literal["log_mel", "mfcc"] | None = None
@@ -92,7 +92,7 @@ class Microphone(_Part):
     window: Annotated[int, Field(ge=2, le=1 << 15)] = 480
     hop: Annotated[int, Field(ge=1, le=1 << 15)] = 320
     mels: Annotated[int, Field(ge=1, le=512)] = 40
-    """Channels of the filter bank; of `log_mel` as many as the model takes."""
+    """Channels of the filter bank. For `log_mel` the model decides their number."""
     low: Finite = 125.0
     high: Finite = 7500.0
     new: Annotated[int | None, Field(ge=1)] = None
@@ -101,12 +101,12 @@ class Microphone(_Part):
 class SensorInput(Camera, Microphone):
     """The application's input: the model sees (value * scale - mean) / std.
 
-    `mean` and `std` are one number, or one a channel. Without a type, it gives what the model takes. The value is what
-    the sensor gives, or what a camera's steps or a microphone's make of it.
+    `mean` and `std`: one number, or one for each channel. `type`: None for the model's own values. The value is the
+    sensor's, or the result of the camera's or microphone's steps.
     """
 
     input: str = ""
-    """The model's name of it; may be left out if there is one."""
+    """The input's name in the model. Optional if there is one input."""
     type: SensorType | None = None
     scale: Positive = 1.0
     mean: Numbers = (0.0,)
@@ -116,12 +116,12 @@ class SensorInput(Camera, Microphone):
 
     @property
     def is_plain(self) -> bool:
-        """True if the model sees the numbers as they are given."""
+        """True if scale, mean and std leave the numbers unchanged."""
         return (self.scale, self.mean, self.std) == (1.0, (0.0,), (1.0,))
 
     @property
     def of_camera(self) -> bool:
-        """True if steps of an image come first."""
+        """True if image processing comes first."""
         return not self.model_fields_set.isdisjoint(Camera.model_fields)
 
     @model_validator(mode="after")
@@ -143,35 +143,35 @@ class SensorInput(Camera, Microphone):
 
 
 class Detections(_Part):
-    """The `detections` of a detector, at most so many, the surest first, without those that overlap a surer one.
+    """At most `detections` objects, highest score first, without boxes that overlap a box with a higher score.
 
-    `scores` is the place of the output with a score for each box and class; without it they follow the four numbers of
-    each box. `boxes` says what these are; `anchors` names a file beside the model, of an array (boxes, 4).
+    `scores`: the output with a score for each box and class. Without it scores follow the four numbers of each box.
+    `boxes`: the format of these four numbers. `anchors`: a file beside the model with an array (boxes, 4).
     """
 
     detections: Annotated[int | None, Field(ge=1, le=1 << 12)] = None
     boxes: Literal["corners", "centre", "anchors"] = "corners"
     scores: Annotated[int | None, Field(ge=0)] = None
     background: Annotated[int, Field(ge=0)] = 0
-    """Classes in front of the others that are no object."""
+    """Number of leading classes that stand for no object."""
     score: Finite = 0.5
-    """The least score of a detection."""
+    """Lowest score of a detection."""
     iou: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """The most that two boxes of one class have in common, of what they cover together."""
+    """Highest intersection over union of two boxes of one class."""
     each_class: bool = False
-    """Boxes of two classes may overlap, and one box may be of both."""
+    """Suppress boxes within each class only. A box may then belong to two classes."""
     transposed: bool = False
-    """The output has the numbers of all boxes one after the other: (numbers, boxes)."""
+    """The output has the shape (numbers, boxes): each number of all boxes in a row."""
     anchors: Annotated[str, Field(pattern=r"^([^/\\]+[.]npy)?$")] = ""
     scales: Annotated[PositiveNumbers, Field(min_length=4, max_length=4)] = (10.0, 10.0, 5.0, 5.0)
-    """The divisors of a box's differences from its anchor: y, x, height, width."""
+    """Divisors of a box's differences from its anchor: y, x, height, width."""
 
 
 class WantedOutput(Detections):
     """The application's output: `softmax`, then perhaps `argmax` or the `top` largest; or detections."""
 
     output: int = Field(default=0, ge=0)
-    """Its place among the model's outputs."""
+    """The number of the output in the model."""
     softmax: bool = False
     argmax: bool = False
     top: int | None = Field(default=None, ge=1)
@@ -194,7 +194,7 @@ Part = TypeVar("Part", bound=_Part)
 
 
 class Declared(_Part):
-    """Inputs and outputs that differ from the model's own."""
+    """Declarations for inputs and outputs that differ from the model's own."""
 
     input: tuple[SensorInput, ...] = ()
     output: tuple[WantedOutput, ...] = ()
@@ -204,7 +204,7 @@ NOTHING = Declared()
 
 
 def load_declared(path: Path) -> Declared:
-    """A model file, in TOML: tables [[input]] and [[output]]."""
+    """Read a declaration file, in TOML: tables [[input]] and [[output]]."""
     try:
         return Declared.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
@@ -236,7 +236,7 @@ _WORDS_ALONE = ("softmax", "argmax", "each_class", "transposed")
 
 
 def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Declared:
-    """The command line's declarations; where it has none, those of the file MODEL.toml beside the model."""
+    """The command line's declarations. Default: those of the file MODEL.toml beside the model."""
     beside = file_beside(model)
     found = load_declared(beside) if beside else NOTHING
     given = tuple(map(parsed_input, inputs)), tuple(map(parsed_output, outputs))
@@ -245,14 +245,14 @@ def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str]
 
 
 def _with_anchors(wanted: WantedOutput, model: Path) -> WantedOutput:
-    """The declaration, with the path of its anchors."""
+    """The declaration with the full path of its anchors."""
     if not wanted.anchors:
         return wanted
     return wanted.model_copy(update={"anchors": str(model.absolute().with_name(wanted.anchors))})
 
 
 def file_beside(model: Path) -> Path | None:
-    """The model file beside a model, if there is one."""
+    """The declaration file beside a model, if there is one."""
     path = model.with_suffix(".toml")
     return path if path.is_file() else None
 

@@ -1,6 +1,6 @@
-"""The last step of a detector that has none: its boxes decoded, and those that overlap a surer one left out.
+"""Post-processing for detectors without it: decode the boxes, and suppress boxes that overlap one with a higher score.
 
-The C is that of TensorFlow Lite's own last step (`templates/ops/detection`).
+The C is that of TensorFlow Lite's own detection post-processing (`templates/ops/detection`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from npukit.net.tensor import Tensor
 
 CORNERS = 4
 FIELDS = 7
-"""Numbers of a detection: corners, class, score, and 1 if there is one."""
+"""Numbers of a detection: corners, class, score, and 1 if valid."""
 LEAST = float(np.finfo(np.float32).min)
-"""A score less than any other."""
+"""A score below any other."""
 
 
 def with_detections(draft: Draft, wanted: WantedOutput, name: str, scores: str | None) -> str:
-    """The detections, float32 (1, detections, 7), of an output with boxes and one with scores."""
+    """The detections, float32 (1, detections, 7), from an output with boxes and one with scores."""
     boxes, numbers = _rows(draft, wanted, name), _rows(draft, wanted, scores) if scores else None
     _, count, columns = draft.tensors[boxes].shape
     first, width = (0, draft.tensors[numbers].shape[2]) if numbers else (CORNERS, columns)
@@ -63,7 +63,7 @@ def _rows(draft: Draft, wanted: WantedOutput, name: str) -> str:
 
 
 def _anchors(wanted: WantedOutput, count: int) -> np.ndarray:
-    """The anchors of the file: centre, height and width of each."""
+    """The anchors in the file: centre, height and width of each."""
     try:
         values = np.load(Path(wanted.anchors), allow_pickle=False)
     except (OSError, ValueError) as fault:

@@ -1,4 +1,4 @@
-"""A Net that is being changed: new ops before its first and after its last."""
+"""A net under construction, with new ops at its start and end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Axes = tuple[int, ...]
 
 @dataclass
 class Draft:
-    """`before` run first, `after` last."""
+    """A net under construction. `before`: ops at the start. `after`: ops at the end."""
 
     net: Net
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Draft:
         dtype: str = "int8",
         output: str = "",
     ) -> str:
-        """Add an op at `place`, `before` or `after`; its output, a new tensor or the one given."""
+        """Append an op to `place` (`before` or `after`), and return its output. Default: a new tensor."""
         name = output if isinstance(attributes, TvmCode) else self.new_name(attributes.kind)
         if not output:
             output = name
@@ -59,7 +59,7 @@ class Draft:
         return output
 
     def moved(self, place: list[Op], source: str, axes: Axes, output: str = "") -> str:
-        """The tensor with its axes in another order."""
+        """The tensor with permuted axes."""
         given = self.tensors[source]
         if not output:
             output = self.new_name(Transpose.kind)
@@ -68,7 +68,7 @@ class Draft:
         return self.op(place, attributes, (source,), None, output=output)
 
     def reshaped(self, source: str, shape: tuple[int, ...]) -> str:
-        """The same bytes, before the net's, under another shape."""
+        """The same bytes with another shape, at the start."""
         given = self.tensors[source]
         if given.shape == shape:
             return source
@@ -77,7 +77,7 @@ class Draft:
         return self.op(self.before, Reshape(), (source,), None, output=output)
 
     def sliced(self, source: str, axis: int, begin: int, end: int) -> str:
-        """The part of a tensor, before the net's, from `begin` to before `end`."""
+        """The part of a tensor from `begin` to before `end`, at the start."""
         given = self.tensors[source]
         if (begin, end) == (0, given.shape[axis]):
             return source
@@ -92,11 +92,11 @@ class Draft:
         return name
 
     def state(self, name: str, becomes: str, initial: np.ndarray) -> None:
-        """A tensor that the net keeps from frame to frame."""
+        """Add a state: a tensor that persists from frame to frame."""
         self.net = replace(self.net, states=(*self.net.states, State(name, becomes, initial)))
 
     def renamed(self, names: Mapping[str, str]) -> None:
-        """Tensors of the net under other names."""
+        """Rename tensors of the net."""
         ops = tuple(
             replace(op, inputs=_renamed(op.inputs, names), outputs=_renamed(op.outputs, names)) for op in self.net.ops
         )
@@ -106,7 +106,7 @@ class Draft:
         self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names), states=states)
 
     def replace_reads(self, old: str, new: str) -> None:
-        """Makes every reader of `old` read `new`."""
+        """Let every reader of `old` read `new`."""
         ops = tuple(replace(op, inputs=_renamed(op.inputs, {old: new})) for op in self.net.ops)
         self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, {old: new}))
 

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the types that the model's file says: what it takes and gives as float stays float."""
+"""Types of inputs and outputs in the model's file: float inputs and outputs stay float for the application."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = ("int8", "uint8")
 
 @dataclass(frozen=True)
 class Ends:
-    """The types that a file says; none where the net's own are wanted. `away`: it rounds halves away from zero."""
+    """The types in a model's file. Empty for the net's own types. `away`: the format rounds halves away from zero."""
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ AS_NET = Ends()
 
 
 def with_float_inputs(declared: Declared, net: Net, types: Sequence[str]) -> Declared:
-    """The declarations, and that inputs of `types` in the file that the net takes as integers are given as float."""
+    """The declarations, with type float for inputs that are float in the file and integers in the net."""
     known = by_name(declared.input, net.name, net.inputs)
     inputs: list[SensorInput] = []
     for name, dtype in zip(net.inputs, types or [""] * len(net.inputs), strict=True):
@@ -40,7 +40,7 @@ def with_float_inputs(declared: Declared, net: Net, types: Sequence[str]) -> Dec
 
 
 def float_outputs(declared: Declared, net: Net, types: Sequence[str]) -> frozenset[int]:
-    """The places of outputs that the file gives as float, the net as integers, and of which nothing is declared."""
+    """Numbers of undeclared outputs that are float in the file and integers in the net."""
     wanted = {each.output for each in declared.output}
     return frozenset(
         place
@@ -50,5 +50,5 @@ def float_outputs(declared: Declared, net: Net, types: Sequence[str]) -> frozens
 
 
 def dequantized(draft: Draft, name: str) -> str:
-    """The real numbers of an output."""
+    """Append the conversion of an output to real numbers."""
     return draft.op(draft.after, Dequantize(), (name,), None, FLOAT)

@@ -1,7 +1,7 @@
-"""Images as a camera gives them: part of them, in the colours and of the size that the model takes.
+"""A camera's image: crop, colour conversion and scaling for the model.
 
-All of it is in integers, and each step is ops in front of the network: `docs/preprocessing.md` has their formulas.
-Values are int8 from here on, 128 less than the camera's.
+All steps are integer ops at the start of the network. `docs/preprocessing.md` has their formulas. Values inside are
+int8, 128 less than the camera's.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from npukit.net.tensor import Quantization, Tensor
 LOWEST = -128
 _MODES = ("half_pixel", "round")
 SEES: Mapping[int, str] = {1: "GREY", 3: "RGB"}
-"""The colours that a model takes, by its channels, if nothing else is declared."""
+"""The default colours of a model by its number of channels."""
 
 
 def with_image(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
-    """The image [1, rows, columns, channels] of `shape`, made of the camera's, which becomes the tensor `name`."""
+    """The image [1, rows, columns, channels] of `shape`, computed from the camera's image, the tensor `name`."""
     wanted = _wanted(declared, shape)
     colour = COLOURS[declared.colour or wanted]
     upright = shape[1:3] if declared.rotate % 180 == 0 else shape[2:0:-1]
@@ -51,7 +51,7 @@ def with_image(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
 
 
 def _wanted(declared: SensorInput, shape: tuple[int, ...]) -> str:
-    """The name of the colours that the model takes."""
+    """The name of the model's colours."""
     if len(shape) != 4 or shape[0] != 1:
         raise NpukitError(f"an input of shape {list(shape)} is no image")
     wanted = declared.sees or SEES.get(shape[3], "")
@@ -63,7 +63,7 @@ def _wanted(declared: SensorInput, shape: tuple[int, ...]) -> str:
 
 
 def _crop(declared: SensorInput, taken: tuple[int, ...]) -> tuple[Pair, Pair]:
-    """The first row and column of the part that is taken, the middle if nothing else is said, and its size."""
+    """The first row and column of the crop, by default centred, and its size."""
     rows, columns = declared.size or taken
     if declared.crop is None:
         return (0, 0), (rows, columns)
@@ -85,7 +85,7 @@ def _check(colour: Colour, size: Pair, crop: tuple[Pair, Pair]) -> None:
 
 
 def _whole(draft: Draft, name: str, colour: Colour, size: Pair, unit: float) -> str:
-    """The camera's bytes as int8. Planes lie below each other, in rows of the first one's width."""
+    """The camera's bytes as int8. Planes follow each other in rows of the first plane's width."""
     first, *others = colour.planes
     rows, columns = size[0] // first.cell[0], size[1] // first.cell[1]
     more = sum(len(plane.channels) * size[0] * size[1] // (plane.cell[0] * plane.cell[1]) for plane in others)
@@ -96,7 +96,7 @@ def _whole(draft: Draft, name: str, colour: Colour, size: Pair, unit: float) -> 
 
 
 def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[str, ColourPlane]]:
-    """Each plane as an image of its own, whose pixels are cells. They are cut between rows of the narrowest."""
+    """Each plane as a separate image of cells. Cuts lie between rows of the narrowest plane."""
     shapes = [(size[0] // plane.cell[0], size[1] // plane.cell[1], len(plane.channels)) for plane in colour.planes]
     if len(shapes) == 1:
         return [(draft.reshaped(image, (1, *shapes[0])), colour.planes[0])]
@@ -109,14 +109,14 @@ def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[
 
 
 def _part(draft: Draft, plane: tuple[str, ColourPlane], begin: Pair, size: Pair) -> tuple[str, ColourPlane]:
-    """The part of a plane that is taken, of the rows and columns of the image."""
+    """The part of a plane inside the crop, which is given in rows and columns of the image."""
     name, (rows, columns) = plane[0], plane[1].cell
     name = draft.sliced(name, 1, begin[0] // rows, (begin[0] + size[0]) // rows)
     return draft.sliced(name, 2, begin[1] // columns, (begin[1] + size[1]) // columns), plane[1]
 
 
 def _joined(draft: Draft, planes: list[tuple[str, ColourPlane]], colour: Colour) -> tuple[str, str]:
-    """All channels of each pixel or cell, and their names. What four pixels share, each of them gets."""
+    """All channels of each pixel or cell, and their names. Values shared by four pixels are repeated for each."""
     if len(planes) == 1:
         return planes[0][0], planes[0][1].channels
     parts = [_enlarged(draft, name, plane.cell) for name, plane in planes]
@@ -132,7 +132,7 @@ def _enlarged(draft: Draft, name: str, cell: Pair) -> str:
 
 
 def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str) -> str:
-    """The image in the colours that the model takes."""
+    """The image in the model's colours."""
     (name, channels), sees = joined, COLOURS[wanted].planes[0].channels
     if colour.mosaic:
         name, channels = _without_mosaic(draft, name, colour.mosaic), "RGB"
@@ -150,7 +150,7 @@ def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str
 
 
 def _of_bytes(draft: Draft, name: str, order: str) -> tuple[str, str]:
-    """The channels that tables make of each of the bytes of a pixel, and their names."""
+    """The channels decoded by tables from each byte of a pixel, and their names."""
     image, parts, names = draft.tensors[name], list[str](), ""
     for place, byte in enumerate(order):
         half = draft.sliced(name, 3, place, place + 1)
@@ -162,7 +162,7 @@ def _of_bytes(draft: Draft, name: str, order: str) -> tuple[str, str]:
 
 
 def _rotated(draft: Draft, name: str, degrees: int) -> str:
-    """The image turned to the right: rows and columns change places for a quarter, and run backwards."""
+    """The image turned to the right. A quarter turn exchanges rows and columns, and reverses one of them."""
     if degrees % 180:
         name = draft.moved(draft.before, name, (0, 2, 1, 3))
     _, rows, columns, _ = draft.tensors[name].shape
@@ -177,7 +177,7 @@ def _places(size: int, backwards: bool) -> tuple[int, ...]:
 
 
 def _without_mosaic(draft: Draft, name: str, pattern: str) -> str:
-    """RGB of what a Bayer filter let through: of each cell a window of four by four, mirrored at the edges."""
+    """RGB from the mosaic of a Bayer filter. Each cell uses a window of four by four, mirrored at the edges."""
     _, rows, columns, _ = draft.tensors[name].shape
     mirrored = _op(draft, ResizeNearest(_mirrored(rows), _mirrored(columns)), name)
     weights = mosaic_weights(pattern)
@@ -187,14 +187,14 @@ def _without_mosaic(draft: Draft, name: str, pattern: str) -> str:
 
 
 def _mirrored(size: int) -> tuple[int, ...]:
-    """Places with one more at either end, of the colour that would be there."""
+    """Indices with one more at either end, of a pixel with the colour expected there."""
     return 1, *range(size), size - 2
 
 
 def _sums(draft: Draft, name: str, weights: np.ndarray, more: np.ndarray, one: int, strides: Pair = (1, 1)) -> str:
     """(sum of weights x values + more + half of `one`) / `one`, rounded down. Values are 128 more than the integers.
 
-    Each sum is twice what it means, as requantisation rounds where it halves.
+    Sums have twice their value, because requantisation halves and rounds them.
     """
     shared = int(np.gcd.reduce([one, *weights.ravel()]))
     count, scale = len(weights), 0.5 * shared / one
@@ -240,5 +240,5 @@ RESIZING: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], Attributes]]
 
 
 def _op(draft: Draft, attributes: Attributes, *inputs: str) -> str:
-    """One more op, with the scale of the image."""
+    """Append an op at the start, with the scale of the image."""
     return draft.op(draft.before, attributes, inputs, draft.tensors[inputs[0]].quantization)

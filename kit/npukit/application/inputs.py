@@ -1,4 +1,4 @@
-"""Inputs as the sensor gives them: their conversion becomes the first ops of the network."""
+"""Inputs in the sensor's form: their conversion becomes the first ops of the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from npukit.net.tensor import Quantization, Tensor
 
 
 def by_name(declared: Sequence[SensorInput], model: str, names: Sequence[str]) -> dict[str, SensorInput]:
-    """The declaration of each input, by its name."""
+    """The declarations by name of the input."""
     found: dict[str, SensorInput] = {}
     for each in declared:
         name = each.input or (names[0] if len(names) == 1 else "")
@@ -31,7 +31,7 @@ def by_name(declared: Sequence[SensorInput], model: str, names: Sequence[str]) -
 
 
 def sensor_axes(declared: SensorInput, shape: Sequence[int], layout: Layout) -> Axes:
-    """Axis i of what the sensor gives is axis axes[i] of the model's input."""
+    """The axes of the sensor's tensor: axis i is axis axes[i] of the model's input."""
     if declared.layout is None or declared.layout == layout:
         return tuple(range(len(shape)))
     if len(shape) != 4:
@@ -40,7 +40,7 @@ def sensor_axes(declared: SensorInput, shape: Sequence[int], layout: Layout) -> 
 
 
 def sensor_shape(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
-    """The shape of what the sensor gives for a model's input of a shape."""
+    """The shape of the sensor's tensor for a model's input."""
     if not has_steps(declared):
         return tuple(shape[axis] for axis in sensor_axes(declared, shape, layout))
     net = steps_alone(declared, _made(declared, shape, layout)[1])
@@ -48,13 +48,13 @@ def sensor_shape(declared: SensorInput, shape: tuple[int, ...], layout: Layout) 
 
 
 def _made(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tuple[SensorInput, tuple[int, ...]]:
-    """A declaration of what the steps of a sensor make, an image with channels last, and its shape."""
+    """The declaration and shape of the result of a sensor's steps, an image with channels last."""
     plain = declared.model_copy(update={"layout": "NHWC"}) if declared.of_camera and len(shape) == 4 else declared
     return plain, tuple(shape[axis] for axis in sensor_axes(plain, shape, layout))
 
 
 def real_numbers(declared: SensorInput, values: np.ndarray, shape: tuple[int, ...], layout: Layout) -> np.ndarray:
-    """The model's view of the sensor's values, which have a leading axis of cases, in the model's layout."""
+    """The model's view of the sensor's values, in the model's layout. Values have a leading axis of cases."""
     if has_steps(declared):
         declared, made = _made(declared, shape, layout)
         values = seen_by_steps(declared, values, made)
@@ -66,7 +66,7 @@ def real_numbers(declared: SensorInput, values: np.ndarray, shape: tuple[int, ..
 
 
 def _by_channel(declared: SensorInput, numbers: Sequence[float], shape: Sequence[int], layout: Layout) -> np.ndarray:
-    """The numbers along the channels of a tensor of the sensor's."""
+    """The numbers shaped to broadcast along the channels of the sensor's tensor."""
     axis = (declared.layout or layout).index("C") if len(shape) == 4 else len(shape) - 1
     if len(numbers) not in (1, shape[axis]):
         raise NpukitError(f"{len(numbers)} means or standard deviations are given for {shape[axis]} channels")
@@ -74,7 +74,7 @@ def _by_channel(declared: SensorInput, numbers: Sequence[float], shape: Sequence
 
 
 def with_inputs(draft: Draft, declared: Sequence[SensorInput], layout: Layout) -> None:
-    """The net's inputs become the sensor's, under the same names."""
+    """Replace the net's inputs by the sensor's, under the same names."""
     for name, each in by_name(declared, draft.net.name, draft.net.inputs).items():
         inner = draft.new_name(f"{name}_of_model")
         draft.renamed({name: inner})
@@ -107,7 +107,7 @@ def _convert(draft: Draft, declared: SensorInput, name: str, inner: str, layout:
 
 
 def _sensed(draft: Draft, declared: SensorInput, name: str, like: str, layout: Layout) -> tuple[str, SensorInput]:
-    """The tensor to quantise as `like`, of what the sensor gives, which becomes the tensor `name`."""
+    """The tensor to quantise as `like`, computed from the sensor's tensor `name`."""
     declared, made = _made(declared, draft.tensors[like].shape, layout)
     if has_steps(declared):
         same = declared.of_camera and _is_same(draft, declared, like, made, layout)
@@ -119,7 +119,7 @@ def _sensed(draft: Draft, declared: SensorInput, name: str, like: str, layout: L
 
 
 def _is_same(draft: Draft, declared: SensorInput, like: str, shape: tuple[int, ...], layout: Layout) -> bool:
-    """True if bytes less 128 are what the model takes."""
+    """True if the model takes the camera's bytes minus 128."""
     meaning = _meaning(draft, like)
     offset, step = _offset_and_step(declared, shape, layout, meaning.scale, LOWEST)
     every = np.arange(-128, 128)
@@ -135,13 +135,13 @@ def _meaning(draft: Draft, name: str) -> Quantization:
 
 
 def _silent(draft: Draft, source: str, like: str) -> np.ndarray:
-    """A window's features of silence, quantised."""
+    """The quantised features of a silent window."""
     offset, step = (draft.constants[f"{source}_{each}"] for each in ("offset", "step"))
     return quantised(np.zeros(draft.tensors[source].shape[-1]), offset, step, _meaning(draft, like).zero_point)
 
 
 def _int8(draft: Draft, inner: str) -> str:
-    """The tensor that the sensor's numbers become: the model's input, or, where that is uint8, the same as int8."""
+    """The model's input as int8, which the sensor's numbers are converted to."""
     tensor = draft.tensors[inner]
     if tensor.quantization is None or tensor.dtype not in ("int8", "uint8"):
         raise NpukitError(f"the model takes it as {tensor.dtype}, not as quantised numbers")
@@ -157,7 +157,7 @@ def _int8(draft: Draft, inner: str) -> str:
 
 
 def _quantised(draft: Draft, declared: SensorInput, source: str, like: str, layout: Layout, output: str) -> str:
-    """The sensor's numbers quantised as `like`: by a table where it has one scale and 256 values."""
+    """The sensor's numbers, quantised as `like`. By a table for 8-bit values with a single scale."""
     meaning, given = _meaning(draft, like), draft.tensors[source]
     zero = given.quantization.zero_point if given.quantization else 0
     offset, step = _offset_and_step(declared, given.shape, layout, meaning.scale, zero)
@@ -177,7 +177,7 @@ def _quantised(draft: Draft, declared: SensorInput, source: str, like: str, layo
 def _offset_and_step(
     declared: SensorInput, shape: Sequence[int], layout: Layout, scale: float, zero: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The offset and the step of integers with a zero point that are to be quantised with a scale."""
+    """The offset and the step that quantise integers with a zero point to a scale."""
     offset = _by_channel(declared, declared.mean, shape, layout) / declared.scale + zero
     step = _by_channel(declared, declared.std, shape, layout) * (scale / declared.scale)
     with np.errstate(all="ignore"):

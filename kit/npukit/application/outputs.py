@@ -1,4 +1,4 @@
-"""Outputs as the application wants them: softmax, argmax and top-k become the last ops of the network."""
+"""Outputs in the application's form: softmax, argmax and top-k become the last ops of the network."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from npukit.net.tensor import Quantization, Tensor
 def with_outputs(
     draft: Draft, declared: Sequence[WantedOutput], layout: Layout, real: Collection[int] = ()
 ) -> tuple[str, ...]:
-    """The outputs that take the place of the net's: an index and a value where the largest are wanted.
+    """The outputs that replace the net's. `top` gives two outputs, indices and values.
 
-    Those of the places `real` are given in float.
+    `real`: numbers of the outputs to convert to float.
     """
     wanted = {each.output: each for each in declared}
     outputs, scores = draft.net.outputs, [each.scores for each in declared if each.scores is not None]
@@ -63,7 +63,7 @@ def _given(draft: Draft, name: str, wanted: WantedOutput, layout: Layout) -> lis
 
 
 def _int8(draft: Draft, name: str) -> str:
-    """The output as int8, before it was made uint8."""
+    """The output as int8, before a conversion to uint8."""
     tensor, maker = draft.tensors[name], next((op for op in draft.net.ops if op.output == name), None)
     if tensor.dtype == "uint8" and maker is not None and maker.kind == Requantize.kind:
         return maker.inputs[0]
@@ -79,7 +79,7 @@ def _softmax(draft: Draft, name: str, layout: Layout) -> str:
 
 
 def _vector(draft: Draft, name: str) -> str:
-    """The tensor; as a row, if only one of its axes counts and that is not the last."""
+    """The tensor, reshaped to a row if it is a vector along an axis other than the last."""
     tensor = draft.tensors[name]
     if tensor.elements != max(tensor.shape) or tensor.shape[-1] == tensor.elements:
         return name
@@ -91,7 +91,7 @@ def _vector(draft: Draft, name: str) -> str:
 def _along_channels(
     draft: Draft, name: str, attributes: Attributes, layout: Layout, quantization: Quantization | None, dtype: str
 ) -> str:
-    """An op on the last axis of rows, and on the channels of images, wherever these lie."""
+    """Append an op along the last axis of rows, or along the channels of images in either layout."""
     name = _vector(draft, name)
     if len(draft.tensors[name].shape) != 4 or layout == "NHWC":
         return draft.op(draft.after, attributes, (name,), quantization, dtype)

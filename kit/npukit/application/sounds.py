@@ -1,6 +1,6 @@
-"""Sound as a microphone gives it: the features of its windows, in integers as TensorFlow Lite Micro has them.
+"""A microphone's sound: features of windows, in integers as in TensorFlow Lite Micro.
 
-`docs/preprocessing.md` has the formulas; the C is that of its signal ops, `templates/ops/signal`.
+`docs/preprocessing.md` has the formulas. The C is that of its signal ops, `templates/ops/signal`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ WINDOW_BITS, WEIGHT_BITS, COSINE_BITS = 12, 12, 14
 UNIT = 64
 """Features in a unit of the natural logarithm."""
 _FEW = 4
-"""New windows of which PEs share each step; more are made one by one by one PE, lest plans become long."""
+"""Limit on new windows with an op for each step, whose rows PEs share. One op on one PE computes more windows one by
+one, to keep plans short."""
 _SMALL = 64
-"""Bytes of a result that has a place of its own, on the stack."""
+"""Largest result in bytes with an array of its own on the stack."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """C that makes a result of others and of tables, which are its p0, p1, ... in this order.
+    """C that computes a result from other results and tables, its p0, p1, ... in this order.
 
-    `takes_all`: a row of it is made of all that p0 has.
+    `takes_all`: each row needs all of p0.
     """
 
     name: str
@@ -54,7 +55,8 @@ class _Step:
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def within(self, names: Mapping[str, str], tables: int) -> str:
-        """Its C as a block of other C, where results have these names and `tables` come before its own."""
+        """The C as a block within other C. `names`: the results' names there. `tables`: the number of tables before its
+        own."""
         operands = [*(names[each] for each in self.reads), *(f"p{tables + at}" for at in range(len(self.tables)))]
         words = {f"p{place}": operand for place, operand in enumerate(operands)}
         body = body_of(self.code, {**words, "output": names[self.name]})
@@ -62,7 +64,7 @@ class _Step:
 
 
 def _step(name: str, reads: str, shape: tuple[int, ...], dtype: str = KIND, *tables: np.ndarray, **words: Any) -> _Step:
-    """A step whose C is that of TensorFlow Lite Micro's op of nearly that name."""
+    """A step with the C of a TensorFlow Lite Micro op of a similar name."""
     file = words.pop("file", name)
     code = body_of(text_of(f"signal/{file}.c"), {**words, "output_size": prod(shape)})
     return _Step(name, code, tuple(reads.split()), tables, shape, dtype)
@@ -70,7 +72,8 @@ def _step(name: str, reads: str, shape: tuple[int, ...], dtype: str = KIND, *tab
 
 @dataclass(frozen=True)
 class _Features:
-    """The making of `count` features of each of some windows of samples, of which the first were kept."""
+    """The computation of `count` features for each of `windows` windows. The first `kept` samples come from earlier
+    frames."""
 
     declared: SensorInput
     windows: int
@@ -83,7 +86,7 @@ class _Features:
 
     @property
     def points(self) -> int:
-        """The complex numbers of the transform: half of the power of two that holds a window."""
+        """The complex numbers of the transform: half of the smallest power of two that holds a window, at least 4."""
         return max(1 << (self.declared.window - 1).bit_length(), 8) // 2
 
     @property
@@ -91,7 +94,7 @@ class _Features:
         return ["kept", "samples"] if self.kept else ["samples"]
 
     def steps(self, start: str) -> list[_Step]:
-        """The steps of a window that begins at `start`."""
+        """The steps of the window at sample `start`."""
         size, points, mels, parts = self.declared.window, self.points, self.mels, parts_of(self.declared.window)
         sizes = {"p0_size": size, "p1_size": parts, "part_size": size // parts}
         begun = [
@@ -120,7 +123,7 @@ class _Features:
         return _step("windowed", " ".join(self.given), factors.shape, KIND, factors, file="window", **words)
 
     def _ends(self) -> list[_Step]:
-        """The logarithms, and the cosine transform of these where it is asked for."""
+        """The logarithms, and for `mfcc` their cosine transform."""
         mels, bits = self.mels, max((2 * self.points).bit_length() - 1 - WEIGHT_BITS // 2, 0)
         words = {"file": "log", "p0_size": mels, "input_correction_bits": bits, "output_scale": UNIT}
         ends = [_step("logarithms", "roots", (1, mels), KIND, LOGARITHMS, **words)]
@@ -130,9 +133,9 @@ class _Features:
         return ends
 
     def at_once(self) -> tuple[str, list[np.ndarray], int]:
-        """The C of all steps, window by window, its tables, and the bytes that it works in.
+        """The C of all steps, window by window, with its tables and bytes of working memory.
 
-        What one step has made the next one reads, so that two places do for all that is large.
+        Each large result lies in one of two buffers in turn, as only the next step reads it.
         """
         steps, rooms = self.steps(f"number_of_window * {self.declared.hop}"), ""
         names = {name: f"p{place}" for place, name in enumerate(self.given)} | {each.name: each.name for each in steps}
@@ -149,14 +152,14 @@ class _Features:
 
 
 def _room(step: _Step, places: Iterator[int]) -> str:
-    """The array of a result: of a small one its own, so that the one before it stays."""
+    """The array of a result. A small one has an array of its own, so that it does not overwrite the result before."""
     if step.bytes <= _SMALL:
         return f"{step.dtype}_t {step.name}[{prod(step.shape)}];\n"
     return f"{step.dtype}_t *const {step.name} = ({step.dtype}_t *)((void *)&work[{next(places)}]);\n"
 
 
 def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
-    """The features of new windows, of 16 bits, of the microphone's samples, which become the tensor `name`."""
+    """The features of new windows, in 16 bits, from the microphone's samples, the tensor `name`."""
     rows, count = rows_of(declared, shape)
     windows = declared.new or rows
     _check(declared, rows, windows, count)
@@ -179,7 +182,7 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
 
 
 def _shared(draft: Draft, features: _Features, given: dict[str, str], start: int) -> str:
-    """The features of the window that begins at `start`: an op for each step, of which PEs share the rows."""
+    """The features of the window at sample `start`, by an op for each step. PEs share the rows."""
     names, steps = dict(given), features.steps(str(start))
     for step in steps:
         names[step.name] = draft.new_name(step.name)
@@ -194,7 +197,7 @@ def _shared(draft: Draft, features: _Features, given: dict[str, str], start: int
 
 
 def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
-    """The features of several windows by one op: PEs share the windows of a clip."""
+    """The features of several windows by one op. PEs share the windows of a clip."""
     (code, tables, work_bytes), declared = features.at_once(), features.declared
     made = draft.new_name(str(declared.features))
     draft.tensors[made] = Tensor(made, (features.windows, features.count), KIND)
@@ -205,12 +208,12 @@ def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
 
 
 def _constants(draft: Draft, name: str, tables: Sequence[np.ndarray]) -> Iterator[str]:
-    """The tables as constants, which have one name for all windows."""
+    """The tables as constants, under names common to all windows."""
     return map(draft.constant, (f"{name}_table_{place}" for place in range(len(tables))), tables)
 
 
 def rows_of(declared: SensorInput, shape: tuple[int, ...]) -> tuple[int, int]:
-    """The windows that a model takes, and the features of each."""
+    """The number of windows in a model's input, and of features in each."""
     sizes = [size for size in shape if size > 1]
     if len(sizes) == 2:
         return sizes[0], sizes[1]
@@ -232,7 +235,7 @@ def _check(declared: SensorInput, rows: int, windows: int, count: int) -> None:
 
 
 def with_windows_kept(draft: Draft, made: str, output: str, silent: np.ndarray) -> None:
-    """All windows that a model takes, `output`: those of the frames before, and behind them the new ones."""
+    """Append `output`, all windows of the model's input: the new ones follow those of earlier frames."""
     wanted = draft.tensors[output]
     kept = draft.new_name(f"{output}_kept")
     draft.tensors[kept] = Tensor(kept, wanted.shape, wanted.dtype, wanted.quantization)
@@ -241,14 +244,14 @@ def with_windows_kept(draft: Draft, made: str, output: str, silent: np.ndarray) 
 
 
 def _begun(draft: Draft, name: str, size: int) -> str:
-    """Samples of the frames before."""
+    """The state with samples of earlier frames."""
     kept = draft.new_name(f"{name}_kept")
     draft.tensors[kept] = Tensor(kept, (1, size), KIND)
     return kept
 
 
 def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarray) -> None:
-    """The op by which new numbers come behind those kept: the last ones, which are kept for the next frame."""
+    """Append new numbers to the kept ones. `output`: the last numbers, which become the next frame's `kept`."""
     rows = next((size for size in draft.tensors[kept].shape if size > 1), 1)
     width = draft.tensors[kept].elements // rows
     words = {"rows": rows, "width": width, "fresh": draft.tensors[fresh].elements // width}
@@ -258,7 +261,7 @@ def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarr
 
 
 def hann(size: int) -> np.ndarray:
-    """The window's factors in 1/4096."""
+    """The factors of the Hann window in 1/4096."""
     angles = 2 * np.pi * (np.arange(size) + 0.5) / size
     return np.floor((0.5 - 0.5 * np.cos(angles)) * (1 << WINDOW_BITS) + 0.5).astype(np.int16)
 
@@ -268,10 +271,11 @@ def mel(frequency: np.ndarray | float) -> np.ndarray:
 
 
 def filter_bank(declared: SensorInput, points: int, mels: int) -> tuple[np.ndarray, ...]:
-    """Weights and what they leave, in 1/4096; of each channel its first frequency, its first weight, how many it has.
+    """Weights and their complements, in 1/4096. Then for each channel the first frequency, the index of the first
+    weight, and the number of weights.
 
-    Channels are triangles, as far from each other on the mel scale: what a frequency does not give to one of the two
-    around it, it gives to the other.
+    Channels are triangles at equal distances on the mel scale. Each frequency is divided between its two neighbouring
+    channels.
     """
     low, high = mel(declared.low), mel(declared.high)
     centres = low + (high - low) / (mels + 1) * (np.arange(mels + 1) + 1)

@@ -1,4 +1,4 @@
-"""The steps between what a sensor gives and the numbers that a model's are made of: one function for each sensor."""
+"""The steps from a sensor's values to the numbers before quantisation: one function for each kind of sensor."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ def has_steps(declared: SensorInput) -> bool:
 
 
 def with_steps(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float = 1.0) -> str:
-    """The tensor that the steps make, of a shape with channels last; the sensor's own, of this unit, becomes `name`."""
+    """The result of the steps, of `shape` with channels last. `name`: the new input with the sensor's values, in
+    `unit`."""
     return (with_sound if declared.features else with_image)(draft, declared, name, shape, unit)
 
 
 def steps_alone(declared: SensorInput, shape: tuple[int, ...]) -> Net:
-    """A net of the steps and nothing else."""
+    """A net of the steps alone."""
     draft = Draft(Net("sensor", (), (), (), {}))
     return draft.finished(("given",), (with_steps(draft, declared, "given", shape),))
 
 
 def seen_by_steps(declared: SensorInput, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The values that the steps make of each case, of the shape. With `new` windows, cases follow each other."""
+    """The result of the steps for each case, of the shape. With `new` windows, cases follow each other in time."""
     net = steps_alone(declared, shape)
     quantization = net.tensor(net.outputs[0]).quantization
     made = _evaluated(net, values) if quantization is None else (each + 128 for each in _evaluated(net, values))
@@ -48,7 +49,7 @@ def _evaluated(net: Net, cases: Sequence[np.ndarray] | np.ndarray) -> Iterator[n
 
 
 def _windows(made: Iterator[np.ndarray], rows: int, count: int) -> Iterator[np.ndarray]:
-    """The last windows so far, of silence at first."""
+    """The latest windows after each case, silent at first."""
     held = deque([np.zeros(count, np.int32)] * rows, rows)
     for fresh in made:
         held.extend(fresh)

@@ -19,7 +19,7 @@ _MEMORY = ("code", "constants", "activations", "stack")
 
 @dataclass(frozen=True)
 class Pair:
-    """A figure of both builds; None where one has no such thing."""
+    """A figure of both builds. None if a build does not have it."""
 
     label: str
     left: float | None
@@ -34,7 +34,7 @@ class Pair:
 
 
 def write_comparison(left: Build, right: Build, path: Path | None = None) -> Path:
-    """Write the page; without a path, into the folder of the build on the left."""
+    """Write the page to `path`, by default into the folder of the left build."""
     path = path or left.folder / COMPARISON
     write_file(path, render_comparison(left, right))
     return path
@@ -58,7 +58,8 @@ _Benches = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
 def _benches(left: Build, right: Build) -> _Benches:
-    """Results of `bench` that can be compared: both builds have them, of an engine that counts the same."""
+    """The comparable results of `bench`: both builds have results, both in cycles or both in instructions. Else None
+    for both."""
     found = [known_results(build).get("bench") for build in (left, right)]
     comparable = all(found) and len({bench["latency_cycles"] is None for bench in found if bench}) == 1
     return (found[0], found[1]) if comparable else (None, None)
@@ -97,7 +98,7 @@ def _energy(build: Build, bench: dict[str, Any] | None) -> Mapping[float, int]:
 
 
 def _layers(left: Build, right: Build, benches: _Benches) -> list[Pair]:
-    """Each layer of either build, that with the largest change first."""
+    """The layers of both builds, largest change first."""
     old, new = (_spent(build, bench) for build, bench in zip((left, right), benches, strict=True))
     pairs = [Pair(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
     return sorted(pairs, key=lambda pair: -abs((pair.right or 0) - (pair.left or 0)))
@@ -108,5 +109,5 @@ def _spent(build: Build, bench: dict[str, Any] | None) -> Mapping[str, int]:
 
 
 def _bytes(build: Build, part: str) -> int:
-    """The bytes of a kind in all PEs."""
+    """The bytes of one kind in all PEs."""
     return sum(pe[part] for pe in build.manifest.summary["memory"])

@@ -19,7 +19,7 @@ class Costs:
 
 
 def costs_of(summary: Mapping[str, Any], bench: Mapping[str, Any] | None = None) -> Costs | None:
-    """The costs as measured, or as a build's summary predicts them; None for a board without power figures."""
+    """The costs as measured, or else as predicted in a build's summary. None for a board without power figures."""
     told = bench or {**summary["predicted"], "energy": summary.get("energy", ())}
     energies = [FrameEnergy(**each) for each in told["energy"]]
     if not energies:

@@ -1,4 +1,4 @@
-"""A frame as a Gantt chart: a row a PE, what its core and its accelerators do from left to right."""
+"""A frame as a Gantt chart: one row for each PE, with the work of core and accelerators over time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MOST_ROWS = 32
 WIDTH = 1000
 """Units of the chart from the start of the first frame to the end of the last."""
 _LEAST_WIDTH = 0.4
-"""The least width of a bar; a narrower piece is drawn as part of the one before it."""
+"""Smallest width of a bar. A narrower piece is merged into the bar before."""
 _LABEL_WIDTH = 46
 _KINDS = {WAIT: "wait", SEND: "send"}
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A stretch of time. `kind`: npu, cpu, send, wait or other."""
+    """An interval of time. `kind`: npu, cpu, send, wait or other."""
 
     x: float
     width: float
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class GanttRow:
-    """A PE: the bars of its accelerators above those of its core."""
+    """The row of a PE: the accelerators' bars above the core's bars."""
 
     pe: int
     upper: tuple[Bar, ...]
@@ -40,13 +40,13 @@ class GanttRow:
 class Gantt:
     rows: tuple[GanttRow, ...]
     of: int
-    """PEs that the network runs on; more than there are rows, perhaps."""
+    """PEs that run the network, possibly more than there are rows."""
     cycles: int
     ticks: tuple[tuple[float, str], ...]
 
 
 def gantt(timeline: Timeline) -> Gantt:
-    """The whole timeline, of so many PEs as one can read. A bar of a round says in its title which frame it is for."""
+    """The chart of the whole timeline, with at most `MOST_ROWS` PEs. In a round, each bar's title names the frame."""
     pes = timeline.pes
     count = min(len(pes), MOST_ROWS)
     chosen = [pes[index * len(pes) // count] for index in range(count)]
@@ -90,7 +90,7 @@ def _title(piece: TimeSlice, several: bool) -> str:
 
 
 def _ticks(cycles: int, scale: float) -> Iterator[tuple[float, str]]:
-    """Round numbers, four to nine of them."""
+    """Four to nine round numbers."""
     step = 10 ** (len(str(cycles)) - 1)
     while cycles / step < 4:
         step //= 2

@@ -1,4 +1,4 @@
-"""The time of a frame, layer by layer: the report's table of layers, largest share first, and what it says in short."""
+"""The time of a frame by layer: the report's table of layers, largest share first, and a summary in a sentence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _NO_LAYER = {
     MESSAGES: "what PEs send each other, and the time until it is there",
     CALLS: "what the firmware does between layers",
 }
-"""The rows of a frame that are no layers."""
+"""The rows of a frame other than layers."""
 
 
 @dataclass(frozen=True)
 class LayerRow:
-    """A row of the table. `spent` is what the shares are shares of: cycles of the frame, or instructions.
+    """A row of the table. `spent`: the basis of the shares, in cycles of the frame or in instructions.
 
-    `predicted` and `cycles` are those of the PE that spends most on the layer.
+    `predicted` and `cycles`: on the PE that spends most on the layer.
     """
 
     name: str
@@ -35,9 +35,9 @@ class LayerRow:
     reason: str
     spent: int
     title: str = ""
-    """Its name in the user's model."""
+    """The layer's name in the user's model."""
     sources: tuple[str, ...] = ()
-    """`FILE:LINE` of its first call in the project: in C, and in the TIR behind it."""
+    """`FILE:LINE` of the layer's first call in the project: in C, and in the TIR behind it."""
     share: float = 0.0
     width: float = 0.0
 
@@ -54,7 +54,7 @@ def layer_rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[La
 
 
 def time_note(bench: dict[str, Any] | None) -> str:
-    """A note on what the table counts."""
+    """A note on the unit and source of the table's figures."""
     if bench and bench["latency_cycles"] is None:
         return "Instructions of a frame, layer by layer."
     source = "" if bench else "Predicted by the cost model. "
@@ -65,12 +65,12 @@ def time_note(bench: dict[str, Any] | None) -> str:
 
 
 def adds_up(bench: dict[str, Any] | None) -> bool:
-    """True if the rows that add up to a frame are known: as predicted, or as an emulator saw them."""
+    """True if rows that add up to a frame are known, from the prediction or from an emulator."""
     return bench is None or bool(bench["frame"])
 
 
 def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
-    """The largest row, what helps, and what messages take, in a sentence or two; empty where no cycles are known."""
+    """A sentence or two on the largest row, a remedy, and the share of messages. Empty if no cycles are known."""
     rows = layer_rows(summary, bench)
     if not adds_up(bench):
         return ""
@@ -96,7 +96,7 @@ def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
 
 
 def _spent(summary: dict[str, Any], bench: dict[str, Any] | None) -> Mapping[str, int]:
-    """The figure of each row: cycles of the frame; or of the slowest PE, or instructions, if only those are known."""
+    """The figure of each row: cycles of the frame if known, else cycles of the slowest PE, or instructions."""
     if bench is None or adds_up(bench):
         found = FrameTable.from_json(bench["frame"] if bench else summary["frame"])
         return {row.name: row.cycles for row in found.rows}

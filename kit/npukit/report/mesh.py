@@ -1,4 +1,4 @@
-"""The mesh as a picture: a square a PE, coloured by how much of the time it is at work; arrows by traffic."""
+"""The mesh as a picture: one square for each PE, coloured by utilisation, and arrows for traffic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.plan.predict.traffic import link_bytes
 from npukit.plan.tensors.routes import Link
 
 GAP = 2
-"""Squares between chips."""
+"""Gap between chips, in squares."""
 MOST_WITH_NUMBERS = 256
 SHADES = 5
 SQUARE = 0.6
@@ -22,7 +22,7 @@ SIDE = 0.1
 
 @dataclass(frozen=True)
 class Cell:
-    """A PE: its place in squares, how busy it is (0 unused, 1 to `SHADES`, -1 dead), and what to say of it."""
+    """A PE. `x`, `y`: in squares. `shade`: 0 unused, 1 to `SHADES` by utilisation, -1 dead."""
 
     pe: int
     x: int
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A frame's traffic over one link. `weight` is 0 to 1, of the busiest link."""
+    """A frame's traffic over one link. `weight`: 0 to 1, relative to the busiest link."""
 
     x1: float
     y1: float
@@ -46,7 +46,8 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Chip:
-    """A chip drawn as one: its place in squares, and whether it looks like the first one or is not used at all."""
+    """A chip drawn as a single shape. `x`, `y`: in squares. `alike`: True if it does the same as the first chip, False
+    if unused."""
 
     x: int
     y: int
@@ -56,7 +57,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class MeshPicture:
-    """`cells` and `arrows` are of the chips that are not drawn as one."""
+    """The picture. `cells` and `arrows` belong to the chips drawn PE by PE."""
 
     columns: int
     rows: int
@@ -70,7 +71,7 @@ class MeshPicture:
 
 
 def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float], unit: str = "frame") -> MeshPicture:
-    """`shares`: by PE, the part of a `unit` in which it is at work."""
+    """The picture of a plan's mesh. `shares`: the utilisation of each PE in a `unit`."""
     mesh = board.mesh
     traffic = link_bytes(board, net, plan)
     return MeshPicture(
@@ -87,13 +88,13 @@ def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float]
 
 
 def _drawn(board: Board, plan: Plan, shares: Mapping[int, float]) -> Iterator[int]:
-    """The PEs of chips that differ from all others."""
+    """The PEs of the chips drawn PE by PE."""
     count, as_one = board.mesh.pes.count, {*plan.chips[1:], *_idle(board, plan, shares)}
     return (pe for pe in range(board.pe_count) if pe // count not in as_one)
 
 
 def _idle(board: Board, plan: Plan, shares: Mapping[int, float]) -> list[int]:
-    """Chips but the first with no PE that is used, or dead."""
+    """Chips, other than the first, without a PE that is used or dead."""
     count = board.mesh.pes.count
     told = {pe // count for pe in (*shares, *board.mesh.dead_pes)}
     return [chip for chip in range(1, board.mesh.chips.count) if chip not in told and chip not in plan.chips]
@@ -133,7 +134,7 @@ def _arrow(board: Board, link: Link, count: int, most: int) -> Arrow:
 
 
 def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The line from the edge of one square, or chip, to that of the next, shifted so that both directions are seen."""
+    """The line between the edges of two squares, or chips, shifted to keep both directions visible."""
     scale = board.mesh.pes.count if link.border else 1
     here, there = (_middle(board, end * scale, link.border) for end in (link.source, link.destination))
     dx, dy = there[0] - here[0], there[1] - here[1]
@@ -145,7 +146,7 @@ def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, f
 
 
 def _half(board: Board, of_chip: bool, across: bool) -> float:
-    """The distance from the middle of a square or a chip to its edge."""
+    """The distance from the centre of a square or a chip to its edge."""
     pes = board.mesh.pes
     return (pes.columns if across else pes.rows) / 2 if of_chip else SQUARE / 2
 

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page about a build, enriched as it is validated and measured."""
+"""The report: one self-contained HTML page about a build, extended by each validation and measurement."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ RESULTS = "results.json"
 MEMORY_BARS = 4
 MEMORY_ROWS = 256
 FEW = 100
-"""Cycles between frames from which on whole ones will do."""
+"""Smallest interval in cycles that is shown without decimals."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number worth seeing first. `mood` is good, bad or empty."""
+    """A headline figure. `mood`: good, bad or empty."""
 
     label: str
     value: str
@@ -54,9 +54,9 @@ class Share:
 
 
 def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str, Any]) -> Path:
-    """Write `report.html`; `validation`, `bench` and `gantt` results join what earlier calls left.
+    """Write `report.html`. `results`: `validation`, `bench` and `gantt`, added to the results of earlier calls.
 
-    The build's plan is read, unless it is given.
+    `plan`: read from the build by default.
     """
     plan = plan or build.plan()
     known = {**_shown(build, plan, known_results(build)), **results}
@@ -67,7 +67,7 @@ def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str,
 
 
 def _shown(build: Build, plan: Plan, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The results that a page can show; each that it cannot is not npukit's."""
+    """The results that the page can render. Others in the file were not written by npukit, and are dropped."""
     if not found or _renders(build, plan, found):
         return dict(found)
     return {name: result for name, result in found.items() if _renders(build, plan, {name: result})}
@@ -82,7 +82,7 @@ def _renders(build: Build, plan: Plan, results: Mapping[str, Any]) -> bool:
 
 
 def keep_results(build: Build, progress: Progress, **results: dict[str, Any]) -> None:
-    """Add results to the build's report, unless they are another firmware's, or its folder may not be written to."""
+    """Add results to the build's report, unless the firmware was edited by hand, or the folder is read-only."""
     if build.modified:
         progress.stage("the report stays as it was: it is about the build as npukit made it")
         return
@@ -93,7 +93,7 @@ def keep_results(build: Build, progress: Progress, **results: dict[str, Any]) ->
 
 
 def keep_bench(build: Build, measured: Bench, progress: Progress) -> None:
-    """Add what was measured to the build's report, with the chart of a frame if it was seen."""
+    """Add a measurement to the build's report, with the chart of a frame if there is a timeline."""
     chart = {"gantt": asdict(gantt(measured.timeline))} if measured.timeline else {}
     keep_results(build, progress, bench=measured.to_json(), **chart)
 
@@ -137,19 +137,19 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
 
 
 def _drawn(chart: dict[str, Any] | None) -> set[str]:
-    """The kinds of bars that a chart has."""
+    """The kinds of bars in a chart."""
     return {bar["kind"] for row in (chart["rows"] if chart else ()) for bar in (*row["upper"], *row["lower"])}
 
 
 def _picture(build: Build, plan: Plan, bench: dict[str, Any] | None) -> MeshPicture | None:
-    """The mesh with its traffic; None where there is one PE."""
+    """The mesh with its traffic, or None for a single PE."""
     if build.board.pe_count == 1:
         return None
     return mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), _unit(plan.frames))
 
 
 def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
-    """The share of a frame in which each PE's core or accelerator is at work: measured, or predicted."""
+    """The share of a frame in which each PE's core or accelerator works: measured, or predicted."""
     if bench and bench["pes"]:
         return {pe["pe"]: 1 - pe["wait"] / max(bench["latency_cycles"], 1) for pe in bench["pes"]}
     latency = max(plan.predicted.latency_cycles, 1)
@@ -157,7 +157,7 @@ def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
 
 
 def _spending(bench: dict[str, Any] | None) -> list[Share]:
-    """The cycles of all PEs in a frame, by what they are spent on, if that is more than one thing."""
+    """The cycles of all PEs in a frame, by use. Empty if there is only one use."""
     if not bench or not bench["pes"]:
         return []
     whole = bench["latency_cycles"] * len(bench["pes"])
@@ -175,7 +175,7 @@ def _spending(bench: dict[str, Any] | None) -> list[Share]:
 
 
 def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
-    """A few sentences on where the time goes and how busy the PEs are."""
+    """A few sentences on the use of time and of the PEs."""
     told, shares = in_short(summary, bench), {part.kind: part.share for part in _spending(bench)}
     if "npu" in shares:
         told += f" Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %."
@@ -184,7 +184,7 @@ def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
 
 @dataclass(frozen=True)
 class MemoryBar:
-    """One of a PE's memories: bytes by kind, and the part that they take, in percent."""
+    """A memory of a PE: bytes by kind, and their shares in percent."""
 
     pe: int
     region: RegionUse
@@ -206,7 +206,7 @@ def thousands(value: int | None) -> str:
 
 
 def known_results(build: Build) -> dict[str, Any]:
-    """Results that earlier calls left in the build's folder; none if what is there is not npukit's."""
+    """The results of earlier calls in the build's folder. Empty if the file was not written by npukit."""
     path = build.folder / RESULTS
     try:
         known = json.loads(read_text(path)) if path.is_file() and not path.is_symlink() else {}
@@ -238,7 +238,7 @@ def _figures(
 
 
 def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) -> list[Figure]:
-    """The time of a frame, or the interval in a batch; instructions where cycles cannot be counted."""
+    """The time of a frame, or the interval in a batch. Instructions if cycles are not counted."""
     if bench and bench["latency_cycles"] is None:
         counted = Figure(f"instructions a frame, on {bench['engine']}", thousands(bench["instructions"]))
         return [counted, *_time(summary, None, clock_hz)]
@@ -256,11 +256,11 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
 
 
 def _between_frames(told: dict[str, Any], frames: int) -> float:
-    """Few cycles between frames, as on many chips, are not rounded to whole ones."""
+    """The interval in cycles. Small intervals, as on many chips, keep their fraction."""
     whole = told["interval_cycles"]
     return whole if whole >= FEW else max(told["latency_cycles"], 1) / frames
 
 
 def _unit(frames: int) -> str:
-    """The unit of work that the host starts: a frame or a batch."""
+    """The unit of work started by the host: a frame or a batch."""
     return "frame" if frames == 1 else f"batch of {frames:,} frames"

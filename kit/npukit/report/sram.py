@@ -1,4 +1,4 @@
-"""A PE's SRAM over its steps: which buffer lies where, from when to when."""
+"""A PE's SRAM over its steps: the place and lifetime of each buffer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BufferArea:
 
 @dataclass(frozen=True)
 class SramMap:
-    """The activations of one PE."""
+    """The activations of a PE."""
 
     pe: int
     bytes: int
@@ -36,7 +36,7 @@ class SramMap:
 
 
 def sram_maps(plan: Plan) -> tuple[SramMap, ...]:
-    """Maps of the root and of the PEs whose activations take most."""
+    """Maps of the root, and of the PEs with the most bytes of activations."""
     root, *others = plan.pes
     fullest = sorted(others, key=lambda pe: -_top(pe))[: MOST_MAPS - 1]
     return tuple(_map(pe) for pe in (root, *fullest) if pe.buffers)
@@ -65,5 +65,5 @@ def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[BufferArea]:
 
 
 def _shades(tensors: Sequence[str]) -> dict[str, int]:
-    """Neighbours in the order of the frame look different."""
+    """A shade for each tensor. Tensors that follow each other in the frame differ."""
     return {tensor: index % 4 for index, tensor in enumerate(dict.fromkeys(tensors))}

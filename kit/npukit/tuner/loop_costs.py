@@ -1,8 +1,8 @@
-"""The expected cost of an arrangement of a kernel's loops on the core: instructions a term of a sum, before any trial.
+"""Predicted cost of an arrangement of a kernel's loops on the core: instructions for each term of a sum, before any
+trial.
 
-A term is a product and a sum; what it reads is loaded once for all terms written out side by side that share it. More
-sums side by side than the core has registers for are loaded and stored again and again. The numbers are those that fit
-what GCC makes of the loops.
+A term is a product and a sum. Its operands are loaded once for all unrolled terms that share them. If sums side by side
+exceed the core's registers, they are spilt. The constants are fitted to GCC's output for the loops.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from npukit.net.importer.schedules import extents, is_cheap, loops_of, sums_of
 REGISTERS = 29
 """Registers for sums and their operands; the others hold intermediate values."""
 TURN = 3
-"""Instructions of a turn of the innermost loop besides its terms."""
+"""Instructions of an iteration of the innermost loop, without its terms."""
 COSTLY = 6
-"""Times as much as a load takes what is computed where it is read."""
+"""Cost of an operand computed at the point of use, relative to a load."""
 MOST_TERMS = 128
-"""Written out: more would not fit an instruction cache, nor pay."""
+"""Limit on unrolled terms: more would not fit an instruction cache, nor pay."""
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A block that sums: the extents of the loops around it and over its terms, and what a term reads.
+    """A block with a sum. `around`: extents of the loops around it. `over`: extents of the loops over its terms.
 
-    Of each tensor it reads, the loops that its place depends on, axis by axis.
+    `reads`: for each tensor and axis, the loops that determine the index.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Sum:
 
 
 def sums_in(schedule: Any) -> list[Sum] | None:
-    """The sums of an inlined kernel; None if not all are plain nests of loops."""
+    """The sums of an inlined kernel, or None if any is not a plain nest of loops."""
     found = [_sum(schedule, block) for block in sums_of(schedule)]
     return None if None in found else [each for each in found if each]
 
@@ -61,7 +61,7 @@ def _sum(schedule: Any, block: Any) -> Sum | None:
 
 
 def _axes(index: Any, places: Mapping[Any, int]) -> tuple[int, ...]:
-    """The loops that an index depends on."""
+    """The loops that determine an index."""
     found: set[int] = set()
 
     def note(var: Any) -> None:
@@ -73,7 +73,7 @@ def _axes(index: Any, places: Mapping[Any, int]) -> tuple[int, ...]:
 
 
 def predicted(sums: Sequence[Sum], tiling: Tiling) -> float:
-    """Instructions, for comparison alone."""
+    """Predicted instructions, for comparison only."""
     return sum(map(_of_sum, sums, tiling.sums))
 
 
@@ -90,5 +90,5 @@ def _of_sum(each: Sum, nest: Nest) -> float:
 
 
 def _loaded(factors: Sequence[int], axes: Sequence[Sequence[int]]) -> int:
-    """Different places of a tensor that a turn reads: windows that lie side by side share theirs."""
+    """Distinct elements of a tensor in an iteration. Windows side by side share elements."""
     return prod(1 + sum(factors[loop] - 1 for loop in loops) for loops in axes)

@@ -1,4 +1,4 @@
-"""MetaSchedule's searches of all kernels whose loops matter, side by side: a trial measures a proposal for each."""
+"""MetaSchedule's searches for all kernels with costly loops, side by side. A trial measures a proposal for each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from npukit.tuner.meta_schedule import LoopSearch
 
 TRIALS = 48
-"""Proposals tried of one kernel, in all sessions together."""
+"""Limit on the proposals for one kernel in all sessions together."""
 WORTH_IT = 0.02
-"""Part of a frame that a kernel must take to be searched."""
+"""Smallest share of a frame for a kernel to be searched."""
 
 
 class LoopSearches:
-    """The loop searches of those kernels that take a part of a frame worth it, from their tuning records on."""
+    """The loop searches of kernels above `WORTH_IT`, continued from their tuning records."""
 
     def __init__(self, kernels: Mapping[str, LoopKernel], found: Callable[[str], TuningRecord], frame: int) -> None:
         costs = {key: found(key).cost for key in kernels}
@@ -30,7 +30,7 @@ class LoopSearches:
         self._asked: dict[tuple[str, str], LoopSearch] = {}
 
     def proposals(self, deadline: float) -> Iterator[dict[str, str]]:
-        """A choice for each kernel that has any left, until none has or time is over."""
+        """A choice for each kernel with proposals left, until all are exhausted or the time is over."""
         asking = {key: self._asking(key) for key in self._hot}
         while monotonic() < deadline:
             wanted: dict[str, str] = {}
@@ -43,7 +43,7 @@ class LoopSearches:
             yield wanted
 
     def tell(self, key: str, choice: str, cost: int) -> None:
-        """Passes on the cost of a proposal; other choices are ignored."""
+        """Pass on the cost of a proposal. Choices from elsewhere are ignored."""
         search = self._asked.get((key, choice))
         if search:
             search.tell(choice, cost)

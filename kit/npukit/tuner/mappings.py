@@ -1,4 +1,4 @@
-"""The search for a better mapping: simulation says which are worth measuring, the measure which one is best."""
+"""The search for a better mapping: simulation selects candidates, and measurement decides."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from npukit.plan.search.neighbours import Candidate
 from npukit.progress import Progress
 
 CLOSE = 1.02
-"""The factor over the best prediction up to which a mapping is measured."""
+"""Largest predicted cost of a measured mapping, relative to the best prediction."""
 AT_ONCE = 40
-"""Neighbours simulated before the best of all is measured."""
+"""Neighbours simulated before the best so far is measured."""
 MEASURED_LAST = 4
-"""The number of best predictions that are measured when no neighbour is better."""
+"""Number of best predictions measured at the end, when no neighbour is better."""
 
 
 class Choosable(Protocol):
-    """Mappings of one kind: what to begin with, what is beside one of them, and how one is spelled."""
+    """Mappings of one kind: the starting points, the neighbours of a mapping, and its text."""
 
     def searched(self) -> Iterator[Candidate[Any]]: ...
 
@@ -28,7 +28,7 @@ class Choosable(Protocol):
 
 
 class MappingSearch:
-    """Proposals, the best first; each is simulated once."""
+    """Proposals in the order of prediction. Each mapping is simulated once."""
 
     def __init__(self, alternatives: Choosable, deadline: float, progress: Progress) -> None:
         self._alternatives, self._deadline, self._progress = alternatives, deadline, progress
@@ -48,7 +48,7 @@ class MappingSearch:
         yield from self._best(MEASURED_LAST)
 
     def _improved(self) -> bool:
-        """True if any of the next neighbours of the best is better still."""
+        """Simulate neighbours of the best. True if a better one is found."""
         start = self._ranked()[0]
         best, left = f"the best of {len(self._found):,} takes {self._found[start]:,}", self._deadline - monotonic()
         self._progress.stage(f"simulate mappings; {best} cycles; at most {max(left, 0):.0f} s more")
@@ -72,7 +72,7 @@ class MappingSearch:
         return sorted(self._found, key=lambda choice: (self._found[choice], self._alternatives.spelled(choice)))
 
     def _best(self, count: int) -> Iterator[str]:
-        """The best predictions that were not proposed, `count` of them."""
+        """Up to `count` of the best predictions that have not been proposed yet."""
         ranked = self._ranked()
         least = self._found[ranked[0]]
         for choice in [each for each in ranked if each not in self._proposed][:count]:

@@ -1,7 +1,7 @@
 """TVM's MetaSchedule as a source of arrangements for one kernel's loops.
 
-Its evolutionary search proposes, and is told what a proposal cost. It builds and runs nothing: TVM's own builders and
-runners measure on the host, and its usual callbacks delete the folder around each artifact.
+Its evolutionary search proposes arrangements, and receives their measured costs. It builds and runs nothing: TVM's own
+builders and runners measure on the host, and its usual callbacks delete the folder around each artifact.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from npukit.tuner.loop_costs import Sum, predicted, sums_in
 ms: Any = meta_schedule
 
 AT_A_TIME = 4
-"""Proposals made before what the others cost is looked at."""
+"""Proposals in a batch, before the search reads new costs."""
 POPULATION, GENERATIONS = 128, 3
 GREED = 0.25
-"""Part of the proposals that are picked at random."""
+"""Share of proposals picked at random."""
 MOST_INSIDE = 64
-"""Turns of a loop that may be inside."""
+"""Limit on the iterations of an inner loop after a split."""
 IN_VAIN = 30
-"""Proposals in a row that are known already: then the search is taken to be at its end."""
+"""Known proposals in a row after which the search ends."""
 NANO = 1e-9
-"""MetaSchedule counts seconds; only which are more matters."""
+"""MetaSchedule's costs are seconds. Only their order matters."""
 
 
 def searches_for(kernel: LoopKernel, best: LoopArrangement, cost: int, known: Iterable[str]) -> list[LoopSearch]:
-    """One for each way to have what the sums read; none for a kernel that sums nothing."""
+    """A search for each way to provide the operands of sums. Empty for a kernel without sums."""
     found: list[LoopSearch] = []
     function, tried = function_of(kernel), set(known)
     for apart in (False, True):
@@ -53,9 +53,10 @@ def searches_for(kernel: LoopKernel, best: LoopArrangement, cost: int, known: It
 
 
 class LoopSearch:
-    """The search over one kernel's loops, whose operands are made where they are read, or before.
+    """The search over one kernel's loops. `apart`: compute operands in advance, not at the point of use.
 
-    Choices in `known` are not proposed again."""
+    Choices in `known` are not proposed again.
+    """
 
     def __init__(self, function: Any, apart: bool, known: set[str]) -> None:
         schedule = opened(function)
@@ -66,7 +67,7 @@ class LoopSearch:
         self._asked: dict[str, Any] = {}
 
     def begin(self, best: LoopArrangement, cost: int) -> None:
-        """Begins at the best choice that is known."""
+        """Start the search from the best known choice."""
         space = self._space(None)
         self._context = self._opened(space)
         self._database = ms.database.MemoryDatabase()
@@ -76,7 +77,7 @@ class LoopSearch:
         self._context.pre_tuning(1 << 20, AT_A_TIME, [space], self._database, _Expected(self))
 
     def _opened(self, space: Any) -> Any:
-        """MetaSchedule's context of a search in a space."""
+        """MetaSchedule's context for a search in the space."""
         strategy = ms.search_strategy.EvolutionarySearch(
             population_size=POPULATION, init_min_unmeasured=1, genetic_num_iters=GENERATIONS, eps_greedy=GREED
         )
@@ -103,21 +104,22 @@ class LoopSearch:
         return None
 
     def tell(self, choice: str, cost: int) -> None:
-        """Records the cost of a proposal."""
+        """Record the cost of a proposal."""
         self._record(self._asked[choice], cost)
 
     def _module(self) -> Any:
-        """A module of its own each time: a schedule may change the module that it is made of."""
+        """A fresh copy of the module, as a schedule may change its module."""
         return tvm.ir.load_json(self._inlined)
 
     def expected(self, trace: Any) -> float:
         return predicted(self.sums, self._tiling(trace))
 
     def _generate(self) -> bool:
-        """True if there is more. The search asks for results in its own order, but looks only at what is recorded."""
+        """Request a batch of proposals. False at the end. The search expects results in its own order, but reads only
+        recorded ones."""
         try:
             candidates = self._context.generate_measure_candidates()
-        except RuntimeError:  # TVM gives up: a kernel keeps what was found until then
+        except RuntimeError:  # TVM gives up: a kernel keeps its best choice so far
             return False
         if not candidates:
             return False
@@ -134,7 +136,7 @@ class LoopSearch:
         self._database.commit_tuning_record(record)
 
     def _space(self, decided: LoopArrangement | None) -> Any:
-        """The search space as a schedule: how each loop of each sum is cut in two."""
+        """The search space as a schedule: the split of each loop of each sum in two."""
         schedule = opened(self._module()[ISLAND])
         for number, each in enumerate(self.sums):
             nest = decided.nest(number, each.around, each.over) if decided else None
@@ -159,21 +161,23 @@ class LoopSearch:
 
 @contextmanager
 def _without_intrinsics() -> Iterator[None]:
-    """A context imports all tensor instructions of all GPUs, which takes half a minute; none is of use here."""
+    """Skip the import of all GPUs' tensor instructions into a context, which takes half a minute. None is useful here.
+    """
     name = "tvm.s_tir.tensor_intrin"
     with patch.dict(sys.modules, {name: ModuleType(name)}):
         yield
 
 
 def _in_order(terms: Sequence[int], over: Sequence[int]) -> tuple[int, ...]:
-    """The most terms inside that leave the others in their order: a loop is cut only if those in it are whole."""
+    """The largest inner factors that preserve the order of terms: a loop may be split only if all loops inside it are
+    whole."""
     whole = [tuple(terms[place + 1 :]) == tuple(over[place + 1 :]) for place in range(len(terms))]
     return tuple(turns if able else 1 for turns, able in zip(terms, whole, strict=True))
 
 
 @derived_object
 class _Expected(ms.cost_model.PyCostModel):
-    """The cost that the core's instructions let expect, in place of a model that thousands of trials must teach."""
+    """The cost predicted from the core's instructions, instead of a model that needs thousands of trials."""
 
     def __init__(self, search: LoopSearch) -> None:
         super().__init__()

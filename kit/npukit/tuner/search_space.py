@@ -36,9 +36,9 @@ from npukit.plan.tensors.routes import pes_to_use
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))
-"""Blockings that are often good and fit most loops; MetaSchedule goes on from there, kernel by kernel."""
+"""Blockings that are often good and fit most loops. MetaSchedule continues from there for each kernel."""
 USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
-"""Prices of a byte of code, as multiples of the usual one."""
+"""Prices of a byte of code, relative to the usual price."""
 MEMORY_SAVING = "memory-saving"
 """The layouts of a network on one core that save memory. The alternative is `memory-relaxed`."""
 OWN_SPLITS, OWN_BATCH = "the planner's own splits", "the planner's own batch"
@@ -46,7 +46,7 @@ OWN_SPLITS, OWN_BATCH = "the planner's own splits", "the planner's own batch"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One thing to choose. `layers` are those that its choice is measured by; none stands for the whole frame."""
+    """A choice to make. `layers`: the layers whose cost measures it. Empty for the whole frame."""
 
     key: str
     what: str
@@ -56,7 +56,7 @@ class Parameter:
 
 
 def search_space(build: Build, kernels: Mapping[str, LoopKernel]) -> list[Parameter]:
-    """The choices of a build with these kernels of TVM's; none if there is nothing to choose."""
+    """The parameters of a build with these TVM kernels. Empty if there is nothing to choose."""
     net = build.net()
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
     if build.manifest.planned_for.objective != "memory":
@@ -71,7 +71,7 @@ def _loops(key: str, kernel: LoopKernel) -> Parameter:
 
 
 def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterable[Parameter]:
-    """Kernels in assembly that occur, one parameter for each kind and shape."""
+    """Parameters for the assembly kernels in use, one for each kind and shape."""
     assembled = {row["name"] for row in summary["ops"] if not (row["kernel"] or "plain C").startswith("plain C")}
     by_key: dict[str, list[Op]] = {}
     for op in core_ops(net):
@@ -82,7 +82,7 @@ def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterabl
 
 
 def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
-    """The choices that plug-ins have, one parameter for each kind and shape."""
+    """Parameters for the choices of plug-ins, one for each kind and shape."""
     plugins = plugins_of(board)
     by_key: dict[str, list[Op]] = {}
     for op in (op for op in net.ops if op.choice):
@@ -95,7 +95,8 @@ def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
 
 
 def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
-    """Layouts between kernels, if it is all on one core; the mapping of a frame, if several PEs share it."""
+    """A parameter for layouts between kernels if one core runs everything, or for the mapping if several PEs share a
+    frame."""
     plan, options = build.plan(), build.manifest.planned_for
     key = network_key(net, build.board, options.objective, options.pes)
     what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
@@ -108,11 +109,11 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
 
 
 def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
-    """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
+    """The alternatives of a frame or batch, with assembly kernels for ops on the core."""
     order = pes_to_use(build.board, build.manifest.planned_for.pes)
     core = core_of(build.board).with_kernels(partial(core_kernels_alone, net, USUAL))
     engines, plan = {**plugins_of(build.board), Cpu.name: core}, build.plan()
-    unlimited = Work(most=sys.maxsize)  # it is the user who says how long a tuner searches
+    unlimited = Work(most=sys.maxsize)  # the user limits the time of a tuner
     problem = Problem(Graph(net), build.board, engines, order, work=unlimited)
     return BatchAlternatives(problem, plan) if plan.objective == "throughput" else Alternatives(problem)
 
@@ -134,7 +135,7 @@ class Recipe:
         return advice_of({op: each for op, each in worth.items() if each != 1}, whole)
 
     def net(self, net: Net, kernels: Mapping[str, LoopKernel], board: Board) -> Net:
-        """The net with TVM's loops arranged, and ops on accelerators computed, as chosen."""
+        """The net with the chosen loops of TVM's kernels, and the chosen variants of ops on accelerators."""
         from npukit.net.importer.lowering import code_again
 
         code: dict[str, TvmCode] = {}

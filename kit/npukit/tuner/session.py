@@ -1,4 +1,4 @@
-"""One build tuned: proposals measured until the time is over, then the best of each together, if that is better."""
+"""A tuning session of one build: measure proposals within a time budget, then combine the best of each parameter."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from npukit.tuning import Database, TuningRecord, load_database
 
 BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
 Choices = Mapping[str, str]
-"""The choice of each parameter, by its key."""
+"""The choice for each parameter, by key."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """One parameter's best."""
+    """The best choice of a parameter."""
 
     name: str
     layers: tuple[str, ...]
@@ -60,7 +60,7 @@ class Tuned:
 
 
 class Tuner:
-    """One network on one board. `build_again` makes trials; `measurer` runs them."""
+    """A session for one network on one board. `build_again` builds trials, and `measurer` runs them."""
 
     def __init__(
         self, build: Build, database: Path, measurer: Measurer, build_again: BuildAgain, progress: Progress
@@ -80,12 +80,12 @@ class Tuner:
         self._path, self._database = database, load_database(database)
         self._measurer, self._build_again, self._progress = measurer, build_again, progress
         self._deadline = self._seconds = 0.0
-        """The time from which on nothing new begins, and the seconds that one measurement takes."""
+        """The time after which no trial begins, and the seconds of a measurement."""
         self._trials: dict[bytes, Trial] = {}
         self._searches: LoopSearches | None = None
 
     def run(self, budget_seconds: float) -> Tuned:
-        """Try what has not been tried, until the time is over; leave the build as fast as is known."""
+        """Try new choices until the time is over. Leaves the build with the best known choices."""
         started = monotonic()
         self._deadline = started + budget_seconds
         self._progress.stage("measure the build as it is, which tells how long each trial takes")
@@ -109,7 +109,8 @@ class Tuner:
         return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
 
     def _proposals(self, deadline: float, baseline: Trial) -> Iterator[Choices]:
-        """Proposals not tried yet: the next choice of all parameters that layers measure, at once; then the frame's."""
+        """New proposals: first the next choice of all parameters measured by layers, together; then those of the frame.
+        """
         yield from self._together([parameter for parameter in self._parameters.values() if parameter.layers])
         if self._loops:
             self._searches = LoopSearches(
@@ -136,7 +137,7 @@ class Tuner:
         return found.tried if found else ()
 
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
-        """Each with what it came to; choices that make no build together, each by itself."""
+        """Each proposal with its trial. Choices that cannot be built together are tried one by one."""
         what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
         ends = f"the last begins in {max(self._deadline - monotonic(), 0):.0f} s and takes about {self._seconds:.0f}"
         self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}; {ends}")
@@ -157,19 +158,19 @@ class Tuner:
                 yield from self._builds({key: choice}, places)
 
     def _measured(self, builds: Sequence[Build]) -> list[Trial]:
-        """Builds with the same bytes cost the same."""
+        """The trials of builds. Builds with the same bytes are measured once."""
         new = list({build.manifest.build_id: build for build in builds if build.build_id not in self._trials}.values())
         for build, trial in zip(new, self._measurer.measure(new) if new else [], strict=True):
             self._trials[build.build_id] = replace(trial, exact=trial.exact and self._is_same(build))
         return [self._trials[build.build_id] for build in builds]
 
     def _is_same(self, build: Build) -> bool:
-        """True if a trial's reference, which runs the code of its own loops, is that of the build as it was."""
+        """True if a trial's reference, computed with its own loops, equals that of the original build."""
         ours, theirs = (load_cases(each.folder / GOLDEN, self._net, None).expected for each in (self._build, build))
         return all(ours[index].tobytes() == theirs[index].tobytes() for index in ours)
 
     def _built(self, choices: Choices, folder: Path) -> Build:
-        """The build with these choices, and the best known of the others."""
+        """The build with these choices, and the best known ones for all other parameters."""
         recipe = Recipe({key: choices.get(key) or self._best(parameter) for key, parameter in self._parameters.items()})
         net = recipe.net(self._net, self._loops, self._build.board)
         return self._build_again(self._build, net, recipe.advice(self._parameters.values()), folder, Silent())
@@ -178,7 +179,7 @@ class Tuner:
         return self._database.choice(parameter.key) or parameter.usual
 
     def _learn(self, baseline: Trial, choices: Choices, trial: Trial) -> None:
-        """Records a trial's cost for each parameter; kept at once, so that nothing is lost if the search ends."""
+        """Record a trial's cost for each parameter. Saved at once, so that an aborted session loses nothing."""
         learnt = {}
         for key, choice in choices.items():
             parameter = self._parameters[key]
@@ -198,7 +199,7 @@ class Tuner:
         return self._database.records.get(parameter.key) or TuningRecord(parameter.what, parameter.usual, cost, cost)
 
     def _finish(self, baseline: Trial) -> int:
-        """All the best together. If that is no gain after all, not exact, or does not fit, nothing stays."""
+        """Combine the best choices. Discard them if the result is slower, not exact, or does not fit."""
         self._progress.stage("the best of all together")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
             ((_, built),) = self._builds({}, iter([Path(scratch) / "best"]))
@@ -210,7 +211,7 @@ class Tuner:
         return baseline.cost
 
     def _forget(self) -> None:
-        """Forgets the choices; what was tried stays known."""
+        """Reset the choices to the usual ones. Tried choices remain recorded."""
         kept = {
             key: replace(each, choice=self._parameters[key].usual, cost=each.before)
             if key in self._parameters
@@ -225,7 +226,7 @@ class Tuner:
 
 
 def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
-    """The kernels of a folder of unknown origin: TVM sees them first where it can do no harm."""
+    """The kernels of a folder from an untrusted source. TVM first checks them in a separate process."""
     kernels = load_kernels(build.folder)
     if kernels:
         apart(partial(_check, kernels, build), str(build.folder), MODEL)
@@ -239,7 +240,7 @@ def _check(kernels: Mapping[str, LoopKernel], build: Build) -> None:
 
 
 def _no_mapping(build: Build) -> str:
-    """Why the mapping is not searched."""
+    """The reason for not searching the mapping."""
     if build.plan().frames > 1:
         return "batches on so many PEs were compared by simulation while they were planned"
     return "no mesh"
