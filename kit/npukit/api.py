@@ -74,13 +74,13 @@ Model: TypeAlias = "Path | str | ExportedProgram | IRModule"
 """A model file, a program of `torch.export`, or a Relax module: float, or in QDQ form."""
 
 Folder: TypeAlias = Path | str | Build
-"""A build folder, or the `Build` that `load` read from it."""
+"""A build folder, or the `Build` from `load`."""
 
 Following: TypeAlias = Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]
 """A function from the outputs of one frame to the inputs of the next. None ends the stream."""
 
 Networks: TypeAlias = Path | str | Mapping[str, Build]
-"""A folder with the builds of several networks, or the builds that `load_networks` read from it."""
+"""A folder with the builds of several networks, or the builds from `load_networks`."""
 
 
 def build(
@@ -348,7 +348,7 @@ def dump_tensors(
 
 
 def generate(folder: Folder, following: Following, *, on: str | None = None) -> list[tuple[np.ndarray, ...]]:
-    """The outputs of one stream of frames, each computed from the previous frame, as for token after token.
+    """The outputs of one stream of frames, each computed from the previous frame: one token after another.
 
     `following`: receives the outputs of the last frame (none at first) and returns the inputs of the next frame as the
     network takes them, or None to end. The first frame starts from the initial states. The caller handles tokens,
@@ -382,8 +382,8 @@ def bench(
 ) -> Bench:
     """Measure frames on the target: cycles and instructions, whole and layer by layer. Wrong outputs are an error.
 
-    `inputs` and `stream` as for `validate`. An op with branches needs representative inputs: noise misleads. The results
-    go into the build's report.
+    `inputs` and `stream` as for `validate`. An op with branches needs representative inputs, not noise. The results go
+    into the build's report.
 
     >>> npukit.bench("out/digits", frames=1).layers[0].title
     'stem_out'
@@ -430,8 +430,7 @@ def trace(
 
 
 def write_report(folder: Folder, *, compare: Folder | None = None, output: Path | None = None) -> Path:
-    """Write the report of a build with all known results. `compare`: write a page of both builds side by side instead.
-    """
+    """Write the report of a build with all known results. `compare`: write a page of both builds instead."""
     from npukit.report.compare import write_comparison
     from npukit.report.page import write_report as write
 
@@ -569,7 +568,7 @@ def tune(
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
-    """The kinds of op: the board's engines that run each kind, its types, and its names in the model formats."""
+    """The kinds of op: for each kind the board's engines that run it, the types, and the names in model formats."""
     from npukit.accel.engines import engines_of
     from npukit.net.examples import examples
     from npukit.net.specs.table import SPECS
@@ -604,10 +603,10 @@ def flash(
 
     `port`: a serial device, `serial` for the only connected one, `emulator`, or `emulator:FILE`.
 
-    NPUKIT_KEY_PASSPHRASE, or the result of `passphrase`, opens an encrypted key. `provision`: bind a board that is not
-    provisioned yet to this key for good, or without a key to unsigned images for good. A board without npukit's loader
-    is written with the tool of its board file, and takes no key and no version. A build that its maker signed needs
-    `trust` once (docs/flash.md).
+    NPUKIT_KEY_PASSPHRASE, or the result of `passphrase`, opens an encrypted key. `provision`: bind a new board to this
+    key for good. Without a key, let the board take any image for good. A board without npukit's loader is written with
+    the tool of its board file, and takes no key and no version. A build that its maker signed needs `trust` once
+    (docs/flash.md).
     """
     from npukit.boot.keys import load_key
     from npukit.boot.maker import check_maker
@@ -631,7 +630,7 @@ def flash(
 
 
 def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | None = None) -> None:
-    """Sign a build, so that its maker can be verified before flashing. Signs each of several networks."""
+    """Sign a build, or each of several networks, to let hosts verify the maker before flashing."""
     from npukit.boot.keys import load_key
     from npukit.boot.maker import sign_build
 

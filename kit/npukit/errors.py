@@ -1,4 +1,4 @@
-"""Errors for the user: one line that names the subject and the fact, more facts if any, then remedies."""
+"""Errors for the user: a line with the subject and the fact, more facts if any, then remedies."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ class NpukitError(Exception):
 
     @cached_property
     def tries(self) -> tuple[str, ...]:
-        """The remedies. A callable defers the search for them, which may take seconds: most errors are never printed.
-        """
+        """The remedies. A callable defers the search, which may take seconds: most errors are never printed."""
         return tuple(map(plain, self._tries() if callable(self._tries) else self._tries))
 
 
 class DoesNotFit(NpukitError):
-    """The network, image or plan does not fit the board, or does not match it."""
+    """The network, image or plan does not fit or match the board."""
 
     exit_status = 3
 
@@ -58,12 +57,12 @@ def plain(message: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text of any length as one line."""
+    """A text of any length as a single line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def raised(fault: Exception, code: Path) -> str:
-    """The exception of a user's own code, with its deepest line in `code`, a file or a folder."""
+    """The exception of a user's own code, with the deepest line in `code`, a file or a folder."""
     places = [(place.filename, place.lineno) for place in traceback.extract_tb(fault.__traceback__)]
     if isinstance(fault, SyntaxError):
         places.append((fault.filename or "", fault.lineno))

@@ -1,8 +1,7 @@
 """Several networks side by side on one board: each on separate PEs, all behind one link.
 
-Each network is planned on the PEs that earlier networks leave free, and built into a separate folder. The PE with the
-host link runs a part of the first network. It passes the host's requests for another network on to the first PE of that
-network.
+Each network is planned on the PEs left free by earlier networks, and built into a separate folder. The PE with the host
+link runs a part of the first network. It forwards the host's requests for another network to the network's first PE.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def build_networks(
     compiled = compile_networks(wanted, board, options, progress)
     with new_build_folder(output) as folder:
         relays: list[Relay] = []
-        for each in [*wanted[1:], wanted[0]]:  # the forwarding network last: it needs the others' mailboxes
+        for each in [*wanted[1:], wanted[0]]:  # last: this network needs the mailboxes of the others
             network_pe = compiled[each.name].plan.pes[0].pe
             passes_on = tuple(relays) if network_pe == board.root_pe else ()
             standing = replace(compiled[each.name], coresident=Coresident(network_pe, passes_on))
@@ -62,7 +61,7 @@ def build_networks(
 def compile_networks(
     wanted: Sequence[Network], board: Board, options: Options, progress: Progress
 ) -> dict[str, Compiled]:
-    """Plan each network on separate PEs, with DRAM buffers behind those of earlier networks."""
+    """Plan each network on separate PEs, and place DRAM buffers behind those of earlier networks."""
     _check(wanted, board, options)
     free, found, dram = pes_in_order(board), dict[str, Compiled](), 0
     for index, each in enumerate(wanted):
@@ -106,7 +105,7 @@ def _on_free_pes(
     options: Options,
     progress: Progress,
 ) -> Compiled:
-    """The network's plan on the first number of PEs in `_counts` that fits."""
+    """The network's plan on the first sufficient number of PEs in `_counts`."""
     refused = None
     for count in _counts(wanted, options, len(free) - waiting, waiting):
         try:
@@ -124,8 +123,8 @@ def _on_free_pes(
 
 
 def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Iterator[int]:
-    """Numbers of PEs to try: the requested number; else an equal share of the free PEs, then all that later networks
-    can spare.
+    """Numbers of PEs to try: the requested number; else an equal share of the free PEs, then all but one PE for each
+    later network.
 
     The objective `memory` tries one PE first.
     """
@@ -141,7 +140,7 @@ def _carved(board: Board, pes: Sequence[int]) -> Board:
 
 
 def _in_dram_from(start: int, compiled: Compiled) -> Planned:
-    """The plan with its DRAM buffers moved behind those of earlier networks."""
+    """The plan with the DRAM buffers moved behind earlier networks' buffers."""
     plan = compiled.plan
     moved = tuple(replace(buffer, offset=buffer.offset + start) for buffer in plan.dram)
     return replace(compiled.planned, plan=replace(plan, dram=moved))

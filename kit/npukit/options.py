@@ -38,7 +38,7 @@ class Options:
     """States: pairs of an input and the output that becomes this input in the next frame. The network keeps them, zero
     at first.
 
-    Names are the model's; `in1` and `out1` count inputs and outputs.
+    Names are the model's. `in1` and `out1` count inputs and outputs.
     """
     custom: tuple[tuple[str, str], ...] = ()
     """C code of custom ops, by name. `NAME:1` and so on are an op's further outputs (`docs/models.md`)."""
@@ -46,14 +46,14 @@ class Options:
     """Calibration data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of
     samples."""
     io: str = "file"
-    """`file`: inputs and outputs have the types of the model file; float ones are quantised on the device.
+    """`file`: inputs and outputs have the types of the model file; the device quantises float inputs.
 
     `int8`: inputs and outputs that the network quantises are integers for the host.
     """
     in_float: bool = False
     """Compute a float model in float on the core, without quantisation."""
     keep_float: tuple[str, ...] = ()
-    """Layers of the int8 network, by name, that are computed in float. Needs calibration."""
+    """Layers of the int8 network, by name, to compute in float. Needs calibration."""
     keep_int16: tuple[str, ...] = ()
     """Layers that are also computed in float, whose results dense layers read in 16 bits."""
     ranges: str = "minmax"
@@ -72,7 +72,7 @@ class Options:
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Options:
-        """The options in a manifest. Raises a `ValueError` if they are invalid."""
+        """The options in a manifest. Raises a `ValueError` for invalid options."""
         return _told_options().validate_python(told)
 
 

@@ -1,4 +1,4 @@
-"""The passes between model and plan, in one table. Each pass makes a new net from a net."""
+"""The passes between model and plan, in a table. Each pass makes a new net from a net."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass and its name in dumps and errors."""
+    """A pass, with the name in dumps and errors."""
 
     name: str
     run: Callable[[Net, Wanted], Net]

@@ -95,12 +95,12 @@ PLANS, MORE_MISSING = 3, 512
 """`PLANS`: plans of a network whose linked programs are larger than predicted. `MORE_MISSING`: bytes that each further
 plan leaves free beyond the shortage of the first failing image, as another image may lack more."""
 TOLD = ("dead_channels", "quantization", "accuracy", PLANNED_FOR)
-"""Keys of the summary that come from the model, kept when a folder is built again from its net."""
+"""Keys of the summary about the import of the model, kept when a folder is built again from its net."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A network whose ops have engines, but no PEs yet.
+    """A network after the choice of engines, before the choice of PEs.
 
     `told`: the summary's entries about the import of the model. `loops`: the kernels that TVM schedules. `shared`: the
     net with more ops on accelerators, even ops that the core computes faster. PEs can share an accelerator's ops. None
@@ -163,7 +163,7 @@ def _fill_new_folder(
     check: bool | None,
 ) -> None:
     """Fill the folder, and check the build before it becomes visible. If linked programs are larger than predicted,
-    plan again, at most `more` times, for `room`: the board with less memory by the missing bytes."""
+    plan again, at most `more` times, for the board `room` with less memory by the missing bytes."""
     dumped(PLAN, lambda: print_plan(compiled.plan))
     try:
         with new_build_folder(output) as folder:
@@ -272,7 +272,7 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
 
 @uncollected()
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The prepared network's plan on the board. Raises an error if it misses the required frame rate."""
+    """The prepared network's plan on the board. Raises an error if the plan misses the required frame rate."""
     if options.objective == ENERGY and not options.plan:
         compiled = _least_energy(board, prepared, options, progress)
     else:
@@ -353,8 +353,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
 
 
 def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
-    """The plan with deep sums computed in parts, one after another, where memory is too short for whole sums; or None.
-    """
+    """The plan with deep sums in successive parts, if memory is too short for whole sums; else None."""
     wanted = deep(prepared.net, prepared.engines)
     if not wanted:
         return None
@@ -394,7 +393,7 @@ def _if_sequential(net: Net, options: Options) -> str:
 
 
 def _if_long(board: Board, options: Options) -> str:
-    """A remark before a search that takes long. Equal chips are planned once."""
+    """A remark before a long search. Equal chips are planned once."""
     pes = min(options.pes or board.pe_count, board.mesh.pes.count)
     if options.objective != "throughput" or pes <= SMALL_MESH:
         return ""
@@ -433,7 +432,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
 
 
 def _with_sources(told: dict[str, Any], lines: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The summary, with the project's source lines that call each op."""
+    """The summary, with the source lines of the calls of each op."""
     return {**told, "ops": [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]}
 
 
@@ -589,19 +588,19 @@ def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _state(net: Net, state: State) -> dict[str, Any]:
-    """A state tensor, with the output that replaces it and its initial value."""
+    """A state tensor, with the output that replaces it in the next frame, and the initial value."""
     (told,) = _ends(net, (state.input,))
     return {**told, "becomes": state.output, "begins": state.begins}
 
 
 def _meaning(tensor: Tensor) -> dict[str, Any]:
-    """The scale and zero point of an integer tensor, if it has one of each."""
+    """The scale and zero point of an integer tensor without scales by channel."""
     given = tensor.quantization
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
 
 
 def _region(region: RegionUse) -> dict[str, Any]:
-    """The use of a memory region, on the PE that uses most of it."""
+    """The use of a memory region, on the PE with the highest use."""
     return {"name": region.name, "used": region.used, "size": region.size}
 
 
@@ -617,7 +616,7 @@ def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
 
 
 def _is_undivided(net: Net, op: Op) -> bool:
-    """True if only one PE can compute the op: TVM's code without a loop over rows."""
+    """True if only a single PE can compute the op: TVM's code without a loop over rows."""
     return isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)
 
 

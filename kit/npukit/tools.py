@@ -1,4 +1,4 @@
-"""The tools and packages that npukit can use, and whether each is installed."""
+"""Tools and packages for npukit, and the search for them on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ EMULATED_BOARD = "pe-mesh"
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool. `required`: npukit does not work without it. Otherwise only the feature `needed_for` is unavailable.
+    """A tool. `required`: npukit does not work without the tool. Otherwise only the feature `needed_for` is
+    unavailable.
 
     `how_to_get`: how to install the tool, or the failure, where this says more.
     """
@@ -84,7 +85,7 @@ EXTRAS = {
 
 
 def find_tools() -> list[Tool]:
-    """The state of all tools, required ones first."""
+    """The state of all tools, first the required."""
     pins = _pins()
     packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
     return [*packages, _compiler(), _emulator(), *map(_extra, EXTRAS), *map(_program, PROGRAMS)]
@@ -112,7 +113,7 @@ def _installed(package: str) -> str:
 
 
 def _compiler() -> Tool:
-    """The cross compiler: found if it compiles an empty file for a PE with the flags of a build."""
+    """The cross compiler: found if an empty file compiles for a PE with the flags of a build."""
     from npukit.board.board import load_board
     from npukit.project.toolchain import find_toolchain
 
@@ -131,7 +132,7 @@ def _compiler() -> Tool:
 
 
 def _emulator() -> Tool:
-    """The built-in emulator: found if it starts. The first start compiles its core."""
+    """The built-in emulator: found if it starts. The first start compiles the emulator's core."""
     from npukit.board.board import load_board
     from npukit.emulator.builtin import Emulator
 
@@ -144,7 +145,7 @@ def _emulator() -> Tool:
 
 
 def _pins() -> dict[str, str]:
-    """The exact versions that npukit requires, by package."""
+    """The exact versions required by npukit, by package."""
     try:
         requirements = metadata.requires("npukit") or []
     except metadata.PackageNotFoundError:
@@ -165,6 +166,6 @@ def _version(path: str) -> str:
         said = run([path, "--version"], seconds=VERSION_TIMEOUT_S).stdout
     except OSError:
         return ""
-    # The first number that a compiler prints in brackets is the version of its package.
+    # A compiler prints its package's version first, in brackets.
     number = re.search(r"\d+(\.\d+)+", re.sub(r"\([^)]*\)", "", said))
     return number.group() if number else ""

@@ -67,8 +67,8 @@ class _Part(BaseModel):
 class Camera(_Part):
     """A camera's image: bytes of the `colour`, rows and columns of the `size`.
 
-    The network takes the part `crop`, converts it to the colours that the model `sees`, scales it to the model's size
-    by `resize`, and turns it to the right by `rotate` degrees.
+    The network cuts out `crop`, converts the colours to those the model `sees`, scales the image to the model's size by
+    `resize`, and turns it to the right by `rotate` degrees.
     """
 
     colour: Colours | None = None
@@ -106,7 +106,7 @@ class SensorInput(Camera, Microphone):
     """
 
     input: str = ""
-    """The input's name in the model. Optional if there is one input."""
+    """The input's name in the model. Optional for a single input."""
     type: SensorType | None = None
     scale: Positive = 1.0
     mean: Numbers = (0.0,)
@@ -143,7 +143,8 @@ class SensorInput(Camera, Microphone):
 
 
 class Detections(_Part):
-    """At most `detections` objects, highest score first, without boxes that overlap a box with a higher score.
+    """A detector's output as at most `detections` objects, highest score first, without boxes that overlap a better
+    one.
 
     `scores`: the output with a score for each box and class. Without it scores follow the four numbers of each box.
     `boxes`: the format of these four numbers. `anchors`: a file beside the model with an array (boxes, 4).
@@ -153,11 +154,11 @@ class Detections(_Part):
     boxes: Literal["corners", "centre", "anchors"] = "corners"
     scores: Annotated[int | None, Field(ge=0)] = None
     background: Annotated[int, Field(ge=0)] = 0
-    """Number of leading classes that stand for no object."""
+    """Number of leading classes without an object."""
     score: Finite = 0.5
     """Lowest score of a detection."""
     iou: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Highest intersection over union of two boxes of one class."""
+    """Highest intersection over union of two boxes of the same class."""
     each_class: bool = False
     """Suppress boxes within each class only. A box may then belong to two classes."""
     transposed: bool = False

@@ -1,6 +1,6 @@
-"""Post-processing for detectors without it: decode the boxes, and suppress boxes that overlap one with a higher score.
+"""Detection post-processing: decode the boxes, and suppress boxes that overlap a box with a higher score.
 
-The C is that of TensorFlow Lite's own detection post-processing (`templates/ops/detection`).
+For detectors that leave it out. The C is TensorFlow Lite's own (`templates/ops/detection`).
 """
 
 from __future__ import annotations

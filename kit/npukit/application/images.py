@@ -162,7 +162,8 @@ def _of_bytes(draft: Draft, name: str, order: str) -> tuple[str, str]:
 
 
 def _rotated(draft: Draft, name: str, degrees: int) -> str:
-    """The image turned to the right. A quarter turn exchanges rows and columns, and reverses one of them."""
+    """The image turned to the right. A quarter turn exchanges rows and columns and reverses one of them; a half turn
+    reverses both."""
     if degrees % 180:
         name = draft.moved(draft.before, name, (0, 2, 1, 3))
     _, rows, columns, _ = draft.tensors[name].shape

@@ -1,4 +1,4 @@
-"""A microphone's sound: features of windows, in integers as in TensorFlow Lite Micro.
+"""A microphone's sound: features of windows, in integers, as in TensorFlow Lite Micro.
 
 `docs/preprocessing.md` has the formulas. The C is that of its signal ops, `templates/ops/signal`.
 """
@@ -26,17 +26,17 @@ from npukit.net.tensor import Quantization, Tensor
 KIND, WHY = "int16", "features of sound"
 WINDOW_BITS, WEIGHT_BITS, COSINE_BITS = 12, 12, 14
 UNIT = 64
-"""Features in a unit of the natural logarithm."""
+"""Steps of a feature in one unit of the natural logarithm."""
 _FEW = 4
-"""Limit on new windows with an op for each step, whose rows PEs share. One op on one PE computes more windows one by
-one, to keep plans short."""
+"""Limit on new windows with an op for each step, whose rows PEs share. A single op on a single PE computes more windows
+in a loop, to keep plans short."""
 _SMALL = 64
 """Largest result in bytes with an array of its own on the stack."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """C that computes a result from other results and tables, its p0, p1, ... in this order.
+    """C that computes a result from other results and tables, in this order p0, p1, ...
 
     `takes_all`: each row needs all of p0.
     """
@@ -135,7 +135,7 @@ class _Features:
     def at_once(self) -> tuple[str, list[np.ndarray], int]:
         """The C of all steps, window by window, with its tables and bytes of working memory.
 
-        Each large result lies in one of two buffers in turn, as only the next step reads it.
+        Large results lie in two buffers in turn, as only the next step reads a result.
         """
         steps, rooms = self.steps(f"number_of_window * {self.declared.hop}"), ""
         names = {name: f"p{place}" for place, name in enumerate(self.given)} | {each.name: each.name for each in steps}
@@ -152,7 +152,7 @@ class _Features:
 
 
 def _room(step: _Step, places: Iterator[int]) -> str:
-    """The array of a result. A small one has an array of its own, so that it does not overwrite the result before."""
+    """The array of a result. A small result has a separate array, which preserves the result before."""
     if step.bytes <= _SMALL:
         return f"{step.dtype}_t {step.name}[{prod(step.shape)}];\n"
     return f"{step.dtype}_t *const {step.name} = ({step.dtype}_t *)((void *)&work[{next(places)}]);\n"
@@ -235,7 +235,7 @@ def _check(declared: SensorInput, rows: int, windows: int, count: int) -> None:
 
 
 def with_windows_kept(draft: Draft, made: str, output: str, silent: np.ndarray) -> None:
-    """Append `output`, all windows of the model's input: the new ones follow those of earlier frames."""
+    """Add the op for `output`, all windows of the model's input: new windows follow those of earlier frames."""
     wanted = draft.tensors[output]
     kept = draft.new_name(f"{output}_kept")
     draft.tensors[kept] = Tensor(kept, wanted.shape, wanted.dtype, wanted.quantization)
@@ -251,7 +251,7 @@ def _begun(draft: Draft, name: str, size: int) -> str:
 
 
 def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarray) -> None:
-    """Append new numbers to the kept ones. `output`: the last numbers, which become the next frame's `kept`."""
+    """Add the op that appends `fresh` to `kept`. `output`: the last numbers, which are the next frame's `kept`."""
     rows = next((size for size in draft.tensors[kept].shape if size > 1), 1)
     width = draft.tensors[kept].elements // rows
     words = {"rows": rows, "width": width, "fresh": draft.tensors[fresh].elements // width}

@@ -30,13 +30,13 @@ def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[P
 
 
 def pes_of(pes: Sequence[int], plan: Plan, board: Board, *, root: bool, leads: bool) -> tuple[int, ...]:
-    """The PEs of all chips that run a program, chip by chip: the root alone, the leaders of the other chips, or all."""
+    """The PEs of a program on all chips, chip by chip: the root alone, the leaders of the other chips, or all."""
     chips = plan.chips[:1] if root else plan.chips[1:] if leads else plan.chips
     return tuple(twin(board, pe, plan.home, chip) for chip in chips for pe in pes)
 
 
 def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
-    """The root's program: starts the leaders before the round of its own chip, and waits for them afterwards."""
+    """The root's program: starts the leaders before the own chip's round, and waits for the leaders afterwards."""
     leaders = [twin(board, program.pe, plan.home, chip) for chip in plan.chips[1:]]
     to = f"{START}_to"
     rows: tuple[Fields, ...] = tuple((("pe", leader), ("address", 0)) for leader in leaders)
@@ -47,7 +47,7 @@ def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
 
 
 def _as_leader(program: Program, flag: int) -> Program:
-    """A leader's program: waits for the root's signal before the round of its own chip, and answers afterwards."""
+    """A leader's program: waits for the root's signal before the own chip's round, and answers afterwards."""
     done = _signal(
         DONE, of_this_chip(program.pe), (("destination_pe", program.pe), ("destination", 0)), flag, "this chip is done"
     )

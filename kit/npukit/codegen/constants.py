@@ -1,4 +1,4 @@
-"""The constants of one program: one C struct with a fixed order and fixed offsets, so every byte's address is known."""
+"""The constants of a program: a C struct with a fixed order and fixed offsets, so every byte's address is known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Absolute:
-    """An absolute address outside this program, such as one in DRAM."""
+    """An absolute address outside this program, as in DRAM."""
 
     address: int
 
@@ -53,7 +53,7 @@ Fields = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True)
 class Record:
-    """A struct as a constant, or with `listed` an array of structs. `row_bytes`: the size of one struct."""
+    """A struct as a constant, or with `listed` an array of structs. `row_bytes`: the size of a single struct."""
 
     symbol: str
     struct: str
@@ -93,7 +93,7 @@ Member = Array | Record
 
 @dataclass(frozen=True)
 class Constants:
-    """The members in order, their offsets, the whole size, and the member that holds each symbol's bytes.
+    """The members in order, the offsets, the whole size, and the member that holds each symbol's bytes.
 
     `near`: arrays beside the program's variables, outside this struct and not in the size.
     """

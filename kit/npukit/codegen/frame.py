@@ -136,8 +136,7 @@ class _OfOneSymbol:
 
 @dataclass(frozen=True)
 class SendStep(_OfOneSymbol):
-    """Start a chain of messages, given the first descriptor. `purpose`: the messages' contents, for readers of the C.
-    """
+    """Start a chain of messages, given the first descriptor. `purpose`: the contents, for readers of the C."""
 
     struct = "noc_descriptor"
     code = ("send",)
@@ -290,8 +289,8 @@ class _Writer:
                 raise ValueError(f"{step.symbol}: a loop goes through a table, no statement does (net_table.c.j2)")
 
     def _is_observed(self) -> Expr:
-        """The condition for an observed frame. Read once a frame, before the first layer: the host's word arrives
-        before the frame's data."""
+        """The condition for an observed frame. Read once, before the first layer: the root sets `observed` in the PE's
+        control block before the frame's data arrives."""
         if self._observed is None:
             self._observed = Local("observed", "int32", call("net_observed"))
         return self._observed.value != 0

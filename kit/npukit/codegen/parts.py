@@ -23,8 +23,7 @@ from npukit.plan.predict.memory import WORD
 
 @dataclass(frozen=True)
 class Part:
-    """A tile lowered by its engine. `op`: the op's number in the net. `layer`: the tile's number among this PE's tiles.
-    """
+    """A tile lowered by its engine. `op`: number of the op in the net. `layer`: number of the tile on this PE."""
 
     tile: Tile
     engine: Accelerator

@@ -29,7 +29,7 @@ NOC_HEADER = "noc.h"
 
 @dataclass(frozen=True)
 class Program:
-    """The program of one PE, before PEs with the same code share it."""
+    """The program of a PE, before PEs with the same code are grouped."""
 
     pe: int
     is_root: bool

@@ -92,8 +92,7 @@ class ChipRow:
 def render(
     role: Role, titles: Titles, ends: HostTensors | None, banks: Sequence[tuple[int, int]] = ()
 ) -> dict[str, str]:
-    """All files by name. `banks`: the offset of the first byte, and the size in bytes, of each bank behind the first.
-    """
+    """All files by name. `banks`: offset of the first byte, and size in bytes, of each bank behind the first."""
     known = {pe.pe for pe in ends.pes} if ends else set()
     foreign = (foreign_pes(role.constants.members) | known) - {role.first.pe}
     values = {

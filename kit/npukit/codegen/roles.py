@@ -84,7 +84,7 @@ class OwnLayout:
 
 @dataclass(frozen=True)
 class Role:
-    """PEs that run one program. The first PE represents all in the C."""
+    """PEs with the same program. The first PE represents all in the C."""
 
     programs: tuple[Program, ...]
     constants: Constants
@@ -95,7 +95,7 @@ class Role:
     layers: tuple[LayerTile, ...] | None
     """The tile in each place of layers, if equal on all PEs."""
     places: int
-    """The largest number of places of layers on one PE."""
+    """The largest number of places of layers on a PE."""
     own: tuple[OwnLayout, ...]
     """The own data of each PE. Empty if nothing differs."""
     places_of_pages: tuple[OwnLayout, ...]
@@ -173,7 +173,7 @@ def roles_of(
 
 
 def alone(program: Program) -> Role:
-    """The role of a program that runs on a single PE."""
+    """The role of a single PE's program."""
     return _role([program], _Kernels())
 
 
@@ -223,8 +223,8 @@ class _Kernels:
         return self._numbers[text]
 
     def called(self, program: Program) -> Mapping[Callee, Callee]:
-        """The functions that a table calls, from the program's names to names common to all programs: a kernel's is its
-        number."""
+        """The functions that a table calls, from the program's names to names common to all programs. Kernels are named
+        by number."""
         if id(program) not in self._called:
             self._called[id(program)] = dict(self._calls_of(program)) if program.table else {}
         return self._called[id(program)]
@@ -252,8 +252,7 @@ class _Group:
     called: frozenset[Callee] = frozenset()
 
     def with_program(self, program: Program, sizes: tuple[int, int], room: int) -> _Group:
-        """The group with another program. The group's room includes the code of called functions, as `fits` counts that
-        code."""
+        """The group with another program. The room includes the code of called functions, which `fits` counts."""
         own = frozenset(self.kernels.called(program).values())
         largest = max(self.sizes[0], sizes[0]), max(self.sizes[1], sizes[1])
         least = min(self.room, room + self._code(own))

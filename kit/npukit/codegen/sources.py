@@ -81,4 +81,4 @@ class Sources:
     own: OwnData = OwnData()
     """The own data of the PEs, which is not C."""
     spans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """With tracing: the number of the plan's steps in each step of the frame, in order, by PE."""
+    """The number of the plan's steps in each step of the frame, in order, by PE, if the program traces."""

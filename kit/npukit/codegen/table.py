@@ -28,7 +28,7 @@ ROWS_OF_A_FETCH = 2
 
 @dataclass(frozen=True)
 class Template:
-    """A command shared by several pieces of an op. Before use each piece sets the members that differ."""
+    """A command shared by several pieces of an op. Each piece first sets the differing members."""
 
     symbol: str
     patched: tuple[str, ...]
@@ -75,7 +75,7 @@ class Made:
     records: tuple[Record, ...]
     rows: tuple[Fields, ...]
     arguments: tuple[Record, ...] = ()
-    """The arguments of the run's calls. They stay in memory even if the rows are in a page."""
+    """The arguments of the run's calls, always in memory, even if the rows are in a page."""
 
     @classmethod
     def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> Made:
@@ -177,7 +177,7 @@ class Long:
 
     @cached_property
     def _rows_before_pages(self) -> Sequence[Fields]:
-        """The rows of the runs that stay in memory. A repeated stretch takes one row."""
+        """The rows of the runs in memory. A repeated stretch takes a single row."""
         table: list[Fields] = []
         places: dict[int, int] = {}
         rows = [self.made[like].rows for like in self.likes]
@@ -204,7 +204,7 @@ def _page(made: Sequence[Made]) -> Page:
 
 
 def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterable[Record]:
-    """The records of a run. Signals need no descriptors, and pieces that share another's command need no command."""
+    """The records of a run. Signals need no descriptors, and pieces with a shared template no commands."""
     parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
     used = [templates[part.tile.name].symbol for part in parts if part.tile.name in templates]
     if used and used[0] not in commands_of(parts[0]):

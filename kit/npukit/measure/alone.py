@@ -78,7 +78,7 @@ class _Place:
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """A PE's tile of a layer, with the places of inputs and output.
+    """A PE's tile of a layer, with the places of the inputs and the output.
 
     `noisy` and `quiet`: runs near the output that the layer must not write, [run, 2], first byte and bytes. Only runs
     in `noisy` get noise: a message may still be leaving from those in `quiet`. `again`: the tile repeats one of an
@@ -130,7 +130,7 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
         check_messages(target.board, net, plan, emulator.traced())
     wrong = list[Mismatch]()
     for pe, like in every:
-        target.session.layers(pe, len(plan.by_pe[like].tiles))  # settled: no frame follows one that is still running
+        target.session.layers(pe, len(plan.by_pe[like].tiles))  # settled: no frame may follow a running frame
         size = sum(layer.cases(given) * (layer.output.bytes + len(layer.near)) for layer in layers[like])
         wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
     return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])

@@ -48,7 +48,7 @@ _WAYS = ("npukit validate BUILD names the layer",)
 class LayerCost:
     """The cost of a layer: cycles of the slowest PE, instructions of all PEs. `predicted_cycles`: from the plan.
 
-    The built-in emulator measures the cycles within a frame. Elsewhere they come from a frame that runs layer by layer.
+    The built-in emulator measures the cycles within a frame. Elsewhere a frame runs layer by layer for the measurement.
     The emulator also measures the core's cycles in waits for messages before the layer (`wait`) and in sends of its
     results (`send`), each on the PE with the most.
     """
@@ -69,7 +69,7 @@ class LayerCost:
 class PeCost:
     """The cycles of one PE in a frame: core awake (`busy`), accelerators running (`npu_busy`), neither (`wait`).
 
-    `send`: cycles in which the SRAM port reads or writes messages, by the plan. They overlap the others.
+    `send`: cycles in which the SRAM port reads or writes messages, by the plan. Overlaps the others.
     """
 
     pe: int
@@ -143,8 +143,8 @@ def bench(
     rate, frames follow each other without a pause.
 
     Wrong outputs are an error, because figures of a wrong frame are worthless. The comparison follows each timed run,
-    outside the timing. The first, unmeasured frame takes other cases, so that no measured frame finds its own results
-    in memory. With states, the frames are those of the first sequence.
+    outside the timing. The first, unmeasured frame takes other cases: no measured frame may find its own results in
+    memory. With states, the frames are those of the first sequence.
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
@@ -271,8 +271,7 @@ def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:
 
 
 def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run:
-    """Run one round. The root's counters come from the run's result, because its counters also include the work for the
-    link."""
+    """Run a round. The root's figures come from the run's result, because its counters include work for the link."""
     write_inputs(session, cases, chosen)
     before = session.pes()
     result = session.run()
@@ -307,9 +306,9 @@ def inputs_stay(net: Net, plan: Plan) -> bool:
 
 
 def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int], rounds: int) -> None:
-    """Raise DoesNotFit if frames in a row and the same frames one by one end with different outputs.
+    """Raise DoesNotFit if frames in a row end with other outputs than the same frames run singly.
 
-    The reference covers the first frame alone: later frames start from inputs that the frame before has overwritten.
+    The reference covers the first frame alone: later frames start from the inputs as the frame before left them.
     """
     session, frames = target.session, len(chosen)
     in_a_row = read_outputs(session, net, frames)

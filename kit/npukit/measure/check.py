@@ -1,4 +1,4 @@
-"""The check at the end of a build: one round on an emulator, compared as `npukit validate` compares all."""
+"""The check at the end of a build: a round on an emulator, compared as in `npukit validate`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ _FIRST, _SEQUENCES = 1, 2
 
 @dataclass(frozen=True)
 class Checked:
-    """The outcome of a build's check: the emulator and the number of comparisons, or the reason for no check (`why`).
-    """
+    """The outcome of a build's check: the emulator and the number of comparisons, or the reason for none (`why`)."""
 
     on: str | None = None
     cases: int = 0
@@ -44,7 +43,7 @@ class Checked:
 
 
 def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress) -> Checked:
-    """Run one round of a board's networks. Raises an error if it differs from the reference.
+    """Run a round of a board's networks. Raises an error for a difference from the reference.
 
     `wanted`: None checks builds that an installed emulator runs within `CHECKED_SECONDS`, True checks every build,
     False checks none.

@@ -18,7 +18,7 @@ from npukit.progress import Progress
 from npukit.project.build_folder import GOLDEN, Build
 
 REQUEST_BITS = 10 * 64
-"""Upper bound on the UART bits of one more network's request for a run."""
+"""Upper bound on the UART bits of another network's request for a run."""
 
 OVERLAP = 10
 """Minimal length of simultaneous runs, relative to the time to start them all."""
@@ -91,7 +91,7 @@ def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[s
 
 
 def _frames(build: Build, networks: int) -> int:
-    """A number of frames that takes much longer than the start of one run of each network."""
+    """A number of frames that takes much longer than starting a run of each network."""
     span = OVERLAP * networks * _start_cycles(build.board)
     return min(max(1, -(-span // max(build.plan().predicted.latency_cycles, 1))), MOST_FRAMES)
 

@@ -34,7 +34,7 @@ WEIGHT = 8
 """Weight of a whole layer's event, relative to an event of one lane or of one entry of a table."""
 
 ROUNDS = 4
-"""Rounds of changes to the chosen cases. All rounds have the same number of candidates."""
+"""Rounds of changes to the chosen cases. Each round has as many candidates as the first choice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def _tried(net: Net, watch: Watch, inputs: tuple[np.ndarray, ...], *, padding: b
 
 
 def _greedy(events: np.ndarray, most: int) -> list[int]:
-    """At most `most` candidates, chosen greedily: each adds most events to those before."""
+    """A greedy choice of at most `most` candidates: each adds the most events to those before."""
     chosen, reached = list[int](), np.zeros(events.shape[1], bool)
     while len(chosen) < min(most, len(events)):
         gains = (events & ~reached).sum(axis=1)

@@ -34,7 +34,7 @@ def _explain(
     piece: bytes,
     patches: dict[int, frozenset[tuple[int, int]]],
 ) -> None:
-    """Raise an error for a piece that differs, unless the PE's own table has patched the words."""
+    """Raise an error for a differing piece, unless the PE's own table has patched the words."""
     words = _differing(session, region, region.address + start, piece)
     if region.pe not in patches:
         all_of_pe = (each.patches for each in _regions(build) if each.pe == region.pe)

@@ -140,7 +140,7 @@ def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
 
 
 def _begin(sites: CallSites, open_calls: list[_Span], address: int, time: int) -> None:
-    """Open the call at this address, if there is one. An open call beside it ended unseen, between two recordings."""
+    """Open the call at this address, if there is one. Another open call has ended unseen, between two recordings."""
     if address not in sites.callees:
         return
     if open_calls and sites.callees[open_calls[-1][0]] != FRAME:
@@ -182,7 +182,7 @@ def _is_kernel(call: _Call) -> bool:
 
 
 def _other_work(what: str) -> NpukitError:
-    """The error for firmware that was edited by hand and no longer follows its plan."""
+    """The error for firmware edited by hand that no longer follows the plan."""
     return NpukitError(f"the firmware does not follow the plan of its build: {what}", tries=["build again"])
 
 

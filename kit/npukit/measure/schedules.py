@@ -65,8 +65,8 @@ def _rerun(
 ) -> Validation:
     """`found`, extended by differences of deployed frames' outputs from the reference under each schedule.
 
-    A schedule's seed selects one round of the cases, in turn. A frame of zeros under the predicted schedule precedes
-    it, so that memory does not yet hold the results, and the state is the same as if the schedule ran alone.
+    A schedule's seed selects one round of the cases, in turn. A frame of zeros under the predicted schedule comes
+    first: memory then does not hold the results yet, and the state is the same as if the schedule ran alone.
     """
     every, differing = sequences(cases, plan.frames_of_all), list[Mismatch]()
     for schedule in shown.track(schedules, f"other schedules on {target.name}"):

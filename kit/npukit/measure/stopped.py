@@ -1,4 +1,4 @@
-"""Tensors of a frame in the PEs' memories: an observed frame stops after a layer, and the host reads its tiles."""
+"""Tensors of a frame in the PEs' memories: an observed frame stops after a layer, and the host reads the tiles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class _Place:
-    """A tile of the plan on one of the chips. `number`: the number of its layer on the PE."""
+    """A tile of the plan on a chip. `number`: the number of the layer on the PE."""
 
     pe: int
     like: PePlan
@@ -54,8 +54,8 @@ def tiles_of(
 ) -> list[Tile]:
     """The tiles of an op's output in the frame of a case, on `pes` or on all PEs with a tile.
 
-    One frame serves all PEs that can stop in it. A PE that waits for another stopped PE takes a further frame. A frame
-    of zeros precedes each, so that a skipped layer does not find its own results in memory.
+    A single frame serves all PEs. A PE that waits for a stopped PE takes another frame. A frame of zeros precedes each,
+    so a skipped layer does not find its own results in memory.
     """
     frames = plan.frames_of_all
     rounds = next(rounds for rounds in sequences(cases, frames) if any(case in chosen for chosen in rounds))
@@ -78,7 +78,8 @@ def tiles_of(
 
 
 def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
-    """The validation with the elements that differ in tiles of the first wrong layer. Later layers follow from it.
+    """The validation with the differing elements in tiles of the first wrong layer, the cause of differences in later
+    layers.
 
     Tiles that are right in the repeated frame keep their digests, and so do all tiles if the board no longer answers.
     """

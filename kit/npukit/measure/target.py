@@ -45,7 +45,7 @@ EMULATORS = ("emulator", "renode", "qemu")
 
 @dataclass(frozen=True)
 class Target:
-    """A running build and its session."""
+    """A running build with the session."""
 
     name: str
     session: Session
@@ -121,7 +121,7 @@ def open_targets(
     emulation: Emulation = Emulation(),
     progress: Progress = SILENT,
 ) -> Iterator[dict[str, Target]]:
-    """Start networks side by side on one board and one link, and shake hands with each in a separate session."""
+    """Start networks side by side on a shared board and link, and shake hands with each in a separate session."""
     build = next(iter(builds.values()))
     name = on or usual(build.board)
     transport = start(build, name, emulation, progress)

@@ -35,8 +35,8 @@ class RecordedTile:
 def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[RecordedTile]:
     """Every tile of every layer on every PE in the last observed run, in the order of the layers.
 
-    A PE may write its last record after its last message. Once the PE's frame count is visible, so are the records of
-    these frames.
+    A PE may write its last record after its last message. Once the PE's frame count is visible, the records of these
+    frames are visible too.
     """
     session.settle()
     places = {op.name: place for place, op in enumerate(net.ops)}

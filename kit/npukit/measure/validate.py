@@ -163,8 +163,7 @@ def _run_twice(
 
 
 def _blocks(every: Sequence[Sequence[tuple[int, ...]]]) -> list[list[tuple[int, ...]]]:
-    """The rounds in blocks of two or more, with whole sequences together. A last single round joins the block before.
-    """
+    """The rounds in blocks of two or more, with whole sequences together. A last single round joins the last block."""
     blocks = list[list[tuple[int, ...]]]()
     for rounds in every:
         if blocks and len(blocks[-1]) == 1:

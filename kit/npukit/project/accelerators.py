@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def record_of(plugin: Plugin) -> AcceleratorRecord:
-    """The accelerator's record in the build folder: its identity, never code."""
+    """The accelerator's record in the build folder: name, version and digest, never code."""
     model = plugin.model
     return AcceleratorRecord(name=plugin.name, version=plugin.version, model=_digest(model) if model else None)
 
@@ -34,7 +34,7 @@ def without_model(records: Sequence[AcceleratorRecord], board: Board) -> str | N
 def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
     """The emulator's model of an accelerator, from the user's plug-in. None for accelerators built into the emulator.
 
-    Raises an error if the plug-in is missing, or differs from the one of the build.
+    Raises an error if the plug-in is missing, or differs from the build's.
     """
     slot = board.accelerator_named(record.name)
     if record.model is None or slot is None or slot.base is None:
@@ -48,7 +48,7 @@ def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
 
 
 def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> NpukitError:
-    """The error for a function missing from all drivers, with the plug-in that should define it."""
+    """The error for a function missing from all drivers, with the name of the responsible plug-in."""
     callers = [each.wrappers[error.function] for each in sources if error.function in each.wrappers]
     if not callers:
         return error

@@ -145,7 +145,7 @@ class Build:
         return without_model(records, self.board)
 
     def models(self) -> dict[str, Path]:
-        """Models for accelerators that the emulator lacks. They come from the user's plug-ins; the folder has none."""
+        """Models for accelerators that the emulator lacks, from the user's plug-ins. The folder has none."""
         records = (record for each in self.coresident for record in each.manifest.accelerators)
         found = {record.name: model_for(record, self.board) for record in records}
         return {name: model for name, model in found.items() if model}
@@ -255,7 +255,7 @@ def _loaded_networks(folder: Path, *, modified: bool) -> dict[str, Build]:
 
 
 def write_networks_manifest(folder: Path, networks: Sequence[str]) -> None:
-    """Write the `npukit.json` that lists the networks in the folder."""
+    """Write the `npukit.json` with the list of networks in the folder."""
     builds = {name: load_build(folder / name).manifest.build_id for name in networks}
     told = NetworksManifest(networks=builds).model_dump(mode="json")
     (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8", newline="\n")

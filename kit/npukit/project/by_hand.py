@@ -14,18 +14,18 @@ STAMP = MADE / "made"
 
 
 def in_project(name: str) -> bool:
-    """True for a file of a build folder that may be edited by hand."""
+    """True for a build folder's files that may be edited by hand."""
     path = PurePosixPath(name)
     return path.is_relative_to(PROJECT) and not path.is_relative_to(MADE)
 
 
 def made_of(image: str) -> str:
-    """The file that `make` writes in place of one in `images/`."""
+    """The file written by `make` in place of a file in `images/`."""
     return (MADE / PurePosixPath(image).name).as_posix()
 
 
 def changed_files(folder: Path, changed: Iterable[str], digests: Mapping[str, str]) -> tuple[str, ...]:
-    """`changed`, and the project's files that are missing from the manifest."""
+    """`changed`, and the project's files missing from the manifest."""
     files = (path.relative_to(folder).as_posix() for path in (folder / PROJECT).rglob("*") if path.is_file())
     return tuple(sorted({*changed, *(name for name in files if in_project(name) and name not in digests)}))
 

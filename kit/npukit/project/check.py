@@ -18,12 +18,12 @@ ALIGNMENT_LOSS = SECTION_ALIGNMENT - 1
 
 
 def program_bytes(layout: MemoryLayout, elf: Elf) -> int:
-    """Bytes from the start of the vector table to the end of the code, or of the strings and tables behind it."""
+    """Bytes from the start of the vector table to the end of the code, or of strings and tables behind the code."""
     return _extent(elf, PROGRAM_SECTIONS if layout.constants_apart else PROGRAM_SECTIONS + READ_SECTIONS)
 
 
 def constant_bytes(layout: MemoryLayout, elf: Elf) -> int:
-    """Bytes of constants, with the strings and tables beside them, and the initial values of variables."""
+    """Bytes of constants, of strings and tables stored beside constants, and of initial values of variables."""
     copied = 0 if layout.runs_in_place else _extent(elf, (".data",))
     return layout.constants.size + copied + (_extent(elf, READ_SECTIONS) if layout.constants_apart else 0)
 
@@ -34,7 +34,7 @@ def variable_bytes(elf: Elf) -> int:
 
 
 class LinkedTooLarge(DoesNotFit):
-    """An image that turns out larger than in its plan: `missing` bytes of a memory."""
+    """The linked image is larger than in the plan: `missing` bytes of a memory."""
 
     def __init__(self, message: str, memory: str, missing: int) -> None:
         super().__init__(message, tries=["a smaller model", "more PEs: --pes N", "a board with more memory"])
@@ -54,7 +54,7 @@ def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
 
 
 def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
-    """Bytes by which the sections that rise from the memory's origin overlap those that hang from its end."""
+    """Bytes by which sections from the memory's origin upwards overlap sections from its end downwards."""
     hanging = [place.start for place in layout.hanging if place.memory.name == memory]
     origin, end = next((m.origin, m.end) for m in layout.memories if m.name == memory)
     rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
@@ -63,7 +63,7 @@ def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
 
 
 def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:
-    """Check that sections have the planned places and sizes, and that there is no heap."""
+    """Check the planned places and sizes of sections, and the absence of a heap."""
     for name, place in (
         (".constants", layout.constants),
         (".activations", layout.activations),

@@ -30,15 +30,15 @@ from npukit.writing import NO_SPACE, disk_full
 WORKERS = 2
 
 MEASURING_ROOM = 16 << 20
-"""Added to every memory for the first link, so that programs of any size can be measured and reported."""
+"""Bytes added to every memory for the first link, to measure and report programs of any size."""
 
 OWN_SUFFIX = ".own"
 
 _HAL = ("hal_", "clock_")
-"""Prefixes of functions that the board's C defines."""
+"""Prefixes of functions defined by the board's C."""
 
 SECONDS = 300
-"""Time limit of a compilation, including the first one of a new zig."""
+"""Time limit of a compilation in seconds, including the first by a new zig."""
 
 
 class MissingFunction(NpukitError):

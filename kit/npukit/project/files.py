@@ -1,4 +1,4 @@
-"""The source files of each image, listed from the rendered project: the same files that its Makefile compiles."""
+"""The source files of each image, listed from the rendered project: the same files as in the Makefile."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Relay:
 class Coresident:
     """A network's part in a board shared by several networks.
 
-    `network_pe`: the PE that answers the host for this network. It has the link, or receives requests from the PE with
-    the link, which knows it from its `relays`.
+    `network_pe`: the PE that answers the host for this network. The PE with the link answers itself or forwards
+    requests. `relays`: the other networks, for the PE with the link.
     """
 
     network_pe: int

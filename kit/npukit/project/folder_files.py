@@ -1,5 +1,4 @@
-"""Safe access to the files of a build folder from an untrusted source: plain files inside the folder, of limited size.
-"""
+"""Safe access to the files of an untrusted build folder: plain files inside the folder, of limited size."""
 
 from __future__ import annotations
 

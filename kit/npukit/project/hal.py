@@ -1,4 +1,4 @@
-"""A board's hardware abstraction layer: the C for its clock and its link, npukit's own or a user's."""
+"""A board's hardware abstraction layer: the C for clock and link, npukit's own or a user's."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def hal_sources(board: Board) -> tuple[Path, ...]:
 
 
 def copy_hal(board: Board, target: Path) -> None:
-    """Copy the board's C into a project's folder, with the headers it includes from its own folder. A user's folder
-    gives all of its headers."""
+    """Copy the board's C into a project's folder, with the included headers of the same folder; all headers for a
+    user's C."""
     target.mkdir()
     for source in hal_sources(board):
         text = source.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ STACK_ALIGNMENT = 8
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the image. `address`: None for a section that follows the previous one in its memory."""
+    """A section of the image. `address`: None for a section that follows the previous section of the memory."""
 
     memory: Memory
     size: int
@@ -66,7 +66,7 @@ class MemoryLayout:
 
     @property
     def constants_apart(self) -> bool:
-        """True if constants, and all other data that is only read, have a memory apart from code and variables."""
+        """True if constants, and all other read-only data, have a memory apart from code and variables."""
         return self.constants.memory not in (self.code, self.variables)
 
     @property
@@ -76,7 +76,7 @@ class MemoryLayout:
 
     @property
     def runs_in_place(self) -> bool:
-        """True if one memory holds everything, so that the image places variables at their final addresses."""
+        """True if a single memory holds everything: the image then has variables at their final addresses."""
         return self.code == self.variables
 
 
@@ -88,8 +88,7 @@ def memory_layout(
     own_bytes: int = 0,
     bank_bytes: Sequence[int] = (),
 ) -> MemoryLayout:
-    """The layout for sections of these sizes. `check_fits` checks the room later, when the size of the code is known.
-    """
+    """The layout for sections of these sizes. `check_fits` checks the room once the size of the code is known."""
     code, data = board.memory_for("code"), board.memory_for("activations")
     stack_memory, constants_memory = board.memory_for("stack"), board.memory_for("constants")
     activations = Section(data, activation_bytes, activation_address(board, activation_bytes))

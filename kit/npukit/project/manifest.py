@@ -1,4 +1,4 @@
-"""`npukit.json`, the manifest of a build folder. Its source is untrusted, so every field is checked."""
+"""`npukit.json`, the manifest of a build folder. Every field is checked, as the source is untrusted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMAT = 4
 3 no coverage of golden inputs."""
 
 PLANNED_FOR = "planned_for"
-"""The key in a summary with the options of the search, if they differ from the build's options."""
+"""The key in a summary with the options of the search, where different from the build's options."""
 
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -34,9 +34,9 @@ _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 _BUILD_ID = r"^[0-9a-f]{32}$"
 
 File = Annotated[str, Field(pattern=r"^[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$")]
-"""A file in the folder. `build_folder.py` checks that the path stays inside."""
+"""A file in the folder. `build_folder.py` rejects paths out of the folder."""
 ImageFile = Annotated[str, Field(pattern=r"^images/[A-Za-z0-9_][A-Za-z0-9_-]*\.(elf|own|bin)$")]
-"""An image file. Its name is passed to tools."""
+"""An image file. The name is passed to tools."""
 
 
 class OwnRecord(BaseModel):
@@ -88,7 +88,7 @@ def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
 
 
 class AcceleratorRecord(BaseModel):
-    """The plug-in used for a build, and the SHA-256 of its model for the emulator, if it has one."""
+    """The plug-in used for a build, and the SHA-256 of the plug-in's model for the emulator, if any."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -98,8 +98,7 @@ class AcceleratorRecord(BaseModel):
 
 
 class CoresidentRecord(BaseModel):
-    """The place of a network that shares its board with those in the neighbouring folders: the PE that answers for it.
-    """
+    """The PE that answers for a network, on a board shared with the networks in the neighbouring folders."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -115,7 +114,7 @@ class FolderFormat(BaseModel):
 class NetworksManifest(BaseModel):
     """`npukit.json` of several networks side by side, each in a build folder inside this one.
 
-    `networks`: the name and build id of each. They are built together.
+    `networks`: the name and build id of each. All are built together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -226,7 +225,7 @@ class Manifest(BaseModel):
 
     @property
     def planned_for(self) -> Options:
-        """The options of the search that found the plan: the build's, or those of the trial with the least energy."""
+        """The options of the search for the plan: the build's, or for least energy the best trial's."""
         return Options.from_json(self.options | self.summary.get(PLANNED_FOR, {}))
 
     def loaded(self, folder: Path) -> Iterator[Image]:

@@ -1,4 +1,4 @@
-"""Source lines of the project that call a layer: in the generated C, and in the TIR behind it."""
+"""Source lines of the calls of each layer: in the generated C, and in the TIR behind it."""
 
 from __future__ import annotations
 

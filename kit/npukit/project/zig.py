@@ -15,7 +15,7 @@ _SECONDS = 300
 
 
 def zig_cache() -> Path:
-    """Zig's cache of compiled libraries. It exists after the first link."""
+    """Zig's cache of compiled libraries, which exists after the first link."""
     caches = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or Path(caches) / "zig") / "o"
 

@@ -1,8 +1,8 @@
 """Predicted cost of an arrangement of a kernel's loops on the core: instructions for each term of a sum, before any
 trial.
 
-A term is a product and a sum. Its operands are loaded once for all unrolled terms that share them. If sums side by side
-exceed the core's registers, they are spilt. The constants are fitted to GCC's output for the loops.
+A term is a product and a sum. Unrolled terms share loads of common operands. Sums beyond the core's registers are
+spilt. The constants are fitted to GCC's output for the loops.
 """
 
 from __future__ import annotations

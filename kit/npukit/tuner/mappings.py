@@ -12,13 +12,13 @@ from npukit.progress import Progress
 CLOSE = 1.02
 """Largest predicted cost of a measured mapping, relative to the best prediction."""
 AT_ONCE = 40
-"""Neighbours simulated before the best so far is measured."""
+"""Neighbours simulated before a measurement of the best."""
 MEASURED_LAST = 4
 """Number of best predictions measured at the end, when no neighbour is better."""
 
 
 class Choosable(Protocol):
-    """Mappings of one kind: the starting points, the neighbours of a mapping, and its text."""
+    """Mappings of a kind: starting points, neighbours of a mapping, and the text of a mapping."""
 
     def searched(self) -> Iterator[Candidate[Any]]: ...
 
@@ -48,7 +48,7 @@ class MappingSearch:
         yield from self._best(MEASURED_LAST)
 
     def _improved(self) -> bool:
-        """Simulate neighbours of the best. True if a better one is found."""
+        """Simulate neighbours of the best mapping. True if one is better."""
         start = self._ranked()[0]
         best, left = f"the best of {len(self._found):,} takes {self._found[start]:,}", self._deadline - monotonic()
         self._progress.stage(f"simulate mappings; {best} cycles; at most {max(left, 0):.0f} s more")

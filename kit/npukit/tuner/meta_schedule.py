@@ -1,7 +1,7 @@
 """TVM's MetaSchedule as a source of arrangements for one kernel's loops.
 
-Its evolutionary search proposes arrangements, and receives their measured costs. It builds and runs nothing: TVM's own
-builders and runners measure on the host, and its usual callbacks delete the folder around each artifact.
+The evolutionary search proposes arrangements, and receives their measured costs. MetaSchedule builds and runs nothing:
+TVM's own builders and runners measure on the host, and its usual callbacks delete the folder around each artifact.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class LoopSearch:
         recorded ones."""
         try:
             candidates = self._context.generate_measure_candidates()
-        except RuntimeError:  # TVM gives up: a kernel keeps its best choice so far
+        except RuntimeError:  # TVM gives up: the kernel keeps the best choice found
             return False
         if not candidates:
             return False
@@ -161,8 +161,7 @@ class LoopSearch:
 
 @contextmanager
 def _without_intrinsics() -> Iterator[None]:
-    """Skip the import of all GPUs' tensor instructions into a context, which takes half a minute. None is useful here.
-    """
+    """Skip the import of all GPUs' tensor instructions into a context: useless here, and half a minute long."""
     name = "tvm.s_tir.tensor_intrin"
     with patch.dict(sys.modules, {name: ModuleType(name)}):
         yield

@@ -1,4 +1,4 @@
-"""A tuning session of one build: measure proposals within a time budget, then combine the best of each parameter."""
+"""A tuning session of a build: measure proposals within a time budget, then combine the best of each parameter."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tuned:
 
 
 class Tuner:
-    """A session for one network on one board. `build_again` builds trials, and `measurer` runs them."""
+    """A session for a network on a board. `build_again` builds trials. `measurer` runs trials."""
 
     def __init__(
         self, build: Build, database: Path, measurer: Measurer, build_again: BuildAgain, progress: Progress
@@ -109,8 +109,8 @@ class Tuner:
         return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
 
     def _proposals(self, deadline: float, baseline: Trial) -> Iterator[Choices]:
-        """New proposals: first the next choice of all parameters measured by layers, together; then those of the frame.
-        """
+        """New proposals: first the next choice of all parameters measured by layers, together; then choices of the
+        frame."""
         yield from self._together([parameter for parameter in self._parameters.values() if parameter.layers])
         if self._loops:
             self._searches = LoopSearches(
@@ -137,7 +137,7 @@ class Tuner:
         return found.tried if found else ()
 
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
-        """Each proposal with its trial. Choices that cannot be built together are tried one by one."""
+        """The proposals and trials. Choices that cannot be built together are tried separately."""
         what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
         ends = f"the last begins in {max(self._deadline - monotonic(), 0):.0f} s and takes about {self._seconds:.0f}"
         self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}; {ends}")
@@ -165,12 +165,12 @@ class Tuner:
         return [self._trials[build.build_id] for build in builds]
 
     def _is_same(self, build: Build) -> bool:
-        """True if a trial's reference, computed with its own loops, equals that of the original build."""
+        """True if the trial's reference, computed with the trial's loops, equals the original build's."""
         ours, theirs = (load_cases(each.folder / GOLDEN, self._net, None).expected for each in (self._build, build))
         return all(ours[index].tobytes() == theirs[index].tobytes() for index in ours)
 
     def _built(self, choices: Choices, folder: Path) -> Build:
-        """The build with these choices, and the best known ones for all other parameters."""
+        """The build with these choices, and the best known choices for all other parameters."""
         recipe = Recipe({key: choices.get(key) or self._best(parameter) for key, parameter in self._parameters.items()})
         net = recipe.net(self._net, self._loops, self._build.board)
         return self._build_again(self._build, net, recipe.advice(self._parameters.values()), folder, Silent())
@@ -179,7 +179,7 @@ class Tuner:
         return self._database.choice(parameter.key) or parameter.usual
 
     def _learn(self, baseline: Trial, choices: Choices, trial: Trial) -> None:
-        """Record a trial's cost for each parameter. Saved at once, so that an aborted session loses nothing."""
+        """Record a trial's cost for each parameter. Saves at once: an aborted session loses nothing."""
         learnt = {}
         for key, choice in choices.items():
             parameter = self._parameters[key]
@@ -199,7 +199,7 @@ class Tuner:
         return self._database.records.get(parameter.key) or TuningRecord(parameter.what, parameter.usual, cost, cost)
 
     def _finish(self, baseline: Trial) -> int:
-        """Combine the best choices. Discard them if the result is slower, not exact, or does not fit."""
+        """Combine the best choices. Discards a result that is slower, not exact, or does not fit."""
         self._progress.stage("the best of all together")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
             ((_, built),) = self._builds({}, iter([Path(scratch) / "best"]))
@@ -226,7 +226,7 @@ class Tuner:
 
 
 def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
-    """The kernels of a folder from an untrusted source. TVM first checks them in a separate process."""
+    """The kernels of an untrusted folder, after a check by TVM in a separate process."""
     kernels = load_kernels(build.folder)
     if kernels:
         apart(partial(_check, kernels, build), str(build.folder), MODEL)

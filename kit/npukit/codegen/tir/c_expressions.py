@@ -22,7 +22,7 @@ Symbols = Callable[[str, str], str | None]
 
 @dataclass(frozen=True)
 class _Text:
-    """A printed expression, and the precedence of its outermost operator."""
+    """A printed expression, and the precedence of the outermost operator."""
 
     text: str
     strength: int
@@ -33,7 +33,7 @@ class _Text:
 
 
 def tidy_expression(source: str, symbols: Symbols = lambda name, offset: None) -> str:
-    """The same expression with only the parentheses that the compiler or the reader needs."""
+    """The same expression with only the parentheses needed by the compiler or the reader."""
     try:
         return _Printer(symbols).text(expression(source))
     except RecursionError as fault:

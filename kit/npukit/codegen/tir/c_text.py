@@ -52,8 +52,7 @@ def tidied_body(body: str) -> str:
 
 
 def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
-    """Turn arrays of one element into variables. A variable used in one block only is declared at its first assignment.
-    """
+    """Turn arrays of one element into variables. Variables of a single block are declared at their first assignment."""
     renamed: dict[str, str] = {}
     undeclared: dict[str, str] = {}
     for index, line in enumerate(lines):

@@ -90,7 +90,7 @@ class Local:
 
     @classmethod
     def in_a_row(cls, name: str, dtype: str, values: Sequence[Expr]) -> list[Self]:
-        """Variables that are the elements of one array."""
+        """Variables in the elements of an array."""
         buffer = script.alloc_buffer((len(values),), dtype)
         IRBuilder.name(name, buffer)
         made = [cls.__new__(cls) for _ in values]

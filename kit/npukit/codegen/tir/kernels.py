@@ -1,4 +1,4 @@
-"""The core's kernels as C: one function for each tile on the core, equal functions once."""
+"""The core's kernels as C: a function for each tile on the core, equal functions once."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[TirParam
 
 
 def helpers_as_c() -> list[CFunction]:
-    """The arithmetic functions that all kernels share."""
+    """The arithmetic functions shared by all kernels."""
     described = helper_functions()
     bodies = function_bodies(print_c([function for _, function in described]))
     return [CFunction(f.name, signature(f), bodies[f.name], comment) for comment, f in described]
 
 
 def kernels_as_c(kernels: list[TirKernel]) -> tuple[list[CFunction], dict[str, str]]:
-    """The distinct kernels, and the name of the kernel that computes each tile, by the tile's name."""
+    """The distinct kernels, and the kernel's name for each tile's name."""
     made = [each.function for each in kernels if each.function]
     bodies = function_bodies(print_c(made)) if made else {}
     alike: dict[tuple[str, str], list[TirKernel]] = {}
@@ -182,7 +182,7 @@ def _signature(kernel: TirKernel) -> str:
 
 
 def describe(tile: Tile, engine: str) -> str:
-    """A line with the op, its shapes and its engine."""
+    """A line with the op, the shapes and the engine."""
     shapes = " and ".join(_shape(operand.box.shape) for operand in tile.inputs)
     part = "" if tile.output.box.elements == prod(tile.output.tensor.shape) else f", the part {tile.output.box}"
     return f"{tile.op.name}: {tile.op.title}, {shapes} to {_shape(tile.output.box.shape)}{part}; on {engine}"

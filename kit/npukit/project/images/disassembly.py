@@ -1,4 +1,4 @@
-"""The use of the stack by one function of an image, from its instructions."""
+"""The use of the stack by a function of an image, from the instructions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from npukit.project.images.thumb import THUMB_CODE
 from npukit.project.images.walk import FunctionWalk, MachineCall, StackState
 
 MOST_VISITS = 64
-"""Visits of an instruction with ever more stack before its loop counts as one that never frees the stack."""
+"""Limit on visits of an instruction with ever more stack. Beyond it, a loop never frees the stack."""
 
 INSTRUCTION_SETS = {"EM_ARM": THUMB_CODE, "EM_RISCV": RISC_V}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A function's own use of the stack, and its calls."""
+    """A function's own use of the stack, and the calls in it."""
 
     function: ElfFunction
     bytes: int

@@ -20,7 +20,7 @@ MOST_PARTS = 256
 
 
 def check_elf(path: Path, board: Board, pes: Sequence[int]) -> None:
-    """Raise an error that names the image and its fault. Later readers can then rely on the file's bounds."""
+    """Raise an error with the image's name and the fault. Later readers can then rely on the file's bounds."""
     fault = _fault(path.read_bytes(), board, [CORES[cpu] for cpu in {board.cpu_of(pe) for pe in pes}])
     if fault:
         raise NpukitError(f"image {path} cannot be read: {fault}", tries=["build again"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Overlay:
-    """Bytes of own data that replace the image's on one PE."""
+    """Own data of a PE, in place of the image's bytes at `address`."""
 
     pe: int
     address: int
@@ -17,7 +17,7 @@ class Overlay:
 
 @dataclass(frozen=True)
 class Image:
-    """A program and its PEs."""
+    """A program, with the PEs for it."""
 
     elf: Path
     pes: tuple[int, ...]

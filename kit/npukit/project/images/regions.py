@@ -1,4 +1,4 @@
-"""Loaded memory that never changes, and the digests of it with which the firmware tests itself."""
+"""Loaded memory that never changes, and the digests for the firmware's self test."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LoadedRegion:
         """Address and value of the words that a table of steps patches into commands. A patched command differs from
         the loaded one.
 
-        Empty for code, which has no table, only bytes that may look like one. The same may happen in constants, though
+        Empty for code, which has no table, only bytes that may resemble a table. Constants may do so too, though
         seldom.
         """
         return frozenset() if self.name == CODE else _patches_in(self.data)
@@ -122,8 +122,7 @@ def _loaded(elf: Elf, start: int, end: int) -> bytes:
 
 
 def with_digests(image: Image) -> Image:
-    """The image of self-testing firmware, with the expected digests of its regions as overlays (`firmware/self_test`).
-    """
+    """The image of self-testing firmware, with the regions' expected digests as overlays (`firmware/self_test`)."""
     by_pe: dict[int, list[LoadedRegion]] = defaultdict(list)
     for region in regions_of(image):
         by_pe[region.pe].append(region)

@@ -83,7 +83,7 @@ def _after(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState)
 
 
 def _result(instruction: RiscvInstruction, state: StackState) -> tuple[int | None, int | None]:
-    """The stack position that the result points to, or its number."""
+    """The stack position that the result points to, or the result as a number."""
     name, operands = instruction.name, instruction.operands
     if name in ("li", "lui"):
         return None, _signed(int(operands[1], 0) << (_PAGE_SHIFT if name == "lui" else 0))
@@ -133,7 +133,7 @@ def _to_an_address(walk: FunctionWalk, instruction: RiscvInstruction, state: Sta
 def _through_a_register(
     walk: FunctionWalk, instruction: RiscvInstruction, state: StackState, following: int
 ) -> list[int]:
-    """Successors of a return, of a far call or jump, or of one through a pointer."""
+    """Successors of a return, of a far call or jump, or of a call or jump through a pointer."""
     operands = instruction.operands
     links = instruction.name == "jalr" and (len(operands) < 2 or operands[0] != "zero")
     base = operands[1] if len(operands) > 1 and instruction.name == "jalr" else (operands or ["ra"])[0]

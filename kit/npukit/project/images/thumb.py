@@ -14,8 +14,7 @@ from npukit.project.images.walk import FunctionWalk, InstructionSet, StackState
 
 
 def _decode(code: bytes, address: int) -> Iterator[capstone.CsInsn]:
-    """Instructions up to the first invalid one. Helium instructions unknown to capstone become NOPs of the same length.
-    """
+    """Instructions up to the first invalid one. Helium unknown to capstone becomes NOPs of the same length."""
     at = 0
     while at < len(code):
         before = at
@@ -109,8 +108,7 @@ def _moved(instruction: capstone.CsInsn, state: StackState) -> StackState | None
 
 
 def _aligned(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
-    """The state after `bfc` of a pointer's lowest bits, which moves the pointer down by at most that many bits' value.
-    """
+    """The state after `bfc` of a pointer's n lowest bits, which moves the pointer down by at most 2^n - 4 bytes."""
     parsed = _ALIGNMENT.fullmatch(_text(instruction))
     base = _points_to(state, parsed[1]) if parsed else None
     return _pointing(state, parsed[1], base + (1 << int(parsed[2])) - _WORD) if parsed and base is not None else None
@@ -156,8 +154,7 @@ def _successors(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackSt
 
 
 def _called_inside(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
-    """The target of a call into the middle of a function, where the walk continues. Notes a call of a whole function.
-    """
+    """The target of a call into the middle of a function, where the walk continues. Notes other calls."""
     operand = instruction.operands[0]
     target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
     if target is not None and walk.joins(target):

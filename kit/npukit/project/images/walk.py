@@ -1,4 +1,4 @@
-"""A walk through the instructions of one function along every path: the part common to all architectures."""
+"""A walk through the instructions of a function along every path: the part common to all architectures."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def requantize_op(tile: Tile, *arrays: Pointed) -> None:
 
 
 def _each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) -> None:
-    """Compute the output's elements from those of the inputs."""
+    """Compute the output's elements from the inputs' elements."""
     sources, output = in_order(tile, arrays[:-1]), arrays[-1]
     shape = tile.output.box.shape
     layouts = [*(layout.broadcast(shape) for _, layout in sources), Strided.of(tile.output)]

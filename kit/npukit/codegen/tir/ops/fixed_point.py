@@ -1,4 +1,4 @@
-"""The fixed-point arithmetic of TensorFlow Lite as functions that all kernels share.
+"""The fixed-point arithmetic of TensorFlow Lite as functions shared by all kernels.
 
 `net/requantize.py` and `net/fixed_point.py` define the same in numpy.
 """
@@ -57,7 +57,7 @@ def inverse_root(value: Expr) -> Expr:
 
 
 def helper_functions() -> list[tuple[str, TirFunction]]:
-    """Each function with the comment above it, callees first."""
+    """The functions with their comments, callees first."""
     return [(comment, _function(name, parameters, body)) for name, parameters, body, comment in _HELPERS]
 
 

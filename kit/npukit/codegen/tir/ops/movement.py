@@ -1,4 +1,4 @@
-"""Ops that move values without changing them."""
+"""Ops that move unchanged values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def argmax(tile: Tile, source: Pointed, output: Pointed) -> None:
 
 
 def top_k(tile: Tile, source: Pointed, output: Pointed) -> None:
-    """Find the largest key below the previous one, again and again. Keys order elements by value, then by place."""
+    """Each turn finds the largest key below the previous key. Keys order elements by value, then by place."""
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, TopK)
     with each_position(given.shape[:-1], "row_") as row:

@@ -84,8 +84,7 @@ def each_position(shape: Shape, prefix: str = "") -> Iterator[list[Expr]]:
 
 @contextmanager
 def each_element(layouts: Sequence[Strided]) -> Iterator[list[Expr]]:
-    """The indices of corresponding elements in layouts of the same shape. One loop if each layout is dense or single.
-    """
+    """Indices of corresponding elements in layouts of the same shape. One loop if each layout is dense or single."""
     if all(layout.is_dense or layout.is_single for layout in layouts):
         with loop("i", 0, prod(layouts[0].shape)) as i:
             yield [0 if layout.is_single else i for layout in layouts]
