@@ -130,7 +130,7 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
         check_messages(target.board, net, plan, emulator.traced())
     wrong = list[Mismatch]()
     for pe, like in every:
-        target.session.layers(pe, len(plan.by_pe[like].tiles))  # settled: no frame may follow a running frame
+        target.session.layers(pe, len(plan.by_pe[like].tiles))  # waits until the PE is done, as a next frame would
         size = sum(layer.cases(given) * (layer.output.bytes + len(layer.near)) for layer in layers[like])
         wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
     return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])
