@@ -143,8 +143,8 @@ class SensorInput(Camera, Microphone):
 
 
 class Detections(_Part):
-    """A detector's output as at most `detections` objects, highest score first, without boxes that overlap a better
-    one.
+    """A detector's output as at most `detections` objects, highest score first, without boxes that overlap a higher
+    score's.
 
     `scores`: the output with a score for each box and class. Without it scores follow the four numbers of each box.
     `boxes`: the format of these four numbers. `anchors`: a file beside the model with an array (boxes, 4).

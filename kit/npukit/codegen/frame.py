@@ -45,7 +45,7 @@ class StepOperand:
 
 @dataclass(frozen=True)
 class KernelStep:
-    """Calls of kernels, which complete `layer`. `checked`: they return 0 or an error code.
+    """Calls of kernels, which complete `layer`. `checked`: the kernels return 0 or an error code.
 
     `wait`: the calls only start the work, and this function waits for the end. `submitted`: a later step waits.
     """

@@ -82,7 +82,7 @@ def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> di
 
 
 def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
-    """Let this network's runs be accompanied by runs of all others."""
+    """Run all other networks alongside each run of this network from here on."""
     others = [other for other in targets if other != name]
     coresident = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
     _session(targets[name]).coresident = coresident
