@@ -24,7 +24,7 @@ MODEL = "small.tflite"
 
 
 def new_accelerator(name: str, folder: Path) -> list[Path]:
-    """Write the skeleton of the accelerator `name` into `folder`, which must be missing or empty."""
+    """Write the skeleton of the accelerator `name` into `folder`, a missing or empty folder."""
     from npukit.small_net import small_tflite
 
     written = _new("accelerator", name, folder, {CORE, "mac_array", "npukit"})
@@ -33,7 +33,7 @@ def new_accelerator(name: str, folder: Path) -> list[Path]:
 
 
 def new_board(name: str, folder: Path) -> list[Path]:
-    """Write the skeleton of the board `name` into `folder`, which must be missing or empty."""
+    """Write the skeleton of the board `name` into `folder`, a missing or empty folder."""
     return _new("board", name, folder, {*board_names()})
 
 

@@ -26,7 +26,7 @@ LEAST = float(np.finfo(np.float32).min)
 
 
 def with_detections(draft: Draft, wanted: WantedOutput, name: str, scores: str | None) -> str:
-    """The detections, float32 (1, detections, 7), from an output with boxes and one with scores."""
+    """The detections, float32 (1, detections, 7), from an output with boxes and an output with scores."""
     boxes, numbers = _rows(draft, wanted, name), _rows(draft, wanted, scores) if scores else None
     _, count, columns = draft.tensors[boxes].shape
     first, width = (0, draft.tensors[numbers].shape[2]) if numbers else (CORNERS, columns)

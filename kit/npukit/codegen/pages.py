@@ -39,7 +39,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its rows of the table, followed by the records that the rows refer to."""
+    """A page: rows of the table, followed by the records that the rows refer to."""
 
     rows: tuple[Fields, ...]
     records: tuple[Record, ...]

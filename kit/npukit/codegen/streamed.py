@@ -27,7 +27,7 @@ def streamed_piece(name: str, constants: Sequence[ConstantArray]) -> DramPiece:
 
 
 def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
-    """The lowered tile with its constants at a place in the arena instead of the image."""
+    """The lowered tile with the constants at a place in the arena instead of the image."""
     moved = {a.symbol: replace(place, offset=place.offset + offset) for offset, a in _laid_out(lowered.constants)}
 
     def there(field: Field) -> Field:

@@ -56,8 +56,8 @@ class LoadedRegion:
 
     @property
     def patches(self) -> frozenset[tuple[int, int]]:
-        """Address and value of the words that a table of steps patches into commands. A patched command differs from
-        the loaded one.
+        """Address and value of the words that a table of steps patches into commands. Patched commands differ from
+        loaded commands.
 
         Empty for code, which has no table, only bytes that may resemble a table. Constants may do so too, though
         seldom.

@@ -73,7 +73,7 @@ def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed
 
 
 def _dropped_bits(tile: Tile) -> int:
-    """Low bits that are zero in every product of two shares."""
+    """The number of low bits equal to zero in every product of two shares."""
     attributes = tile.op.attributes
     assert isinstance(attributes, ResizeBilinear)
     down, across = (
