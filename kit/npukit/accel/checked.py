@@ -1,4 +1,4 @@
-"""A plug-in whose every answer is checked, so that a wrong one is named with the op and goes no further."""
+"""A wrapper that checks every answer of a plug-in. An error names the plug-in and the op."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 class Checked:
-    """The plug-in of the accelerator `name`."""
+    """The checked plug-in of the accelerator `name`."""
 
     def __init__(self, plugin: Plugin, name: str) -> None:
         self._plugin = plugin
@@ -52,7 +52,7 @@ class Checked:
         self.passes = self._own_passes()
 
     def _own_passes(self) -> OwnPasses:
-        """The plug-in's own passes, each of which tells whose it is when it fails."""
+        """The plug-in's own passes, wrapped: a failing pass raises an error with the plug-in's name."""
         own = getattr(self._plugin, "passes", OwnPasses())
         if not isinstance(own, OwnPasses):
             raise NpukitError(
@@ -129,7 +129,7 @@ class Checked:
 
 
 def code_of(made: object) -> Path:
-    """The file, or the package's folder, that a plug-in's class or maker comes from; npukit cannot know of all."""
+    """The source file of a plug-in's class or maker, or its package's folder; `os.devnull` if unknown."""
     try:
         file = Path(inspect.getfile(made))  # pyright: ignore[reportArgumentType]
     except (TypeError, OSError):
@@ -138,7 +138,8 @@ def code_of(made: object) -> Path:
 
 
 def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Path | None]:
-    """Version, commands and model; NpukitError if it is no plug-in, or that of another accelerator."""
+    """Version, command format and model. Raises NpukitError if a member or the model's file is missing, or the name
+    differs."""
     missing = [each for each in _MEMBERS if not hasattr(plugin, each)]
     if missing:
         raise NpukitError(f"the plug-in {name} has no `{missing[0]}`", tries=[_INTERFACE])
@@ -213,11 +214,11 @@ def _fault_of_arena(cost: Cost, inputs: int) -> str | None:
 
 
 ARENA_STEP = 16
-"""Bytes by which everything in a PE's memory is aligned."""
+"""Alignment in bytes of every buffer in a PE's memory."""
 
 
 def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterator[str]:
-    """Faults of a lowering that keep it from becoming C."""
+    """Faults of a lowering that prevent its translation to C."""
     if not isinstance(lowered, Lowered):
         yield f"{lowered!r} is not a Lowered"
         return
@@ -262,7 +263,7 @@ def _fields(code: Any) -> Iterator[Field]:
 
 @dataclass(frozen=True)
 class _Places:
-    """Bytes of each symbol that an address may be of; None where only the plan knows."""
+    """Size in bytes of each symbol that an address may refer to; None for buffers that the plan places."""
 
     sizes: dict[str, int | None]
 
@@ -282,7 +283,8 @@ class _Places:
 
 
 def _broken_promise(lowered: Lowered, cost: Cost, commands: CommandFormat | None) -> str | None:
-    """The plan has kept room for what `cost` said; gaps for alignment may be in it or not."""
+    """The difference between the constants' size and the reserved size in `cost`, or None. Alignment gaps may count or
+    not."""
     sizes = [(array.values.nbytes, array.align) for array in lowered.constants]
     if isinstance(lowered.code, Commands) and commands is not None:
         sizes += [(commands.bytes, commands.align)] * len(lowered.code.structs)

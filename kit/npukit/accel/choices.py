@@ -1,4 +1,4 @@
-"""The ways in which accelerators compute their ops, and the memories of their own that hold what an op keeps there."""
+"""Choices of accelerators for their ops, and places in accelerator memories for data that ops keep."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
 STEP = 16
-"""Bytes by which what an op keeps is aligned."""
+"""Alignment in bytes of kept data."""
 
 Chosen = Callable[[Net, Op], str | None]
-"""The name of the choice that tuning found for an op, if any."""
+"""A function that returns the tuned choice of an op by name, or None."""
 
 
 def as_predicted(net: Net, op: Op) -> str | None:
@@ -21,16 +21,16 @@ def as_predicted(net: Net, op: Op) -> str | None:
 
 
 def choices_of(net: Net, op: Op, engines: Engines) -> Sequence[Choice]:
-    """The ways in which an op's engine may compute it; none if there is nothing to choose."""
+    """The choices of an op's engine; empty if there is nothing to choose."""
     engine = engines.get(op.engine)
     return engine.choices(net, op) if engine else ()
 
 
 def with_choices(net: Net, engines: Engines, chosen: Chosen = as_predicted) -> Net:
-    """The net whose ops say how their accelerators compute them: as chosen, else in the fewest cycles.
+    """The net with a choice for each op: the tuned one if there is one, else the one with the fewest cycles.
 
-    What a choice keeps in a memory of the accelerator's own has its place there, as long as there is room: first what
-    is chosen, then what saves the most cycles a byte.
+    Kept data gets a place in the accelerator's memory while there is room: tuned choices first, then by cycles saved
+    per byte.
     """
     ways = [_Ways(net, op, engines[op.engine], found) for op in net.ops if (found := choices_of(net, op, engines))]
     made = {each.op.name: each.as_free(chosen) for each in ways}
@@ -52,7 +52,7 @@ class _Ways:
     choices: Sequence[Choice]
 
     def as_free(self, chosen: Chosen) -> Op:
-        """The op with the best choice that keeps nothing."""
+        """The op with the best choice that keeps no data."""
         free = [each for each in self.choices if not each.keeps]
         named = [each for each in free if each.name == chosen(self.net, self.op)]
         return self.as_chosen(min(named or free, key=lambda each: self.cycles(self.as_chosen(each))))
@@ -65,7 +65,7 @@ class _Ways:
 
 
 def _wishes(ways: Sequence[_Ways], made: dict[str, Op], chosen: Chosen) -> Iterator[tuple[float, _Ways, Choice]]:
-    """The choices that keep something and save cycles, each with its gain a byte."""
+    """The tuned or cycle-saving choices that keep data, each with its gain in cycles per byte (infinite if tuned)."""
     for each in ways:
         before, wanted = each.cycles(made[each.op.name]), chosen(each.net, each.op)
         if wanted is not None and wanted == made[each.op.name].choice:
@@ -78,13 +78,13 @@ def _wishes(ways: Sequence[_Ways], made: dict[str, Op], chosen: Chosen) -> Itera
 
 @dataclass
 class _Room:
-    """The bytes of an accelerator's memories, given out from the beginning."""
+    """The bytes of an accelerator's memories, allocated from the beginning."""
 
     sizes: Mapping[str, int]
     used: dict[str, int] = field(default_factory=dict)
 
     def taken(self, choice: Choice) -> tuple[tuple[str, int], ...]:
-        """The places of what the choice keeps; none if there is no room for all of it."""
+        """Allocate places for the data of a choice; empty if not all of it fits."""
         places = {name: -(-self.used.get(name, 0) // STEP) * STEP for name in choice.keeps}
         ends = {name: places[name] + size for name, size in choice.keeps.items()}
         if any(end > self.sizes[name] for name, end in ends.items()):

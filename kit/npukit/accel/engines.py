@@ -1,4 +1,4 @@
-"""The engines of a board, and which op runs on which."""
+"""The engines of a board, and the assignment of ops to engines."""
 
 from __future__ import annotations
 
@@ -22,77 +22,76 @@ from npukit.net.net import CORE, LINK, NO_WORK, Net, Op
 from npukit.net.ops import Reshape, TvmCode
 
 AS_ASKED = "--engine cpu"
-"""The reason of ops that are on the core because the user leaves the accelerators out."""
+"""The reason of an op on the core if the user excludes the accelerators."""
 
 
 def engines_of(board: Board) -> dict[str, Accelerator]:
-    """The board's accelerators in its order, then the core."""
+    """The board's accelerators in the board's order, then the core."""
     return with_core(plugins_of(board), board)
 
 
 def plugins_of(board: Board) -> dict[str, Plugin]:
-    """The board's accelerators in its order. Where a board file says where they lie, this process knows it now."""
+    """The board's accelerators in the board's order. Registers the plug-in paths of the board file for this process."""
     name_plugins(plugins_in(board))
     return {slot.name: plugin_for(slot, board) for slot in board.accelerator}
 
 
 def with_core(plugins: Mapping[str, Plugin], board: Board | None = None) -> dict[str, Accelerator]:
-    """The plug-ins, then the core, of the board or, without one, of the reference hardware."""
+    """The plug-ins, then the core of the board, or of the reference hardware without a board."""
     return {**plugins, CORE: core_of(board) if board else Cpu()}
 
 
 def core_of(board: Board) -> Cpu:
-    """The core of the board's PEs, beside it those of kinds that have another."""
+    """The core of the board's PEs, with the cores of other kinds of PEs beside it."""
     first, *others = ((cpu, Cpu(core=CORES[cpu], waits=core_waits(board))) for cpu in board.cpus)
     return first[1].beside(dict(others))
 
 
 def engines_on(engines: Engines, cpu: str) -> Engines:
-    """The engines of a PE with that core."""
+    """The engines of a PE with the core `cpu`."""
     core = engines.get(CORE)
     return {**engines, CORE: core.of(cpu)} if isinstance(core, Cpu) and core.others else engines
 
 
 def with_own_passes(net: Net, engines: Engines) -> Net:
-    """The net behind the passes that plug-ins have of their own for it."""
+    """The net after the plug-ins' `net` passes."""
     for own in own_passes(engines.values(), "net"):
         net = check_net(own(net))
     return net
 
 
 def own_passes(engines: Iterable[Accelerator], place: str) -> list[Callable[..., Any]]:
-    """The plug-ins' own passes at a place, in the board's order."""
+    """The plug-ins' own passes at a place (a field of `OwnPasses`), in the board's order."""
     found = (getattr(getattr(engine, "passes", None), place, None) for engine in engines)
     return [own for own in found if own]
 
 
 def relax_patterns(engines: Iterable[Accelerator]) -> list[tuple[Any, ...]]:
-    """The patterns of the plug-ins over the Relax module, each with its engine's name before its own."""
+    """The plug-ins' patterns over the Relax module, each name prefixed with the engine's name."""
     return [(f"{engine.name}.{name}", *rest) for engine in engines for name, *rest in engine.abilities.relax_patterns]
 
 
 def assign_engines(
     net: Net, engines: Mapping[str, Accelerator], *, only: str | None = None, slower_too: bool = False
 ) -> Net:
-    """The net with each op on the engine that needs the fewest cycles for all of it, and the reason where that is the
-    core.
+    """The net with each op on the engine that needs the fewest cycles for the whole op. An op on the core has a reason.
 
-    `only` names the one engine to use, beside the core for what that does not take. With `slower_too` an accelerator
-    gets what it takes even if the core is faster. Then the ops that an accelerator takes as one are: subgraphs first,
-    as they are larger, then patterns.
+    `only`: the one accelerator to use; the core takes the remaining ops. `slower_too`: an accelerator gets every op
+    that it takes, even if the core is faster. Then ops are fused where an engine takes several as one: subgraphs first,
+    because they are larger, then patterns.
     """
     net = with_placed_ops(net, engines, only, slower_too=slower_too)
     return with_patterns_of(with_subgraphs_of(net, engines, only), engines, only, slower_too=slower_too)
 
 
 def with_placed_ops(net: Net, engines: Engines, only: str | None = None, *, slower_too: bool = False) -> Net:
-    """The net with each op by itself on an engine, as `assign_engines` has it."""
+    """The net with each single op on an engine, by the rules of `assign_engines`."""
     used = _used(engines, only)
     return net.with_ops(tuple(_assign(net, op, used, only == CORE, slower_too) for op in net.ops))
 
 
 def with_subgraphs_of(net: Net, engines: Engines, only: str | None = None) -> Net:
-    """The net with the subgraphs fused that an engine takes as one."""
+    """The net with subgraphs fused where an engine takes a subgraph as one op."""
     used = _used(engines, only)
     for engine in (each for each in used.values() if each.abilities.subgraphs):
         net = with_subgraphs(net, engine, used)
@@ -100,8 +99,8 @@ def with_subgraphs_of(net: Net, engines: Engines, only: str | None = None) -> Ne
 
 
 def with_patterns_of(net: Net, engines: Engines, only: str | None = None, *, slower_too: bool = False) -> Net:
-    """The net with the patterns fused that an engine takes as one; with `slower_too` where PEs that share an op are
-    quicker so, which have no kernels of the core for a whole one."""
+    """The net with patterns fused where an engine takes a pattern as one op. With `slower_too` patterns compete with
+    the core's generic code, because PEs that share an op cannot use the core's kernels for whole ops."""
     used = _used(engines, only)
     beside = {**used, CORE: engines[CORE]} if slower_too else used
     for engine in used.values():
@@ -110,7 +109,7 @@ def with_patterns_of(net: Net, engines: Engines, only: str | None = None, *, slo
 
 
 def _used(engines: Engines, only: str | None) -> dict[str, Accelerator]:
-    """The engines that may be used, with the core at its best."""
+    """The allowed engines, with the core at its best."""
     core = _CoreAtItsBest(engines[CORE])
     if only is None:
         return {**engines, CORE: core}
@@ -121,7 +120,7 @@ def _used(engines: Engines, only: str | None) -> dict[str, Accelerator]:
 
 
 class _CoreAtItsBest(Cpu):
-    """The core with the kernel that it has for each op as a whole, chosen when its cost is asked."""
+    """The core with its kernels for whole ops, chosen for each op when its cost is first requested."""
 
     def __init__(self, core: Accelerator) -> None:
         known = core if isinstance(core, Cpu) else Cpu()
@@ -136,7 +135,7 @@ class _CoreAtItsBest(Cpu):
 
 
 def refuse_cpu_ops(net: Net) -> None:
-    """Raises an error if any op is off the accelerators, as `--strict` demands."""
+    """Raise an error if any op except a reshape is on the core, as `--strict` demands."""
     for op in net.ops:
         if op.engine == CORE and op.kind != Reshape.kind:
             raise NpukitError(
@@ -166,7 +165,7 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
 
 
 def _slower_than_core(net: Net, op: Op, engine: Accelerator, core: Accelerator) -> str | None:
-    """Why the core gets an op that an accelerator takes, if it does."""
+    """The reason to keep an op on the core that an accelerator takes, or None if the accelerator is as fast."""
     takes = _cycles(net, op, engine)
     if takes <= _least_on_core(net, op):
         return None
@@ -175,7 +174,8 @@ def _slower_than_core(net: Net, op: Op, engine: Accelerator, core: Accelerator) 
 
 
 def _least_on_core(net: Net, op: Op) -> int:
-    """Cycles that no kernel of the core beats: SMLAD makes two products, Winograd saves 5 of 9, STR stores 4 bytes."""
+    """Lower bound on the cycles of the core's kernels: SMLAD makes two products, Winograd saves 5 of 9, STR stores 4
+    bytes."""
     return max(macs(net, op) // 5, net.tensor(op.output).bytes // 4)
 
 

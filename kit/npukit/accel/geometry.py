@@ -1,4 +1,4 @@
-"""Boxes of tensors as the heights, widths, windows and paddings that hardware is told. For every plug-in."""
+"""Boxes of tensors as heights, widths, windows and paddings, for the registers of any plug-in's hardware."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, 
 
 @dataclass(frozen=True)
 class Plane:
-    """A box as height x width pixels of so many channels."""
+    """A box as height x width pixels of `channels` channels."""
 
     height: int
     width: int
@@ -24,7 +24,7 @@ class Plane:
 
     @classmethod
     def of(cls, box: Box) -> Plane:
-        """The plane of an NHWC box of one batch index, or of rows of features."""
+        """The plane of an NHWC box with one batch index, or of rows of features."""
         shape = box.shape
         if len(shape) == 4:
             return cls(shape[1], shape[2], shape[3])
@@ -33,7 +33,7 @@ class Plane:
 
 @dataclass(frozen=True)
 class Window:
-    """A kernel and how it moves."""
+    """A kernel with strides, dilation and padding."""
 
     kernel: Pair
     strides: Pair = (1, 1)
@@ -45,7 +45,7 @@ class Window:
         return self.kernel[0] * self.kernel[1]
 
     def padding_of(self, output: Box, source: Box) -> Pair:
-        """Top and left padding of this box of the output, given the box of the input that is there."""
+        """Top and left padding of a box of the output. `source`: the matching box of the input."""
         if len(output.start) != 4:
             return (0, 0)
         first = (output.start[i + 1] * self.strides[i] - self.padding[i] for i in range(2))
@@ -54,7 +54,7 @@ class Window:
 
 
 def window_of(net: Net, op: Op) -> Window:
-    """The op's window; a dense layer has one of a single pixel, a mean over the pixels one of all of them."""
+    """The op's window: a single pixel for a dense layer, all pixels for a mean over pixels."""
     attributes = op.attributes
     filtered = isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
     if filtered and len(net.tensor(op.inputs[1]).shape) == 4:
@@ -69,6 +69,6 @@ def window_of(net: Net, op: Op) -> Window:
 
 
 def depth_of(net: Net, op: Op) -> int:
-    """Products in one sum of a convolution of one group, or of a dense layer, or of some of its channels."""
+    """Products per sum of a convolution of one group, of a dense layer, or of sums over some of the channels."""
     channels = net.tensor(op.inputs[1 if isinstance(op.attributes, Sums) else 0]).shape[-1]
     return window_of(net, op).taps * channels

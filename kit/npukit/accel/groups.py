@@ -1,7 +1,7 @@
-"""Convolutions in groups as convolutions of all channels, with weights of zero between groups, for accelerators.
+"""Grouped convolutions as convolutions of all channels, with zero weights between groups, for accelerators.
 
-They make as many times more products as there are groups, and exactly the same sums. Sums that stay int32 are made of
-sixteen channels at a time, side by side.
+The number of products grows by the number of groups; the sums are exactly the same. Convolutions with int32 results
+cover sixteen input channels at a time, and their outputs are concatenated.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from npukit.net.passes.sums import of_all_channels
 from npukit.net.tensor import Tensor
 
 MOST_BYTES = 16 << 10
-"""Bytes of weights with their zeros: an eighth of the SRAM of a PE of `pe-mesh`. More could keep a network from fitting
-that does fit."""
+"""Limit of the weights in bytes, zeros included: an eighth of the SRAM of a PE of `pe-mesh`. Larger weights could keep
+a network from fitting that fits otherwise."""
 
 
 TOGETHER = 16
-"""Input channels of which int32 sums are made at a time: as many as accelerators make results at once."""
+"""Input channels per op with int32 sums: the number of results that accelerators compute at once."""
 
 
 def with_groups_joined(net: Net, engines: Engines, only: str | None = None) -> Net:
-    """The net in which an accelerator takes all channels at once where that is quicker than the core."""
+    """The net with all groups in one op where an accelerator is then faster than the core."""
     accelerators = [engine for name, engine in engines.items() if name != CORE and only in (None, name)]
     for op in net.ops:
         if groups_of(net, op) > 1 and all(each.refusal(net, op) for each in accelerators):
@@ -39,7 +39,7 @@ def with_groups_joined(net: Net, engines: Engines, only: str | None = None) -> N
 
 
 def groups_of(net: Net, op: Op) -> int:
-    """The groups of a convolution, or of its sums; any other op is one."""
+    """The groups of a convolution or of its sums; 1 for any other op."""
     if isinstance(op.attributes, Sums):
         return op.attributes.groups
     if not isinstance(op.attributes, Conv2d) or op.inputs[1] not in net.constants:
@@ -48,7 +48,8 @@ def groups_of(net: Net, op: Op) -> int:
 
 
 def _joined(net: Net, op: Op) -> Net:
-    """The net with the op's weights filled with zeros; int32 sums of some channels at a time, and what joins them."""
+    """The net with the op's weights filled with zeros. int32 sums are split into several ops with a concatenation after
+    them."""
     groups, sums = groups_of(net, op), isinstance(op.attributes, Sums)
     together = max(TOGETHER * groups // net.tensor(op.inputs[0]).shape[-1], 1) if sums else groups
     parts = [_Part.of(net, op, first, min(together, groups - first)) for first in range(0, groups, together)]
@@ -68,7 +69,7 @@ def _outputs(ops: Sequence[Op]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Part:
-    """The op of some groups as one of a single group, with its weights and its result."""
+    """Some groups of the op as an op of a single group, with its weights and its result."""
 
     op: Op
     weights: Tensor
@@ -77,7 +78,7 @@ class _Part:
 
     @classmethod
     def of(cls, net: Net, op: Op, first: int, count: int) -> _Part:
-        """`count` groups from the one with number `first` on."""
+        """The part of `count` groups from group `first` on."""
         groups, given, output = groups_of(net, op), net.tensor(op.inputs[1]), net.tensor(op.output)
         each, name, attributes = given.shape[0] // groups, f"{given.name}_of_{op.name}", op.attributes
         values = of_all_channels(net.constants[given.name][first * each : (first + count) * each], count)
@@ -92,7 +93,8 @@ class _Part:
 
 
 def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: Sequence[Accelerator]) -> bool:
-    """True if accelerators are quicker at all channels than the core is at the groups, and the zeros take no room."""
+    """True if accelerators compute all channels faster than the core computes the groups, within `MOST_BYTES` of
+    weights."""
     new = [each for each in joined.ops if each not in net.ops]
     held = {each.inputs[1]: joined.tensor(each.inputs[1]) for each in new if each.kind == op.kind}
     if sum(each.bytes for each in held.values()) > MOST_BYTES:
@@ -102,6 +104,6 @@ def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: 
 
 
 def _cycles(net: Net, op: Op, engines: Sequence[Accelerator]) -> float:
-    """Cycles of the op on the quickest engine that takes it."""
+    """Cycles of the op on the fastest engine that takes it, infinite if none does."""
     output, willing = Box.whole(net.tensor(op.output).shape), [each for each in engines if not each.refusal(net, op)]
     return min((each.cost(net, op, output).cycles for each in willing), default=inf)

@@ -1,7 +1,7 @@
-"""The interface of an engine, against which every accelerator plug-in, and the core itself, is written.
+"""The interface between npukit and an engine: an accelerator plug-in, or the core itself.
 
-An engine says which ops it takes (or why not), what a tile costs, and lowers a tile to a call of its C wrapper with the
-constants the call needs. Nothing here knows TVM: the code generator turns `Call` into TIR's `call_extern`.
+An engine takes or refuses each op, gives the cost of a tile, and lowers a tile to a call of its C wrapper with the
+constants of the call. The interface is independent of TVM: the code generator turns `Call` into TIR's `call_extern`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Operand:
-    """A box of a tensor in memory: where its first element lies, and the bytes between rows and between pixels."""
+    """A box of a tensor in memory: the address of the first element, and the bytes between rows and between pixels."""
 
     tensor: Tensor
     box: Box
@@ -41,7 +41,7 @@ class Operand:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The bytes between neighbours along each axis."""
+        """The stride in bytes along each axis."""
         shape, item = self.box.shape, np.dtype(self.tensor.dtype).itemsize
         if len(shape) == 4:
             return self.tensor.shape[1] * self.row_stride, self.row_stride, self.pixel_stride, item
@@ -51,7 +51,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of an op's output to compute, and its activations' boxes. `name` is a C identifier, unique in the image."""
+    """A box of an op's output to compute, and the boxes of the activations. `name`: a C identifier, unique in the
+    image."""
 
     name: str
     net: Net
@@ -59,25 +60,27 @@ class Tile:
     output: Operand
     inputs: tuple[Operand, ...]
     scratch: Address | None = None
-    """Memory of `Cost.scratch_bytes`, 16-byte aligned, while the tile runs."""
+    """Scratch memory of `Cost.scratch_bytes`, 16-byte aligned, valid while the tile runs."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a tile: cycles of the engine, and bytes of constants and of scratch memory on its PE.
+    """The cost of a tile: cycles of the engine, and bytes of constants and of scratch memory on the PE.
 
-    `arrangement`: how the output lies, if not densely; only for a whole output whose readers know.
-    `reads_beyond`: bytes behind its inputs that may be read, never used.
-    `may_overwrite`: numbers of inputs where the output may begin, as they have been read by then.
-    `aliases`: numbers of inputs on which the output may lie element by element, also if it is computed in pieces.
-    `constants_key`: tiles of an op, or of ops that differ only in where their activations come from, that span the
-    same channels (the last axis) and have equal keys have the same constants, but for their commands; None promises
-    nothing.
-    `arena`: offsets in the scratch memory, multiples of 16, for each input, then for the output. The plan puts there
-    what nothing else needs meanwhile; the driver copies the rest, and may overwrite all of it.
-    `accesses`: times that the core reads or writes its operands and its scratch memory.
-    `streams`: the constants may be anywhere, as what computes the tile is told where: they can come from DRAM.
-    `called`: a function of the driver computes the tile, though the accelerator has commands: none is a constant.
+    The other fields are promises that save memory or time; an engine may leave them out.
+
+    - `arrangement`: memory layout of the output, if not dense. Only for a whole output whose readers expect the layout.
+    - `reads_beyond`: bytes behind each input that the engine may read but does not use.
+    - `may_overwrite`: indices of inputs at whose address the output may begin: the engine reads before it overwrites.
+    - `aliases`: indices of inputs that the output may alias element by element, also if it is computed in pieces.
+    - `constants_key`: tiles of an op, or of ops that differ only in the source of their activations, have the same
+      constants (except commands) if they span the same channels (the last axis) and have equal keys. None: no promise.
+    - `arena`: offsets in the scratch memory, multiples of 16, of each input, then of the output. The plan places an
+      operand there if no other op needs it meanwhile. The driver copies the other operands, and may overwrite the whole
+      scratch memory.
+    - `accesses`: loads and stores of operands and of scratch memory by the core.
+    - `streams`: True if the code receives the address of its constants, so that DRAM can supply them.
+    - `called`: True if a driver function computes the tile instead of a command; the constants then contain no command.
     """
 
     cycles: int
@@ -96,9 +99,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """Data the image carries. `comment` tells a reader of the C what it is.
+    """An array of constants in the image. `comment`: its description in the generated C.
 
-    What is `near` is copied at start-up into the memory of the program's variables.
+    `near`: True if start-up code copies the array into the memory of the program's variables.
     """
 
     symbol: str
@@ -114,7 +117,7 @@ Field = int | Address | str
 
 @dataclass(frozen=True)
 class Struct:
-    """A C struct with its initialiser, e.g. one accelerator command."""
+    """A C struct with an initialiser, e.g. one accelerator command."""
 
     fields: tuple[tuple[str, Field], ...]
 
@@ -129,8 +132,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Routine:
-    """A function in assembly, `void name(void *, void *, void *, const void *)`; tiles may share it. Some have more
-    pointers before the last."""
+    """An assembly function, `void name(void *, void *, void *, const void *)`, which several tiles may share.
+    `pointers`: number of arguments; additional pointers stand before the last."""
 
     name: str
     assembly: str
@@ -141,7 +144,7 @@ class Routine:
 
 @dataclass(frozen=True)
 class RoutineCall:
-    """A call of a routine with four arguments, or as many as it has; 0 where it takes fewer."""
+    """A call of a routine with `Routine.pointers` arguments, 0 for each unused one."""
 
     routine: Routine
     arguments: tuple[Field, ...]
@@ -149,21 +152,21 @@ class RoutineCall:
 
 @dataclass(frozen=True)
 class Routines:
-    """Routines called one after the other."""
+    """Routines called in sequence."""
 
     calls: tuple[RoutineCall, ...]
 
 
 @dataclass(frozen=True)
 class Commands:
-    """Commands that an accelerator runs by itself. Tiles that follow each other on one accelerator become one chain."""
+    """Commands that an accelerator executes without the core. Consecutive tiles on one accelerator form one chain."""
 
     structs: tuple[Struct, ...]
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A tile as code: constants, and a call, or routines of its own, or commands for the accelerator's chain."""
+    """A tile as code: constants, and a call, routines of the core, or commands for the accelerator's chain."""
 
     constants: tuple[ConstantArray, ...]
     code: Call | Routines | Commands
@@ -171,7 +174,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class CommandFormat:
-    """The look of an accelerator's commands in C."""
+    """The C format of an accelerator's commands."""
 
     struct: str
     next_field: str
@@ -182,16 +185,17 @@ class CommandFormat:
     """C function that runs a chain and returns 0 or an error code: `int32_t run(const struct NAME *first)`"""
     header: str
     submit: str | None = None
-    """C function that only starts a chain, if the engine has a `wait`: `void submit(const struct NAME *first)`"""
+    """C function that starts a chain without waiting, if `Abilities.wait` is set: `void submit(const struct NAME
+    *first)`"""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One way of several in which an accelerator can compute an op: its own tiles, a schedule, a place of weights.
+    """One of several ways in which an accelerator can compute an op: a tiling, a schedule, a placement of weights.
 
-    `name`: one line for people, in the plan and in tuning records; `Op.choice` has it where the op is costed and
-    lowered. `keeps`: bytes in memories of the accelerator's own (`Abilities.memories`) that are the op's alone from
-    frame to frame; `Op.places` says where they begin.
+    `name`: one line for people, in the plan and in tuning records; `Op.choice` holds it during costing and lowering.
+    `keeps`: bytes per memory of the accelerator (`Abilities.memories`) that the op owns from frame to frame;
+    `Op.places` holds their offsets.
     """
 
     name: str
@@ -200,15 +204,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class Abilities:
-    """Abilities of an engine besides running op after op while the core waits.
+    """Optional abilities of an engine. Without any, an engine runs op after op while the core waits.
 
-    `patterns`: kinds of ops that it may take as one, each reading what the one before makes and nothing else reads.
-    Or a pattern over the model as a Relax module, in what TVM's `FuseOpsByPattern` takes: a name, a pattern, and
-    perhaps annotations and a check.
-    `memories`: the bytes of each memory of its own of which `Choice.keeps` may have some.
-    `subgraphs`: it takes any connected ops as one that it takes one by one.
-    `wait`: a `Call` or a chain only starts the work, and this function waits for all that was started:
-    `int32_t wait(void)`, 0 or an error code; at once if there is nothing to wait for.
+    - `patterns`: groups of ops that the engine may take as one. Either kinds of ops, where each op is the only reader
+      of the op before; or a pattern over the model as a Relax module, in the form of TVM's `FuseOpsByPattern`: a name,
+      a pattern, and optionally annotations and a check.
+    - `memories`: bytes of each memory of the accelerator, from which `Choice.keeps` may take some.
+    - `subgraphs`: True if the engine takes any connected ops as one, provided that it takes each op alone.
+    - `wait`: C function that waits for all started work, `int32_t wait(void)`: returns 0 or an error code, at once if
+      no work is pending. A `Call` or a chain then only starts the work.
     """
 
     patterns: tuple[tuple[Any, ...], ...] = ()
@@ -218,7 +222,7 @@ class Abilities:
 
     @property
     def chains(self) -> tuple[tuple[str, ...], ...]:
-        """The patterns that are kinds of ops."""
+        """The patterns of op kinds."""
         return tuple(pattern for pattern in self.patterns if isinstance(pattern[1], str))
 
     @property
@@ -229,14 +233,14 @@ class Abilities:
 
 @dataclass(frozen=True)
 class OwnPasses:
-    """Passes of a plug-in's own, each at its place on the way from the model to C.
+    """Compiler passes of a plug-in, named by their place between the model and C.
 
-    `relax`: of the model as a Relax module, as imported. One that comes back in QDQ form has been quantised by it.
-    `quantizer`: of each int8 tensor of a float model that npukit quantises, with the scales and zero points that
-    npukit would choose, to be changed to those that the hardware can have; and of a constant's real values, or None.
-    Constants may become int4: integers from -8 to 7.
-    `net`: of the integer network, before its ops get engines.
-    `tir`: of the loops that TVM makes of what has no integer op, as a module, before TVM lowers them.
+    - `relax`: on the imported model as a Relax module. A float model returned in QDQ form counts as quantised.
+    - `quantizer`: for each int8 tensor of a float model that npukit quantises. Receives the tensor with the scales and
+      zero points that npukit would choose, and the real values of a constant (else None). Returns the tensor with
+      scales and zero points that the hardware supports. Constants may become int4: integers from -8 to 7.
+    - `net`: on the integer network, before ops are assigned to engines.
+    - `tir`: on the module of loops that TVM generates for ops without an integer form, before TVM lowers the loops.
     """
 
     relax: Callable[[Any], Any] | None = None
@@ -253,38 +257,39 @@ class Accelerator(Protocol):
     abilities: Abilities
 
     def refusal(self, net: Net, op: Op) -> str | None:
-        """Why this op cannot run here, or None if it can."""
+        """The reason why the op cannot run on this engine, or None if it can."""
         ...
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        """The cost of computing this box of the op's output."""
+        """The cost of computing a box of the op's output."""
         ...
 
     def choices(self, net: Net, op: Op) -> Sequence[Choice]:
-        """The ways in which it can compute an op that it takes; none if there is nothing to choose. The first keeps
-        nothing, and is what an op gets whose `choice` is empty."""
+        """The ways to compute an op that the engine takes; empty if there is no choice. The first way keeps nothing,
+        and is the default while `Op.choice` is empty."""
         ...
 
     def lower(self, tile: Tile) -> Lowered:
-        """The tile as code. Its constants are as many bytes as `cost` said, its symbols begin with the tile's name."""
+        """The tile as code. The constants take `Cost.constant_bytes`, with or without alignment gaps. Symbols begin
+        with the tile's name."""
         ...
 
     def sources(self, board: Board) -> tuple[Path, ...]:
-        """The C driver for a board that has the accelerator, or its stand-in on the core for one that has not."""
+        """The C driver if the board has the accelerator, otherwise the stand-in that computes the same on the core."""
         ...
 
 
 Engines = Mapping[str, Accelerator]
-"""The engines of a board, the core among them, by name."""
+"""All engines of a board by name, the core included."""
 
 
 class Plugin(Accelerator, Protocol):
-    """An accelerator that comes from a plug-in, npukit's own included. `docs/accelerators.md` leads through it.
+    """An accelerator from a plug-in, npukit's own included. `docs/accelerators.md` is the guide.
 
-    It may leave out `abilities`, `choices`, and `passes`, which are `OwnPasses`, if it has none.
+    `abilities`, `choices` and `passes` (an `OwnPasses`) are optional.
     """
 
     version: str
     model: Path | None
-    """The built-in emulator's model of the device: a C file written against `device.h`, or a shared library made of
-    one, that has `const struct device_model NAME_device`. None where the emulator has the device itself."""
+    """The device model for the built-in emulator: a C file written against `device.h`, or a shared library built from
+    one, with `const struct device_model NAME_device`. None if the emulator contains the device itself."""

@@ -1,7 +1,8 @@
-"""Transposed convolutions as convolutions: outputs as far apart as the strides have one kernel, each phase its own.
+"""Rewriting of transposed convolutions as convolutions with one phase per position within the strides.
 
-The convolution computes all phases at an input's place as channels, exactly the same sums; then they take their places
-among the rows and columns.
+Outputs at a distance of a whole stride share a kernel: their phase. The convolution computes all phases of an input
+position as channels, with exactly the same sums. Reshapes and a transpose then move the phases to their rows and
+columns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from npukit.net.tensor import Quantization, Tensor
 
 
 def with_phases(net: Net, engines: Engines, only: str | None = None) -> Net:
-    """The net with convolutions for the transposed ones that no accelerator takes."""
+    """The net with convolutions instead of transposed convolutions that no accelerator takes."""
     accelerators = [engine for name, engine in engines.items() if name != CORE and only in (None, name)]
     for op in net.ops:
         if isinstance(op.attributes, TransposeConv2d) and op.inputs[1] in net.constants:
@@ -30,13 +31,13 @@ def with_phases(net: Net, engines: Engines, only: str | None = None) -> Net:
 
 @dataclass(frozen=True)
 class PhasedAxis:
-    """The rows of a transposed convolution, or its columns."""
+    """The rows or the columns of a transposed convolution."""
 
     size: int
     kernel: int
     stride: int
     cut: int
-    """Places before the first that is kept."""
+    """Positions removed before the first kept position."""
     kept: int
 
     @property
@@ -49,7 +50,7 @@ class PhasedAxis:
 
     @property
     def places(self) -> int:
-        """Outputs of the convolution."""
+        """Outputs of the convolution along the axis."""
         return (self.cut + self.kept - 1) // self.stride - self.first + 1
 
     @property
@@ -59,7 +60,7 @@ class PhasedAxis:
 
 
 def weights_by_phase(weights: np.ndarray, rows: PhasedAxis, columns: PhasedAxis) -> np.ndarray:
-    """Weights OHWI of each phase in turn, the last tap first; zeros where a phase has fewer taps."""
+    """Weights (OHWI) of each phase in turn, the last tap first; zeros for missing taps."""
     outputs, *_, inputs = weights.shape
     more = [axis.taps * axis.stride - axis.kernel for axis in (rows, columns)]
     whole = np.pad(weights, ((0, 0), (0, more[0]), (0, more[1]), (0, 0)))
@@ -70,14 +71,14 @@ def weights_by_phase(weights: np.ndarray, rows: PhasedAxis, columns: PhasedAxis)
 
 @dataclass(frozen=True)
 class _Phases:
-    """A transposed convolution of a net, on its way to ops that make the same."""
+    """A transposed convolution of a net, and the equivalent ops."""
 
     net: Net
     op: Op
     attributes: TransposeConv2d
 
     def net_without(self) -> Net:
-        """The net with the other ops; as it is where those would read beyond what a convolution can be padded by."""
+        """The net with the op replaced, or the same net if the convolution would need negative padding."""
         if min(*self.rows.padding, *self.columns.padding) < 0:
             return self.net
         weights, given = self._weights(), self.net.constants[self.op.inputs[1]]
@@ -123,7 +124,7 @@ class _Phases:
         return Tensor(f"{self.op.name}_phase_weights", shape, old.dtype, given)
 
     def _ops(self, inputs: tuple[str, ...]) -> Iterator[tuple[Op, Tensor]]:
-        """The convolution of all phases, and the moves behind it, the last of which makes the op's output."""
+        """The convolution of all phases and the moves after it. The last op produces the original output."""
         steps, result = list(self._steps()), self.net.tensor(self.op.output)
         for number, (attributes, shape) in enumerate(steps, 1):
             name = self.op.output if number == len(steps) else f"{self.op.name}_{attributes.kind}_{number}"
@@ -131,7 +132,7 @@ class _Phases:
             inputs = (name,)
 
     def _steps(self) -> Iterator[tuple[Attributes, tuple[int, ...]]]:
-        """The ops, each with the shape of its result."""
+        """The attributes of each op with the shape of its result."""
         rows, columns, shape = self.rows, self.columns, self.net.tensor(self.op.output).shape
         images, down, across, line = shape[0], rows.places, columns.places, columns.stride * self.outputs
         padding = (rows.padding[0], columns.padding[0], rows.padding[1], columns.padding[1])

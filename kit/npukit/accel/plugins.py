@@ -1,7 +1,7 @@
-"""Sources of accelerators: npukit itself, installed packages, a folder or file that a board file names.
+"""Sources of plug-ins: npukit itself, installed packages, folders or files named in a board file.
 
-A build folder names none: of its accelerators the names and versions count, and the plug-ins are those that the user
-has installed, or those of a board file that this process was given.
+A build folder contains only names and versions of accelerators. The plug-ins are the installed ones, or come from a
+board file given to this process.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from npukit.board.board import AcceleratorSlot, Board, place_of_figure
 from npukit.errors import NpukitError, raised
 
 GROUP = "npukit.accelerators"
-"""The group of entry points: the accelerator's name, and what makes its plug-in."""
+"""The entry point group. An entry's name is the accelerator's name, its object makes the plug-in."""
 
 ATTRIBUTE = "accelerator"
-"""The name of what makes the plug-in, in a folder's `__init__.py` or a Python file."""
+"""The name of the plug-in's maker in a folder's `__init__.py` or in a Python file."""
 
 Maker = Callable[[AcceleratorSlot], Plugin]
 
 _OWN: Mapping[str, Maker] = {MacArray.name: MacArray, Mla.name: Mla}
 
 _NAMED: dict[str, Path] = {}
-"""Places of the plug-ins of the board files that this process was given, by the accelerator's name."""
+"""Paths of plug-ins by accelerator name, from the board files given to this process."""
 
 
 def name_plugins(places: Mapping[str, Path]) -> None:
-    """Take the plug-ins of these accelerators from there, also for boards that do not say where theirs are."""
+    """Register paths of plug-ins by accelerator name, also for boards without such paths."""
     _NAMED.update(places)
 
 
 def plugins_in(board: Board) -> dict[str, Path]:
-    """The places that a board file gives."""
+    """The paths of plug-ins in a board file."""
     return {slot.name: slot.plugin for slot in board.accelerator if slot.plugin}
 
 
 def plugin_for(slot: AcceleratorSlot, board: Board) -> Plugin:
-    """The plug-in of an accelerator, made for one board, every answer of it checked."""
+    """The plug-in of an accelerator, made for one board, with every answer checked."""
     make = _maker(slot, board)
     try:
         plugin = make(slot)
@@ -104,7 +104,7 @@ def _load(name: str, path: Path) -> Maker:
 
 
 def _module(name: str, file: Path) -> ModuleType:
-    """The file as a module, with its folder's modules within it if it is a package's."""
+    """The file as a module. For a package's `__init__.py`, the modules in its folder are importable from it."""
     folder = [str(file.parent)] if file.name == "__init__.py" else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folder)
     assert spec is not None

@@ -1,4 +1,4 @@
-"""The cycles of a command, by the formulas of the hardware manual, section 3.5, and the array's better orientation."""
+"""The cycles of a command by the formulas of the hardware manual, section 3.5, and the better orientation of the array."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from npukit.board.board import AcceleratorSlot
 from npukit.net.net import Net, Op
 
 WRITE_BACK, RAW_WRITE_BACK = 4, 16
-"""Cycles to write 64 results in int8, or to read 64 int8 that are added to them; to write 64 in int32."""
+"""Cycles to write 64 int8 results, or to read 64 int8 values to add to them; cycles to write 64 int32 results."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -38,7 +38,7 @@ class Figures:
     def convolution(
         self, pixels: int, channels: int, depth: int, *, along_pixels: bool, write_back: int = WRITE_BACK
     ) -> int:
-        """A convolution of `depth` = kernel height * kernel width * input channels."""
+        """Cycles of a convolution. `depth`: kernel height * kernel width * input channels."""
         streamed, held = (pixels, channels) if along_pixels else (channels, pixels)
         wide, narrow = ceil_div(streamed, self.width), ceil_div(held, self.lanes)
         blocks, block = (narrow, self.lanes) if along_pixels else (wide, self.width)
@@ -64,7 +64,7 @@ class Figures:
 
 
 def along_pixels(figures: Figures, plane: Plane, depth: int) -> bool:
-    """True if the wide axis is better laid along pixels than along channels."""
+    """True if the wide axis of the array is faster along pixels than along channels."""
     pixels, channels = (
         figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice) for choice in (True, False)
     )
@@ -72,7 +72,7 @@ def along_pixels(figures: Figures, plane: Plane, depth: int) -> bool:
 
 
 def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
-    """Cycles of the command for this plane of the op's output."""
+    """Cycles of the command for a plane of the op's output."""
     main, residual = op.parts[0], len(op.parts) > 1
     kind, taps = main.kind, window_of(net, main).taps
     if kind == "add":

@@ -1,4 +1,4 @@
-"""The filter of an op, for the array: one form for convolution, depthwise convolution, dense layers and means."""
+"""The filter of an op for the array, in one form for convolutions, depthwise convolutions, dense layers and means."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Filter:
 
     @property
     def bits(self) -> int:
-        """Accumulator bits this filter can need."""
+        """Accumulator bits that the filter can need."""
         return bits_needed(*accumulator_bounds(self.weights, self.bias))
 
     def select(self, start: int, stop: int) -> Filter:
@@ -41,7 +41,7 @@ class Filter:
 
 
 class KnownFilters:
-    """Filters made before: of each op tiles are lowered one after the other, thousands on a large mesh."""
+    """Cache of filters: the tiles of an op, thousands on a large mesh, are lowered one after the other."""
 
     def __init__(self, accumulator_bits: int) -> None:
         self._bits = accumulator_bits
@@ -55,7 +55,7 @@ class KnownFilters:
 
 
 def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
-    """The op's filter, channels that would overflow but can only give one value replaced by that value."""
+    """The op's filter. A channel that can overflow but has only one possible result becomes a constant."""
     if op.kind == Mean.kind:
         return _sums(net, op)
     raw = _raw_filter(net, op)
@@ -63,7 +63,7 @@ def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
 
 
 def _sums(net: Net, op: Op) -> Filter:
-    """A mean over all pixels as a depthwise convolution with ones; no int8 input of an image overflows it."""
+    """A mean over all pixels as a depthwise convolution with ones. No int8 image overflows the accumulator."""
     taps, channels = window_of(net, op).taps, net.tensor(op.output).shape[-1]
     quantization, scaling = net.tensor(op.inputs[0]).quantization, mean_rescaling(net, op, taps)
     bias = -taps * (quantization.zero_point if quantization else 0)
@@ -80,20 +80,21 @@ def _raw_filter(net: Net, op: Op) -> Filter:
 
 
 def _settle(raw: Filter, net: Net, op: Op, accumulator_bits: int) -> Filter:
-    """Replace what overflows but saturates: requantisation is monotone, so one value comes out whatever goes in."""
+    """Replace channels that overflow but saturate. Requantisation is monotone, so equal results at both bounds hold for
+    every input."""
     low, high = accumulator_bounds(raw.weights, raw.bias)
     limit = 1 << (accumulator_bits - 1)
     wide = (low < -limit) | (high >= limit)
     if not wide.any():
         return raw
     results = [_output(net, op, raw, acc) for acc in (low, high)]
-    # A left shift can wrap, and then it is not monotone.
+    # A left shift can wrap and is then not monotone.
     constant = wide & (results[0] == results[1]) & (raw.shifts <= 0)
     weights, bias = raw.weights.copy(), raw.bias.copy()
     multipliers, shifts = raw.multipliers.copy(), raw.shifts.copy()
     weights[constant] = 0
     bias[constant] = results[0][constant] - _zero_out(net, op)
-    # Doubling, then the high half of the product with 1/2: the bias itself.
+    # Shifted left by 1, then multiplied by 1/2, the bias is unchanged.
     multipliers[constant], shifts[constant] = 1 << 30, 1
     return Filter(weights, bias, multipliers, shifts)
 

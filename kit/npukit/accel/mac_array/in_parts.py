@@ -1,7 +1,6 @@
-"""Filters whose sums can need more bits than an accumulator has: summed up in parts, added and requantised by the core.
+"""Filters whose sums can exceed an accumulator: the array computes partial sums, the core adds and requantises them.
 
-The array cannot add further than its accumulators reach, so `firmware/mac_array/mac_array_parts.c` has it leave the
-sums over some of the input channels at a time.
+`firmware/mac_array/mac_array_parts.c` runs one command per partial sum, each over some of the input channels.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ LAYER = (
 """The words of `enum mac_array_parts_word`."""
 MAC_ARRAY_PIXELS = 1
 CYCLES_OF_CALL, CYCLES_OF_COMMAND, CYCLES_OF_ADDITION, CYCLES_OF_RESULT = 240, 310, 14, 57
-"""Cycles of the core, measured on the emulator: for all, each command, each sum added to another, each result."""
+"""Cycles of the core, measured on the emulator: per call, per command, per sum added to another, per result."""
 
 
 def parts_for(net: Net, op: Op, figures: Figures) -> int | str:
-    """The number of partial sums of a convolution or dense layer, 0 if it is summed as a whole; or why it cannot be."""
+    """The number of partial sums of a convolution or dense layer, 0 if one sum is enough; or the reason for a refusal."""
     wide = filter_of(net, op, figures.accumulator_bits)
     if wide.bits <= figures.accumulator_bits:
         return 0
@@ -59,7 +58,7 @@ def _bits(weights: np.ndarray) -> int:
 
 
 def _rows_of_padding(net: Net, op: Op) -> bool:
-    """True if the last rows of the output see no row of the input."""
+    """True if the window of the last output row covers no row of the input."""
     if not isinstance(op.attributes, Conv2d):
         return False
     rows, top, stride = net.tensor(op.output).shape[1], op.attributes.padding[0], op.attributes.strides[0]
@@ -67,7 +66,7 @@ def _rows_of_padding(net: Net, op: Op) -> bool:
 
 
 class InParts:
-    """A tile in so many parts: what it takes, and how it is called."""
+    """A tile computed in `parts` partial sums: its cost and its call."""
 
     def __init__(self, net: Net, op: Op, plane: Plane, parts: int, figures: Figures) -> None:
         self._plane, self._figures = plane, figures
@@ -90,11 +89,11 @@ class InParts:
 
     @property
     def scratch_bytes(self) -> int:
-        """Two rows of sums; one if nothing is added to it."""
+        """Bytes of two rows of sums; of one row if there is one part."""
         return 4 * self._plane.width * self._plane.channels * min(len(self._sizes), 2)
 
     def lower(self, tile: Tile, chosen: Filter, fields: Mapping[str, Field]) -> Lowered:
-        """`fields` are those of a command for the whole tile."""
+        """The call for the tile. `fields`: the members of a command for the whole tile."""
         assert tile.scratch is not None
         own = {"flags": MAC_ARRAY_PIXELS * self._pixels, "parts": len(self._sizes), "part_channels": self._part}
         layer = np.array([{**fields, **own}[word] for word in LAYER], np.int32)

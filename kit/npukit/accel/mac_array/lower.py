@@ -1,4 +1,4 @@
-"""A tile as one command and the constants it points at."""
+"""Lowering of a tile to commands and their constants."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _STEPS = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y",
 
 
 def lower(tile: Tile, figures: Figures, filters: KnownFilters, parts: int = 0) -> Lowered:
-    """The command of a tile of any op the array supports; an addition behind a convolution is part of its command.
+    """The commands of a tile of any supported op. An addition after a convolution is part of the convolution's command.
 
-    A convolution that is to be summed up in `parts` is a call.
+    `parts`: number of partial sums of a convolution; if not 0, the tile becomes a call.
     """
     if parts:
         in_parts = InParts(tile.net, tile.op, Plane.of(tile.output.box), parts, figures)
@@ -36,7 +36,7 @@ def lower(tile: Tile, figures: Figures, filters: KnownFilters, parts: int = 0) -
 
 
 def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
-    """The command with the tensor that it adds to its results, which is the tile's second."""
+    """The command with the addition of the tile's second input to its results."""
     assert isinstance(lowered.code, Commands)
     symbol, other = f"{tile.name}_residual", tile.inputs[1]
     low, high = addition.attributes.clamp  # pyright: ignore[reportAttributeAccessIssue]
@@ -65,7 +65,7 @@ def _convolution(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered
 
 
 def _sums(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
-    """A convolution that leaves its accumulators."""
+    """A convolution that writes its accumulators without requantisation."""
     chosen = _chosen_channels(tile, filters)
     wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
     block, pixels = (figures.lanes, " | MAC_ARRAY_PIXELS") if wide else (figures.width, "")
@@ -73,7 +73,7 @@ def _sums(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
 
 
 def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
-    """A convolution for each matrix, the second of which takes the place of weights."""
+    """One convolution per pair of matrices, the second matrix in the place of the weights."""
     products = Products.of(tile.net, tile.op, tile.output.box, figures)
     parameters = products.parameters(tile)
     pixels = " | MAC_ARRAY_PIXELS" if products.along_pixels else ""
@@ -137,7 +137,7 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
 
 
 def _second(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
-    """The second operand of an addition; a constant one as the part of it that the tile needs."""
+    """The second operand of an addition; of a constant operand only the part for the tile."""
     if len(tile.inputs) > 1:
         return _once_for_all(tile.inputs[1], Plane.of(tile.output.box)), ()
     symbol, box, plane = f"{tile.name}_operand", tile.output.box, Plane.of(tile.output.box)
@@ -149,7 +149,7 @@ def _second(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
 
 
 def _once_for_all(operand: Operand, made: Plane) -> Operand:
-    """An operand, read again for each row and each pixel of which it has one and the output more."""
+    """The operand with stride 0 along each axis of size 1 that broadcasts to the output."""
     own = Plane.of(operand.box)
     return replace(
         operand,
@@ -165,7 +165,8 @@ def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
 
 
 def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
-    """The eight words of `struct mac_array_addition`, for the operand `first` and the other; addition commutes."""
+    """The eight words of `struct mac_array_addition` for the operand `first`, then the other operand. Addition
+    commutes."""
     scaling = add_rescaling(net, op)
     operands = [(_zero(net, n), *_words(s)) for n, s in zip(op.inputs, (scaling.first, scaling.second), strict=True)]
     if op.inputs[0] != first:

@@ -1,4 +1,4 @@
-"""Weights and parameters as the array wants them: the hardware manual, section 3.4."""
+"""Weights and parameters in the array's memory layout: the hardware manual, section 3.4."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from npukit.accel.mac_array.cycles import ceil_div
 
 
 def pack_weights(weights: np.ndarray, block: int) -> np.ndarray:
-    """`weights` [channel, depth] as [channels / block][depth][block], missing channels 0."""
+    """`weights` [channel, depth] packed as [channels / block][depth][block], missing channels 0."""
     channels, depth = weights.shape
     padded = np.zeros((ceil_div(channels, block) * block, depth), np.int8)
     padded[:channels] = weights
@@ -16,7 +16,7 @@ def pack_weights(weights: np.ndarray, block: int) -> np.ndarray:
 
 
 def pack_parameters(bias: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray, block: int) -> np.ndarray:
-    """Blocks of `block` biases, multipliers and shifts, as bytes."""
+    """Biases, multipliers and shifts in blocks of `block` channels, as bytes."""
     count = ceil_div(len(bias), block)
     columns = [
         _blocks(bias, "<i4", count, block),

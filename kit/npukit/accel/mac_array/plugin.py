@@ -1,4 +1,4 @@
-"""The plug-in itself."""
+"""The plug-in of the MAC array."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MacArray:
         return tuple(data_folder("firmware") / "mac_array" / each for each in (name, "mac_array_parts.c"))
 
     def _parts(self, net: Net, op: Op) -> int:
-        """The number of its partial sums, 0 if it is summed as a whole; cached, as the planner calls often."""
+        """The number of partial sums, 0 if one sum is enough. Cached, because the planner calls often."""
         if op.kind not in ("conv2d", "dense"):
             return 0
         weights, bias = net.constants[op.inputs[1]], net.constant(op, 2)
@@ -91,7 +91,8 @@ class MacArray:
         return known[2]
 
     def _form(self, net: Net, op: Op, plane: Plane) -> str | None:
-        """The key of weights and parameters: all that depends on the shape of the tile."""
+        """The constants' key: the block size, the only property of weights and parameters that depends on the tile's
+        shape."""
         main = op.parts[0]
         filtered = main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums")
         return f"blocks of {self._filter_form(net, main, plane)[1]}" if filtered else None
@@ -110,7 +111,7 @@ class MacArray:
         return weight_bytes(plane.channels, depth, block) + parameter_bytes(plane.channels, block, per_channel)
 
     def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, int]:
-        """Depth of the filter, and how many channels its blocks have."""
+        """Depth of the filter, and channels per block."""
         if op.kind in ("depthwise_conv2d", "mean"):
             return window_of(net, op).taps, self.figures.width
         depth = depth_of(net, op)
@@ -118,7 +119,7 @@ class MacArray:
 
 
 def _added(net: Net, op: Op) -> tuple[int, ...]:
-    """Inputs that go into the output element by element: those of an addition, or what a convolution adds."""
+    """Indices of inputs added element by element: the operands of an addition, or the addend of a fused convolution."""
     if op.kind == "add":
         shape = net.tensor(op.output).shape
         return tuple(i for i, name in enumerate(net.activations(op)) if net.tensor(name).shape == shape)

@@ -1,4 +1,4 @@
-"""Products of two activations: a command for each of their matrices, the second one in the place of the weights."""
+"""Products of two activations: one command per pair of matrices, the second matrix in the place of the weights."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Products:
-    """A box of the output as so many products of matrices, [rows, depth] and [depth, columns].
+    """A box of the output as products of matrices, [rows, depth] times [depth, columns].
 
-    Where the rows of the second input are what is summed up for a column, they take the place of blocks of weights
-    along pixels. A single row times such a matrix is `turned`: the array streams the matrix as its pixels, sixteen rows
-    of it side by side, and holds the row, where it would hold four rows of the matrix at a time.
+    `along_pixels`: each row of the second input holds the `depth` factors of one column, like a block of weights along
+    pixels. `turned`: a single row times such a matrix. The array then streams the matrix as pixels, sixteen rows side
+    by side, and holds the single row; otherwise it would hold four rows of the matrix at a time.
     """
 
     leading: tuple[int, ...]
@@ -60,7 +60,7 @@ class Products:
         return self.figures.lanes if self.along_pixels else self.figures.width
 
     def in_turn(self, first: T, second: T) -> tuple[T, T]:
-        """The same of both operands, in the order in which the array takes them."""
+        """Values for the two operands, in the order in which the array takes the operands."""
         return (second, first) if self.turned else (first, second)
 
     @property
@@ -80,7 +80,7 @@ class Products:
         return ConstantArray(f"{tile.name}_parameters", packed, 4, "biases, multipliers, shifts")
 
     def commands(self, tile: Tile) -> Iterator[Fields]:
-        """The fields in which the commands differ from each other and from a convolution's of one pixel."""
+        """The addresses, sizes and strides in each command."""
         assert isinstance(tile.op.attributes, Matmul)
         axes = (*operand_axes(tile.op), ())
         first, second = (
@@ -107,7 +107,7 @@ class Products:
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The matrices in an operand: where the first lies, the bytes between them along each leading axis, and inside."""
+    """The matrices in an operand: address of the first, bytes between matrices along each leading axis, strides inside."""
 
     address: Address
     leading: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The ops that the array takes, and why it does not take the others."""
+"""The ops that the array takes, and the reasons for refusing others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_BYTE = 255
 
 
 def refusal(net: Net, op: Op, figures: Figures) -> str | None:
-    """Why the array cannot run this op, or None; of a convolution and the addition of its result, both."""
+    """The reason why the array cannot run the op, or None. Of a convolution fused with an addition, both are checked."""
     reason = next(filter(None, (_refusal(net, part, figures) for part in op.parts)), None)
     if reason or len(op.parts) == 1:
         return reason
@@ -119,7 +119,7 @@ def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
 
 
 def repeated(net: Net, op: Op) -> str | None:
-    """The operand of an addition that is added to several rows or pixels of the other, if it is one."""
+    """The operand of an addition that broadcasts to several rows or pixels of the other operand, or None."""
     made = net.tensor(op.output).shape
     for name, other in (op.inputs, op.inputs[::-1]):
         shape = net.tensor(name).shape
