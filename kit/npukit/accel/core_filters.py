@@ -1,4 +1,4 @@
-"""The constants of convolutions and dense layers in C: weights by lanes, and what requantises in one step."""
+"""The constants of convolutions and dense layers in C: weights in lanes, and factors for requantisation in one step."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
 from npukit.net.requantize import output_channel_axis, quantization, requantization
 
 LANES = 4
-"""Output channels at a time that share each input that is loaded."""
+"""Output channels computed together from each loaded input."""
 PRODUCTS_LANES = 8
-"""The same for a core that has `products`; its weights count from -128."""
+"""`LANES` of a core with `products`, whose weights are stored with 128 added."""
 VECTOR_LANES = 32
-"""The same for a core with vectors, or as many as are left."""
+"""`LANES` of a core with vectors. The last block may have fewer channels."""
 VECTOR_WEIGHTS = "lanes"
-"""The role of such weights, by which their kernel is known."""
+"""The role of weights in vector lanes, which selects the kernel."""
 PRESCALED = 2
-"""Bits by which sums are shifted to the left before they are scaled in one step."""
+"""Left shift in bits of the sums before scaling in one step."""
 IN_LANES = "[output channels at a time][tap][channel of these], then the other channels [channel][tap]"
 
 _MAGNITUDE = 128
@@ -38,7 +38,7 @@ _LAYOUT = {
 
 
 def filter_constants(net: Net, op: Op, output: Box, core: CoreType) -> Iterator[tuple[str, np.ndarray, str]]:
-    """The role of each constant, its values, and what they are."""
+    """The role, the values and the description of each constant."""
     chosen = slice(output.start[-1], output.stop[-1])
     weights = net.constants[op.inputs[1]][(slice(None),) * output_channel_axis(op) + (chosen,)]
     vectors, bias = takes_vectors(net, op, core), _bias(net, op)
@@ -59,7 +59,7 @@ def filter_constants(net: Net, op: Op, output: Box, core: CoreType) -> Iterator[
 
 
 def takes_vectors(net: Net, op: Op, core: CoreType) -> bool:
-    """True if the op's channels are computed by vectors: each has the same inputs, or one of its own."""
+    """True if vectors compute the op's channels: all channels have the same inputs, or each has its own."""
     alone = net.tensor(op.output).shape[-1] == net.tensor(op.inputs[0]).shape[-1]
     fits = isinstance(op.attributes, Dense | Conv2d) and groups_of(net, op) == 1
     fits |= isinstance(op.attributes, DepthwiseConv2d) and alone
@@ -67,16 +67,18 @@ def takes_vectors(net: Net, op: Op, core: CoreType) -> bool:
 
 
 def in_vectors(weights: np.ndarray) -> np.ndarray:
-    """The weights of so many output channels together, tap by tap; then those of the channels that are left, alike."""
+    """The weights of `VECTOR_LANES` output channels together, tap by tap; then the remaining channels in the same
+    order."""
     of_channels = weights.reshape(len(weights), -1)
     blocks = (of_channels[first : first + VECTOR_LANES] for first in range(0, len(weights), VECTOR_LANES))
     return np.concatenate([block.T.ravel() for block in blocks])
 
 
 def in_lanes(net: Net, op: Op, weights: np.ndarray, core: CoreType) -> np.ndarray:
-    """The weights of so many output channels together, tap by tap; then those of the channels that are left.
+    """The weights of `LANES` or `PRODUCTS_LANES` output channels together, tap by tap; then the remaining channels one
+    by one.
 
-    With groups each channel has inputs of its own, and so is alone.
+    With groups each channel has its own inputs and stands alone.
     """
     if groups_of(net, op) > 1:
         return weights
@@ -88,14 +90,14 @@ def in_lanes(net: Net, op: Op, weights: np.ndarray, core: CoreType) -> np.ndarra
 
 
 def zero_is_in_bias(net: Net, op: Op) -> bool:
-    """True if the bias has the zero point's share: every sum has all of its taps, and no part of one overflows."""
+    """True if the bias includes the zero point's share: every sum has all taps, and no partial sum overflows."""
     if not isinstance(op.attributes, Conv2d | Dense) or any(getattr(op.attributes, "padding", ())):
         return False
     return _largest_sum(net, op) < 1 << 31
 
 
 def in_one_step(net: Net, op: Op) -> FastRequantization | None:
-    """The requantisation by the high half of one product, if shifts and sums are small enough for it."""
+    """The requantisation by the high half of one product, or None if shifts or sums are too large."""
     factors = requantization(net, op)
     right = exponents(factors)
     if right.min() < 0 or right.max() > _MOST_BITS or _largest_sum(net, op) >= 1 << (31 - PRESCALED):
@@ -104,7 +106,7 @@ def in_one_step(net: Net, op: Op) -> FastRequantization | None:
 
 
 def _largest_sum(net: Net, op: Op) -> int:
-    """The bound of a sum's magnitude by the number of its products."""
+    """Upper bound of a sum's magnitude, from the number of products."""
     shape, bias = net.tensor(op.inputs[1]).shape, net.constant(op, 2)
     products = prod(shape[1:3] if isinstance(op.attributes, DepthwiseConv2d) else shape[1:])
     begun = 0 if bias is None else int(np.abs(bias.astype(np.int64)).max(initial=0))

@@ -1,4 +1,4 @@
-"""The core's kernels in assembly: chosen for a whole net at once, each op's as an engine has them."""
+"""Assembly kernels of the core: chosen for a whole net at once, then available op by op as an engine needs them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ from npukit.net.requantize import quantization
 
 BoxRoutine: TypeAlias = Moves | RowsRoutine | PartsRoutine | TotalRoutine | ProductRoutine | WriteRoutine
 WITH_DSP: tuple[Callable[[Net, Op], BoxRoutine | None], ...] = (rows_of, parts_of, total_of, products_of)
-"""The finders of routines that want DSP instructions."""
+"""Finders of routines that need DSP instructions."""
 _ALIGNMENT = 16
 _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
 
 
 @dataclass(frozen=True)
 class OpKernels:
-    """An op as kernels: perhaps a copy of its input with a border, in scratch; the op; perhaps the output's border.
+    """The kernels of an op: optionally a copy of the input with a border, in scratch memory; the op; optionally a fill
+    of the output's border.
 
-    A copied input is not read again: the output may lie on it.
+    A copied input is not read again, so the output may overwrite it.
     """
 
     copy: cortex_m.Kernel | None
@@ -54,7 +55,7 @@ class OpKernels:
 
     @property
     def note(self) -> str:
-        """The names of these kernels."""
+        """The names of the kernels."""
         return f"{'input copied, ' * bool(self.copy)}{self.main.variant}{', border filled' * bool(self.border)}"
 
     @property
@@ -72,7 +73,7 @@ class OpKernels:
 
     @property
     def _copy_place(self) -> int:
-        """The offset of the copy in scratch memory: behind what the op itself needs."""
+        """The offset of the copy in scratch memory, behind the scratch memory of the op itself."""
         return -(-self.main.scratch_bytes // _ALIGNMENT) * _ALIGNMENT
 
     def lowered(self, tile: Tile) -> Lowered:
@@ -84,7 +85,7 @@ class OpKernels:
         return Lowered(tuple(array for _, constants, _ in made for array in constants), Routines(tuple(calls)))
 
     def _calls(self, tile: Tile) -> Iterator[tuple[cortex_m.Kernel, str, tuple[Field, ...]]]:
-        """Each kernel, the role of its constants, and its first three arguments."""
+        """Each kernel with the role of its constants and its first three arguments."""
         output, inputs = tile.output.address, tuple(operand.address for operand in tile.inputs)
         scratch: Field = tile.scratch or 0
         if self.copy and tile.scratch:
@@ -98,10 +99,10 @@ class OpKernels:
 
 @dataclass(frozen=True)
 class CoreKernels:
-    """The ops that have kernels, for all of their output, or for any box of it: `moves`, ops over rows, products,
-    and what is written over a state.
+    """The ops with assembly kernels.
 
-    `notes` says of every op for the core which those are, or why it has none.
+    `ops`: kernels for whole outputs. `moves`: routines for any box of the output (moves, ops over rows, products,
+    writes to a state). `notes`: for every op of the core the names of its kernels, or the reason why it has none.
     """
 
     ops: Mapping[str, OpKernels]
@@ -111,7 +112,7 @@ class CoreKernels:
 
     @property
     def costs(self) -> Mapping[str, tuple[str, Cost]]:
-        """The names and the cost of each op's kernels, by which choices differ."""
+        """The names and the cost of each op's kernels, to compare choices."""
         return {name: (made.note, made.cost) for name, made in self.ops.items()}
 
     @property
@@ -132,10 +133,10 @@ NO_KERNELS = CoreKernels({}, {}, {}, 0)
 
 @dataclass(frozen=True)
 class CostPreference:
-    """The cost preference of a choice of kernels.
+    """Preferences for a choice of kernels.
 
-    `code_worth` says of ops by name how many times as much as usual a byte of their code must save. `memory_relaxed`
-    takes the fastest layouts though others nearly as fast would save a quarter of the memory.
+    `code_worth`: by op name, the factor by which a byte of the op's code must save more than usual. `memory_relaxed`:
+    True to choose the fastest layouts even if others nearly as fast would save a quarter of the memory.
     """
 
     code_worth: Mapping[str, float] = field(default_factory=dict)
@@ -153,9 +154,9 @@ def choose_core_kernels(
     waits: CoreWaits = NO_WAITS,
     price: float = 0.0,
 ) -> CoreKernels:
-    """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small.
+    """Choose kernels and layouts for a net's ops on the core that are fast, or small, in total.
 
-    `price` is what a byte of constants in memory without waits is taken to cost, in cycles.
+    `price`: assumed cost in cycles of a byte of constants in memory without waits.
     """
     if core.has_dsp:
         ops, reasons = _chosen(net, objective, preference, core, waits, price)
@@ -175,7 +176,7 @@ def choose_core_kernels(
 def _chosen(
     net: Net, objective: str, preference: CostPreference, core: CoreType, waits: CoreWaits, price: float
 ) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
-    """The kernels of ops that want their tensors in layouts, and of the others why they have none."""
+    """The kernels of ops that need certain tensor layouts, and the reasons of the ops without such kernels."""
     found = core_nodes(net, core)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
@@ -190,15 +191,15 @@ def _chosen(
 
 
 def _without_dsp(net: Net, core: CoreType) -> Mapping[str, str]:
-    """Why the ops for the core have no such kernels."""
+    """The reason why the core's ops have no kernels, by op name."""
     why = f"kernels in assembly want DSP instructions, which the {core.title} lacks"
     return {op.name: why for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape)}
 
 
 def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F) -> CoreKernels:
-    """Kernels of each op on the core that need no agreement with others: its tensors lie densely.
+    """Kernels of each op on the core with dense tensors, so that no op depends on another op's layouts.
 
-    They are for tiles that are the whole op.
+    Only for tiles that are the whole op.
     """
     chosen = [choose_core_kernels(net.alone(op), "latency", preference, core) for op in net.ops if op.engine == CORE]
     return CoreKernels(
@@ -210,7 +211,7 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
 
 
 def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, BoxRoutine]]:
-    """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
+    """The core's ops with routines for any box. The choice of layouts leaves their tensors dense."""
     finders = (moves_of, writes_of, *(WITH_DSP if core.has_dsp else ()))
     for op in net.ops:
         found = (finder(net, op) for finder in finders if op.engine == CORE)
@@ -234,7 +235,7 @@ def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> 
 
 
 def _origin(choice: KernelChoice, node: int) -> int:
-    """The node itself, or what it is a copy of."""
+    """The node itself, or the node that it copies."""
     return choice.nodes[node].inputs[0] if _is_copy(choice.nodes[node]) else node
 
 
@@ -256,7 +257,7 @@ def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
 
 
 def _refusal(call: KernelCall) -> str:
-    """Each reason, and which variants it keeps from applying."""
+    """Each reason with the variants that it excludes."""
     reasons: dict[str, list[str]] = {}
     for refusal in call.refusals:
         reasons.setdefault(refusal.reason, []).append(refusal.variant)
@@ -264,7 +265,7 @@ def _refusal(call: KernelCall) -> str:
 
 
 def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[ConstantArray, ...]:
-    """A kernel has one array of constants at most."""
+    """The constants of a kernel: at most one array."""
     return tuple(
         ConstantArray(f"{tile.name}_{role}", constant.values.view(np.int32), constant.align, kernel.variant)
         for constant in kernel.constants
@@ -272,5 +273,5 @@ def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[Constant
 
 
 def _routine(kernel: cortex_m.Kernel) -> Routine:
-    """The kernel's routine as a function whose fourth argument are the constants."""
+    """The kernel's routine as a function with the constants as fourth argument."""
     return cortex_m.function(kernel.variant, kernel.body, constants=bool(kernel.constants))

@@ -1,4 +1,4 @@
-"""Ops that move bytes, or map each through a table, on the core: routines for any box of their output."""
+"""Ops that move bytes, or map each byte through a table, on the core: routines for any box of the output."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from npukit.net.receptive import needs
 _TABLE_BYTES = 256
 _WORD = 4
 _MOST_MOVES = 16
-"""Routines of one op: more take more code than they save."""
+"""Limit of routines per op. More routines take more code than they save."""
 
 Strides = Sequence[int]
-"""Bytes between neighbours along each axis."""
+"""The stride in bytes along each axis."""
 
 
 @dataclass(frozen=True)
 class _Move:
-    """The elements of an input that go to the output: the input's number, both places' bytes from the boxes' first.
+    """Elements to copy from input `number` to the output. `source` and `target`: bytes from the first element of either
+    box.
 
-    Without a number they are copies of the constant. `item`: bytes of an element, if not the op's own.
+    If `number` is None, the elements are copies of the constant. `item`: bytes of an element, if not the op's own.
     """
 
     number: int | None
@@ -43,7 +44,7 @@ class _Move:
 
 @dataclass(frozen=True)
 class Moves:
-    """An op as copies of what lies apart, or of a constant; if `mapped`, that is a table which maps each byte."""
+    """An op as strided copies of inputs or of a constant. If `mapped`, the constant is a table that maps each byte."""
 
     note: str
     item: int
@@ -57,11 +58,11 @@ class Moves:
         return Cost(cycles, constants, constants_key=self.note, streams=False)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routines for a box of the output, if what holds it holds nothing else."""
+        """The routines for a box of the output, with dense operands and output."""
         return map(routine, self._dense(net, op, output))
 
     def lowered(self, tile: Tile) -> Lowered | None:
-        """None where the boxes lie so in larger tensors that there are too many loops."""
+        """The tile as routines; None if the boxes lie in larger tensors in a way that needs too many loops."""
         meaning = "by the byte read" if self.mapped else "around it"
         constants = () if self.constant is None else (ConstantArray(_constant(tile), self.constant, _WORD, meaning),)
         held = [operand.strides for operand in tile.inputs]
@@ -101,7 +102,7 @@ def _constant(tile: Tile) -> str:
 
 
 def moves_of(net: Net, op: Op) -> Moves | None:
-    """The routines for an op that moves or maps bytes; None for others, and for more axes than there are registers."""
+    """The routines for an op that moves or maps bytes; None for other ops, and for more axes than registers."""
     item = np.dtype(net.tensor(op.output).dtype).itemsize
     if isinstance(op.attributes, Lookup):
         return Moves("lookup", 1, _by_byte(net, op), mapped=True)
@@ -117,11 +118,11 @@ def moves_of(net: Net, op: Op) -> Moves | None:
 
 
 class _TooManyAxes(Exception):
-    """No routine has a register for each of the loops."""
+    """Error: a routine needs more registers for its loops than there are."""
 
 
 def _around(op: Op, dtype: str) -> np.ndarray | None:
-    """The value that pads, as often as a word holds it."""
+    """The padding value, repeated to fill a word."""
     if not isinstance(op.attributes, Pad):
         return None
     value = np.array([op.attributes.value]).astype(dtype)
@@ -129,13 +130,13 @@ def _around(op: Op, dtype: str) -> np.ndarray | None:
 
 
 def _by_byte(net: Net, op: Op) -> np.ndarray:
-    """The table in the order of the bytes that are read: of int8, those of what is not negative come first."""
+    """The table in the order of the bytes read: for int8 the entries of non-negative bytes come first."""
     table = net.constants[op.inputs[1]]
     return np.roll(table, _TABLE_BYTES // 2) if net.tensor(op.inputs[0]).dtype == "int8" else table
 
 
 def _moves(net: Net, op: Op, output: Box, held: Sequence[Strides], made: Strides) -> Iterator[_Move]:
-    """The copies that make a box of the output of the boxes that it needs, which lie with these strides."""
+    """The copies for a box of the output. `held`: strides of the input boxes; `made`: strides of the output."""
     shape, boxes = output.shape, needs(net, op, output)
     match op.attributes:
         case Transpose(axes=axes):
@@ -160,7 +161,7 @@ def _moves(net: Net, op: Op, output: Box, held: Sequence[Strides], made: Strides
 def _resized(
     rows: Sequence[int], columns: Sequence[int], output: Box, box: Box, held: Strides, made: Strides
 ) -> Iterator[_Move]:
-    """A move for each run of rows and of columns."""
+    """One move per run of rows and of columns."""
     runs = [list(_runs(places[output.start[axis] : output.stop[axis]])) for axis, places in ((1, rows), (2, columns))]
     for row, column in product(*runs):
         axes = [Axis(output.shape[0], held[0], made[0]), *row.axes(held[1], made[1]), *column.axes(held[2], made[2])]
@@ -171,7 +172,7 @@ def _resized(
 
 @dataclass(frozen=True)
 class _Run:
-    """Places along an axis of the output that repeat `count` places of the input, `step` apart, `times` each."""
+    """Positions along an output axis that repeat `count` positions of the input, `step` apart, `times` each."""
 
     source: int
     target: int
@@ -184,7 +185,7 @@ class _Run:
 
 
 def _runs(places: Sequence[int]) -> Iterator[_Run]:
-    """The longest runs forwards, one after the other."""
+    """The longest runs with a positive step, in sequence."""
     alike = [(place, len(list(same))) for place, same in groupby(places)]
     target = 0
     while alike:
@@ -198,7 +199,7 @@ def _runs(places: Sequence[int]) -> Iterator[_Run]:
 
 
 def _padded(net: Net, op: Op, output: Box, held: Strides, made: Strides) -> Iterator[_Move]:
-    """The input's part of a box, and what is around it: along each axis what comes before and behind."""
+    """The input's part of a box, and the fills around it: before and behind along each axis."""
     assert isinstance(op.attributes, Pad)
     shape, before = net.tensor(op.inputs[0]).shape, op.attributes.before
     first = [max(start, edge) for start, edge in zip(output.start, before, strict=True)]
@@ -221,12 +222,12 @@ def _along(box: Box, axis: int, start: int, stop: int) -> Box:
 
 
 def _place(box: Box, output: Box, made: Strides) -> int:
-    """The bytes from the first of the output's to that of a box."""
+    """Bytes from the first element of the output's box to the first element of `box`."""
     return sum((a - b) * stride for a, b, stride in zip(box.start, output.start, made, strict=True))
 
 
 def _filled(box: Box, output: Box, made: Strides) -> Iterator[_Move]:
-    """The constant in a box: in words as far as its elements lie side by side, then the rest."""
+    """A fill of a box with the constant: in words as far as elements are contiguous, then the rest."""
     item, target = made[-1], _place(box, output, made)
     outer, size = list(zip(box.shape[:-1], made[:-1], strict=True)), box.shape[-1]
     while outer and outer[-1][1] == size * item:

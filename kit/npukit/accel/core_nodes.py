@@ -1,4 +1,4 @@
-"""A net as the chooser of kernels sees it: layers it has kernels for, and everything else as it must find it, dense."""
+"""A net as input for the choice of kernels: layers with kernels, and dense tensors for all other ops."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from npukit.net.value_ranges import value_ranges
 
 @dataclass(frozen=True)
 class CoreNodes:
-    """`owners` says of which op each node is, empty for those that are none; `reasons` why an op has no layer.
+    """The nodes of a net for the choice of kernels.
 
-    `homes` says of each activation which one it is under another shape: axes of one element dropped or added.
+    `owners`: the op of each node, or an empty string. `reasons`: the reason why an op has no layer. `homes`: for each
+    activation the tensor that it is a view of, apart from axes of one element dropped or added.
     """
 
     nodes: tuple[Node, ...]
@@ -34,7 +35,8 @@ class CoreNodes:
 def core_nodes(net: Net, core: CoreType = CORTEX_M4F) -> CoreNodes:
     """The nodes of a net, in the order of its ops.
 
-    A padded convolution of a dense tensor begins with a copy; so does a depthwise one of what is not made in planes.
+    A padded convolution of a dense tensor begins with a copy. So does a depthwise convolution unless its input is
+    produced in planes.
     """
     return _Builder(net, helium=core.assembly == "helium").built()
 
@@ -77,7 +79,7 @@ class _Builder:
         self._places[op.output] = self._add(Node.of(layer, *sources), op.name)
 
     def _wants_copy(self, layer: OpView) -> bool:
-        """True if its input comes without the border or the planes it wants, and a copy would have them."""
+        """True if the input lacks the border or the planes that the layer needs, and a copy would add them."""
         home = self._homes[layer.op.inputs[0]]
         if not isinstance(layer.attributes, DepthwiseConv2d) or takes_pixels(layer):
             return (
@@ -94,7 +96,7 @@ class _Builder:
         return isinstance(depthwise(layer, source, target), Kernel)
 
     def _filters(self, op: Op) -> bool:
-        """True of a layer that can make planes."""
+        """True if the layer can produce planes."""
         return op.name in self._layers and isinstance(op.attributes, Conv2d | DepthwiseConv2d)
 
     def _homes_read(self, op: Op) -> set[str]:
@@ -112,7 +114,7 @@ class _Builder:
         return len(self._nodes) - 1
 
     def _dense_tensors(self) -> set[str]:
-        """The tensors that ops without kernels write or read."""
+        """The tensors that ops without kernels read or write."""
         dense = {*self._net.begins, *self._net.ends}
         for op in self._net.ops:
             if op.name not in self._layers and self._homes[op.outputs[0]] == op.outputs[0]:
@@ -129,11 +131,11 @@ def _homes(net: Net) -> dict[str, str]:
 
 
 def _is_alias(net: Net, op: Op) -> bool:
-    """True of a reshape that drops or adds axes of one element."""
+    """True for a reshape that drops or adds axes of one element."""
     given, made = (pixels(net.tensor(name).shape) for name in (op.inputs[0], op.outputs[0]))
     return isinstance(op.attributes, Reshape) and given == made
 
 
 def _wanted(op: Op) -> bool:
-    """True of ops for which kernels are looked for: the core has nothing to do for a reshape."""
+    """True if the op may have kernels. A reshape is no work for the core."""
     return op.engine == CORE and not isinstance(op.attributes, Reshape)

@@ -23,12 +23,12 @@ from npukit.net.requantize import Multiplier, product_rescaling, quantization
 _LINE = 1, 1, 1
 
 Strides = tuple[int, ...]
-"""Bytes between neighbours along each axis."""
+"""The stride in bytes along each axis."""
 
 
 @dataclass(frozen=True)
 class ProductRoutine:
-    """An elementwise product of two activations as routines, and how it is rescaled."""
+    """An elementwise product of two activations as routines. `factor`: its rescaling."""
 
     factor: Multiplier
     zeros: tuple[int, int, int]
@@ -40,11 +40,11 @@ class ProductRoutine:
         return Cost(cycles, self._constants.nbytes, constants_key=self.note)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output, if what holds the operands and it holds nothing else."""
+        """The routine for a box of the output, with dense operands and output."""
         yield routine(self._dense(net, op, output))
 
     def lowered(self, tile: Tile) -> Lowered | None:
-        """None where the boxes lie so in larger tensors that there are too many loops."""
+        """The tile as a routine; None if the boxes lie in larger tensors in a way that needs too many loops."""
         held = [(operand.box.shape, operand.strides) for operand in tile.inputs]
         body = self._body(tile.output.box.shape, held, tile.output.strides)
         if body is None:
@@ -62,7 +62,7 @@ class ProductRoutine:
         return np.array([2 * self.zeros[0], self.factor.multiplier, addend], np.int32)
 
     def of_dense(self, net: Net, op: Op, output: Box) -> Assembly | None:
-        """The routine for a box of the output if its operands and it lie densely; None where that takes many loops."""
+        """The routine for a box of the output with dense operands and output; None if it needs too many loops."""
         held = [(box.shape, dense_strides(box.shape, 1)) for box in needs(net, op, output)]
         return self._body(output.shape, held, dense_strides(output.shape, 1))
 
@@ -80,8 +80,8 @@ class ProductRoutine:
 
 
 def products_of(net: Net, op: Op) -> ProductRoutine | None:
-    """The routines for a product of two activations; None for others, where the right shift is none that a saturating
-    shift has, and where the numbers of a line are not neighbours."""
+    """The routines for a product of two activations; None for other ops, for a right shift outside the range of a
+    saturating shift, and if the numbers of a line are not contiguous."""
     if not isinstance(op.attributes, Multiply) or op.attributes.clamp != (-128, 127):
         return None
     if any(name in net.constants or net.tensor(name).dtype != "int8" for name in op.inputs):
@@ -96,21 +96,20 @@ def products_of(net: Net, op: Op) -> ProductRoutine | None:
 
 
 def _keeps_lines(net: Net, op: Op) -> bool:
-    """True if a box of any size has the numbers of a line side by side, and as few loops: no operand is broadcast
-    along the last axis."""
+    """True if a box of any size has contiguous lines and no more loops: no operand broadcasts along the last axis."""
     sizes = {(1, *net.tensor(name).shape)[-1] for name in (*op.inputs, op.output)}
     return len(sizes) == 1 and len(net.tensor(op.output).shape) <= MOST_AXES + 1
 
 
 def _broadcast(held: Strides, strides: Strides, shape: Strides) -> Strides:
-    """The bytes between neighbours along each axis of the output, none where there is one for all."""
+    """The stride in bytes along each axis of the output, 0 along an axis that broadcasts."""
     missing = len(shape) - len(held)
     return (*(0,) * missing, *(0 if size == 1 else stride for size, stride in zip(held, strides, strict=True)))
 
 
 def _merged(shape: Strides, strides: Sequence[Strides]) -> list[AroundLine]:
-    """The axes of more than one place, from the outermost to a line of neighbours; those that lie so in all tensors are
-    one."""
+    """The axes of more than one element, from the outermost to a line of contiguous elements. Axes that are contiguous
+    in all tensors are merged."""
     found: list[AroundLine] = []
     for size, *steps in zip(shape, *strides, strict=True):
         first, second, made = steps

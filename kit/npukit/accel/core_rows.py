@@ -1,4 +1,4 @@
-"""Ops over the rows of a tensor, its last axis, on the core: routines for any box of their output."""
+"""Ops over the rows of a tensor (its last axis) on the core: routines for any box of the output."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ from npukit.net.requantize import quantization
 
 @dataclass(frozen=True, eq=False)
 class RowsRoutine:
-    """An op as a routine for so many rows, or for the same part of each, and the constants that it reads: `of_op`, and
-    those of all numbers of a row, or of those from one to before another."""
+    """An op as a routine over rows, or over the same part of each row, with its constants.
+
+    `of_op`: constants of the op. `constants`: a function of a start and a stop, for the numbers of a row between them.
+    """
 
     note: str
     length: int
@@ -42,7 +44,7 @@ class RowsRoutine:
         return Cost(cycles, self._constants(output).nbytes, constants_key=self.note)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output, if what holds it holds nothing else."""
+        """The routine for a box of the output, with dense operands and output."""
         yield routine(self._dense(output))
 
     def lowered(self, tile: Tile) -> Lowered:
@@ -60,8 +62,8 @@ class RowsRoutine:
         return Lowered((constants,), Routines(tuple(calls)))
 
     def _constants(self, output: Box) -> np.ndarray:
-        """The constants for a box of the output, those of its numbers last; of parts of rows behind the number of their
-        first one."""
+        """The constants for a box of the output: of the op, then, for parts of rows, the index of the first number,
+        then of the numbers."""
         start, stop = (*output.start[-1:], *output.stop[-1:]) or (0, 1)
         first = () if stop - start == self.length else (start,)
         return np.concatenate([np.array([*self.of_op, *first], np.int32), self.constants(start, stop)])
@@ -73,7 +75,8 @@ class RowsRoutine:
 
 @dataclass(frozen=True, eq=False)
 class PartsRoutine:
-    """The squares of pieces of a row, or what is made of numbers by those: a routine for so many, and its constants."""
+    """The squares of pieces of a row, or a norm by such squares: a routine for a number of elements, with its
+    constants."""
 
     note: str
     body: Callable[[int], Assembly]
@@ -103,8 +106,8 @@ class PartsRoutine:
 
 @dataclass(frozen=True, eq=False)
 class TotalRoutine:
-    """The sums of a layer of one pixel that were made in parts, added and requantised: a routine for so many results,
-    and the constants of each."""
+    """The addition and requantisation of a one-pixel layer's partial sums: a routine, with the constants of each
+    result."""
 
     parts: int
     constants: np.ndarray
@@ -132,8 +135,7 @@ class TotalRoutine:
 
 
 def total_of(net: Net, op: Op) -> TotalRoutine | None:
-    """The routine for a total of one pixel; None for others, of more parts, and where a right shift is none of those
-    that it takes."""
+    """The routine for a total of one pixel; None for other ops, too many parts, or right shifts out of range."""
     shape, parts = net.tensor(op.output).shape, len(op.inputs) - 3
     if not isinstance(op.attributes, Total) or op.attributes.clamp != (-128, 127) or prod(shape[:-1]) > 1:
         return None
@@ -145,7 +147,7 @@ def total_of(net: Net, op: Op) -> TotalRoutine | None:
 
 
 def parts_of(net: Net, op: Op) -> PartsRoutine | None:
-    """The routine for an op on parts of a single row; None for others."""
+    """The routine for an op on parts of a single row; None for other ops."""
     attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
     if not isinstance(attributes, Squares | NormBySquares) or prod(shape[:-1]) > 1:
         return None
@@ -163,7 +165,7 @@ def parts_of(net: Net, op: Op) -> PartsRoutine | None:
 
 
 def rows_of(net: Net, op: Op) -> RowsRoutine | None:
-    """The routine for an op over rows; None for others, and where numbers would leave 32 bits."""
+    """The routine for an op over rows; None for other ops, and if numbers would exceed 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
     if isinstance(attributes, Softmax) and length <= LONGEST:
         table = softmax_tables(exp_table(quantization(net, op.inputs[0]).scale, attributes.beta), length)
@@ -178,12 +180,12 @@ def rows_of(net: Net, op: Op) -> RowsRoutine | None:
 
 
 def _runs_on(operand: Operand) -> bool:
-    """True if its rows lie all at the same distance."""
+    """True if all rows are equally far apart."""
     shape, strides = operand.box.shape, operand.strides
     return all(shape[i] == 1 or strides[i] == shape[i + 1] * strides[i + 1] for i in range(len(shape) - 2))
 
 
 def _at(operand: Operand, place: tuple[int, ...]) -> Address:
-    """The first of its rows at a place of its outer axes."""
+    """The address of the first row at a position of the outer axes."""
     offset = sum(position * stride for position, stride in zip(place, operand.strides, strict=False))
     return Address(operand.address.symbol, operand.address.offset + offset)

@@ -1,4 +1,4 @@
-"""Cycles in which the core waits for code and constants, as its memories do not answer at once."""
+"""Cycles in which the core waits for code and constants in memories with wait states."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from npukit.accel.cortex_m.network import AT_ONCE, ConstantCycles, Fetches
 from npukit.board.board import Board, Waits
 
 PRICES = (0, 32, 128)
-"""Times that a byte of constants near is taken to be read in a frame, while kernels are chosen: dense layers read it
-once, convolutions again and again. Of the plans the best is kept."""
+"""Assumed reads per frame of a byte of constants in memory without waits, for the choice of kernels: dense layers read
+a byte once, convolutions many times. The best of the resulting plans is kept."""
 
 
 @dataclass(frozen=True)
 class CoreWaits:
-    """The waits of the memories that hold code and constants.
+    """The waits of the memories with code and constants.
 
-    The constants of the ops in `near` lie in memory without waits.
+    `near`: ops whose constants lie in memory without waits.
     """
 
     code: Waits | None = None
@@ -31,9 +31,10 @@ class CoreWaits:
         return self.code is not None or self.constants is not None
 
     def with_near(self, gains: Mapping[str, tuple[int, int]], room: int) -> CoreWaits:
-        """The waits with those constants near that save most cycles for their bytes, as far as there is room.
+        """The waits with constants in `room` bytes of memory without waits, chosen by cycles saved per byte.
 
-        `gains` are what each op's cost in cycles where they are, and their bytes.
+        `gains`: per op, the cycles of waiting for its constants in their usual memory, and the constants' size in
+        bytes.
         """
         near: set[str] = set()
         for op in sorted(gains, key=lambda op: (-gains[op][0] / gains[op][1], op)):
@@ -44,18 +45,19 @@ class CoreWaits:
 
     @property
     def fetches(self) -> Fetches:
-        """The waits for code, by which kernels are chosen."""
+        """The waits for code, for the choice of kernels."""
         return Fetches(self.code.following / self.code.line_bytes, self.code.code_bytes) if self.code else AT_ONCE
 
     def of_code(self, kernels: Iterable[Kernel]) -> int:
-        """Cycles to fetch the code of kernels as they are called, of which the cache has nothing yet."""
+        """Cycles to fetch the code of called kernels into an empty cache."""
         if self.code is None:
             return 0
         fetched = sum(kernel.body.fetched_bytes(self.code.code_bytes) for kernel in kernels)
         return self.code.following * fetched // self.code.line_bytes
 
     def of_constants(self, op: str, size: int, sweeps: int) -> int:
-        """Cycles to read constants so many times from first to last, as often as the cache does not hold them."""
+        """Cycles to read constants `sweeps` times from first to last; only the first time counts if they fit into the
+        cache."""
         if self.constants is None or op in self.near:
             return 0
         times = 1 if size <= self.constants.data_bytes else sweeps
@@ -63,15 +65,14 @@ class CoreWaits:
 
     @property
     def prices(self) -> Sequence[float]:
-        """The prices of a byte of constants near, in cycles, at each of which kernels are chosen: from nothing to more
-        than any byte waits elsewhere."""
+        """Prices in cycles of a byte of constants without waits, with one choice of kernels per price: from 0 to
+        infinite."""
         if self.constants is None:
             return (0.0,)
         return *(times * self.constants.cycles / self.constants.line_bytes for times in PRICES), inf
 
     def at_price(self, price: float) -> ConstantCycles:
-        """The cycles that a kernel's constants cost: those that the core waits for them, or their price near if that is
-        less."""
+        """The cycles that a kernel's constants cost: the waits for them, or `price` per byte if less."""
         return partial(self._at_price, price)
 
     def _at_price(self, price: float, kernel: Kernel) -> float:

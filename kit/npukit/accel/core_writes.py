@@ -1,4 +1,4 @@
-"""Choices between new lines and those of a state, on the core: a routine that writes the new ones, for any box."""
+"""Selections between new lines and a state on the core: a routine that writes the new lines, for any box."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from npukit.net.ops import Select
 
 @dataclass(frozen=True)
 class WriteRoutine:
-    """A choice between lines that are the same in all places of an axis, the last but one, and a state, which becomes
-    what is chosen: so most of it stays where it lies."""
+    """A selection, line by line, between a new line and a state. The new line is the same along the last axis but one.
+    The result replaces the state, so that most of it stays in place."""
 
     note: str = "written in place"
 
@@ -28,7 +28,7 @@ class WriteRoutine:
         return Cost(self._dense(output).cycles + entry_cycles(constants=False), 0, aliases=(2,))
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output, if what holds it holds nothing else."""
+        """The routine for a box of the output, with dense operands and output."""
         yield routine(self._dense(output))
 
     def lowered(self, tile: Tile) -> Lowered:
@@ -50,12 +50,12 @@ class WriteRoutine:
 
 
 def apart_from_output(tile: Tile) -> tuple[Operand, ...]:
-    """The operands of a tile that lie elsewhere than its output: of a choice that is made in place not the last."""
+    """The operands of a tile that do not alias the output: all but the state of a selection in place."""
     return tile.inputs[:2] if _is_in_place(tile.net, tile.op) else tile.inputs
 
 
 def writes_of(net: Net, op: Op) -> WriteRoutine | None:
-    """The routine for a choice that changes lines of a state; None for others."""
+    """The routine for a selection that changes lines of a state; None for other ops."""
     if not _is_in_place(net, op):
         return None
     shape = net.tensor(op.output).shape
@@ -67,7 +67,7 @@ def writes_of(net: Net, op: Op) -> WriteRoutine | None:
 
 
 def _is_in_place(net: Net, op: Op) -> bool:
-    """True of a choice between something and a state, which becomes what is chosen: what a PE keeps of that lies in one
-    place before and after."""
+    """True for a selection between a tensor and a state, if the result becomes the state: the PE's part of the state
+    stays at one address."""
     pairs = ((state.input, state.output) for state in net.states)
     return isinstance(op.attributes, Select) and (op.inputs[2], op.output) in pairs

@@ -1,7 +1,7 @@
-"""The core as an engine: it takes every kind of op, with kernels the code generator makes.
+"""The core as an engine. It takes every kind of op, with kernels from the code generator.
 
-This module says which constants a kernel gets and in which order its arguments stand;
-`codegen/tir/ops` writes the kernels to match.
+This module defines the constants of each kernel and the order of its arguments; `codegen/tir/ops` generates matching
+kernels.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ from npukit.net.specs.table import SPECS
 
 
 class Cpu:
-    """The core of a PE, of any board. Ops without a kernel in assembly get one made from TIR.
+    """The core of a PE, on any board. An op without an assembly kernel gets a kernel generated from TIR.
 
-    `others` are those of PEs that have another core, by its name.
+    `others`: the cores of PEs with another core, by name.
     """
 
     name = CORE
@@ -91,15 +91,15 @@ class Cpu:
         self.kernels, self.core, self.waits, self.others = kernels, core, waits, others
 
     def of(self, cpu: str) -> Cpu:
-        """The core of that name."""
+        """The core named `cpu`, by default this one."""
         return self.others.get(cpu, self)
 
     def beside(self, others: Mapping[str, Cpu]) -> Cpu:
-        """The core on a board that has others."""
+        """The core with the board's other cores beside it."""
         return Cpu(self.kernels, self.core, self.waits, others)
 
     def with_kernels(self, chosen: Callable[[CoreType], CoreKernels]) -> Cpu:
-        """The core, and those beside it, each with the kernels that are chosen for it."""
+        """The core and its others, each with the kernels that `chosen` returns for the core's type."""
         others = {cpu: other.with_kernels(chosen) for cpu, other in self.others.items()}
         return Cpu(chosen(self.core), self.core, self.waits, others)
 
@@ -125,7 +125,7 @@ class Cpu:
         return self.waits.of_constants(op.name, constants, output.elements // output.shape[-1] if output.shape else 1)
 
     def with_constants_near(self, net: Net, room: int) -> Cpu:
-        """The core with those constants in so much memory without waits that gain most by it."""
+        """The core with constants in `room` bytes of memory without waits, chosen by cycles saved per byte."""
         gains: dict[str, tuple[int, int]] = {}
         for op in (each for each in net.ops if each.engine == CORE):
             output = Box.whole(net.tensor(op.output).shape)
@@ -136,7 +136,7 @@ class Cpu:
         return Cpu(self.kernels, self.core, self.waits.with_near(gains, room))
 
     def constants_near(self, net: Net) -> int:
-        """Bytes of the constants that lie in memory without waits."""
+        """Bytes of the constants in memory without waits."""
         near = (op for op in net.ops if op.name in self.waits.near)
         return sum(self.cost(net, op, Box.whole(net.tensor(op.output).shape)).constant_bytes for op in near)
 
@@ -159,7 +159,7 @@ class Cpu:
         return Cost(round(taken), constants, constants_key=form, streams=False)
 
     def choices(self, net: Net, op: Op) -> Sequence[Choice]:
-        """None: its kernels are chosen for a whole network (`core_kernels.py`)."""
+        """An empty tuple: the core's kernels are chosen for a whole network (`core_kernels.py`)."""
         return ()
 
     def lower(self, tile: Tile) -> Lowered:
@@ -169,7 +169,7 @@ class Cpu:
         return replace(lowered, constants=tuple(replace(array, near=True) for array in lowered.constants))
 
     def routines(self, tile: Tile) -> tuple[Routine, ...]:
-        """The routines in assembly for a tile of the core; none if it is computed in C."""
+        """The assembly routines for a tile of the core; empty if C computes the tile."""
         if tile.op.name not in self.kernels.moves and not self._has_kernels(tile.net, tile.op, tile.output.box):
             return ()
         code = self._lowered(tile).code
@@ -191,7 +191,7 @@ class Cpu:
         return Lowered(constants, Call(tile.name, addresses))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
-        """The sources of the functions that code in float may call."""
+        """The sources of the functions that floating-point code may call."""
         return tuple(sorted((data_folder("firmware") / "libm").glob("*.c")))
 
     def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
@@ -199,16 +199,16 @@ class Cpu:
 
 
 OF_CHANNELS = Conv2d | DepthwiseConv2d | Dense | TransposeConv2d | Sums | Lookup
-"""Ops whose constants are those of their output's channels, wherever else a tile lies."""
+"""Ops whose constants depend only on the output channels of a tile."""
 
 
 def aligned_bytes(array: ConstantArray) -> int:
-    """Bytes an array takes with the gap up to the next one."""
+    """Bytes of an array with the alignment gap behind it."""
     return -(-array.values.nbytes // array.align) * array.align
 
 
 def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> tuple[ConstantArray, ...]:
-    """The constants of the kernel for this box of the op's output, in the order of its arguments."""
+    """The constants of the kernel for a box of the op's output, in the order of the arguments."""
     attributes = op.attributes
     match attributes:
         case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():
@@ -242,15 +242,15 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> 
 
 
 def _steps(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray]:
-    """The offsets and steps of numbers that become integers."""
+    """The offsets and steps of a quantisation."""
     told = {"offset": "taken away before dividing", "step": "of the quantised numbers"}
     for (role, text), name in zip(told.items(), op.inputs[1:], strict=True):
         yield _array(prefix, role, _part(net.constants[name], operand_box(net, op, name, output)), text)
 
 
 def _first_of_part(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray]:
-    """The place in its row of the first number that is made, where it is not all of the row: data, as PEs that make
-    other parts of as many numbers have the same code."""
+    """The index in its row of the first number to compute, if a tile computes part of each row. The index is data, so
+    that PEs with parts of equal length have the same code."""
     if output.shape[-1:] != net.tensor(op.output).shape[-1:]:
         yield _array(prefix, "first", np.array(output.start[-1:], np.int32), "of each row's numbers that is made")
 
@@ -258,7 +258,7 @@ def _first_of_part(net: Net, op: Op, output: Box, prefix: str) -> Iterator[Const
 def _places(
     net: Net, op: Op, attributes: ResizeNearest | ResizeBilinear, output: Box, prefix: str
 ) -> Iterator[ConstantArray]:
-    """The rows and columns of the input that make those of the output."""
+    """The rows and columns of the input for each row and column of the output."""
     what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
     (held,) = needs(net, op, output)
     for axis, name, places in ((1, "rows", attributes.rows), (2, "columns", attributes.columns)):
@@ -267,7 +267,7 @@ def _places(
 
 
 def _resized(places: Sequence[Any], axis: int, output: Box, held: Box) -> np.ndarray:
-    """The positions along an axis of an input of which a box of the output is made, counted in what is held of it."""
+    """The input positions along an axis for a box of the output, counted from the input's box `held`."""
     chosen = np.array(places[output.start[axis] : output.stop[axis]], np.int16)
     chosen.reshape(len(chosen), -1)[:, :2] -= held.start[axis]
     return chosen
@@ -283,13 +283,13 @@ def _constant_operands(net: Net, op: Op, output: Box, prefix: str) -> tuple[Cons
 
 
 def _parts_taken(net: Net, op: Op, output: Box) -> str:
-    """The parts of the op's constant operands that a box of its output takes."""
+    """The parts of the op's constant operands that a box of the output needs, as a key."""
     taken = (operand_box(net, op, name, output) for name in op.inputs if name in net.constants)
     return " ".join(f"{box.start}-{box.stop}" for box in taken)
 
 
 def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
-    """The part of an operand that a box of the output needs: what broadcasts to it, or all of the operand."""
+    """The part of an operand for a box of the output: the part that broadcasts to the box, or the whole operand."""
     shape = net.tensor(name).shape
     if isinstance(op.attributes, Concat):
         whole, axis = Box.whole(shape), op.attributes.axis
@@ -319,7 +319,7 @@ def _array(prefix: str, role: str, values: np.ndarray, comment: str) -> Constant
 
 
 def _products(net: Net, op: Op, output: Box) -> float:
-    """Products, or what takes as long, for one element of the output."""
+    """Products per output element, or other steps of equal duration."""
     source = net.tensor(op.inputs[0])
     match op.attributes:
         case Conv2d() | Dense() | Sums():
@@ -344,13 +344,13 @@ def _products(net: Net, op: Op, output: Box) -> float:
 
 
 def _read_of_a_row(net: Net, op: Op) -> int:
-    """Numbers that are read before the first of a row is made."""
+    """Numbers read before the first number of a row is computed."""
     given = isinstance(op.attributes, NormBySquares)
     return net.tensor(op.inputs[1]).elements if given else net.tensor(op.inputs[0]).shape[-1]
 
 
 def _loops(net: Net, op: Op, output: Box) -> int:
-    """The times that the innermost loop begins: along the rows of a window, or else along the last axis."""
+    """Starts of the innermost loop, which runs along the rows of a window, or else along the last axis."""
     if isinstance(op.attributes, Conv2d):
         return output.elements * net.tensor(op.inputs[1]).shape[1]
     return output.elements // output.shape[-1] if output.shape else 1

@@ -1,7 +1,7 @@
-"""Ops that an engine takes as one: patterns of a few, and subgraphs of as many as it can.
+"""Fusion of ops that an engine takes as one: patterns of a few ops, and subgraphs of as many as possible.
 
-A group has one output. Whatever else its ops make is read by them alone, so that nothing outside can depend on the
-group and the group on that: it can run where its last op stood.
+A group has one output. Only the group reads its other tensors, so that no outside op can depend on the group and also
+feed it: the group can run in the place of its last op.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from npukit.net.net import CORE, LINK, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
 
 GROWS = 4
-"""Times as many ops as the group before had are tried for the next one. To try all that are left each time takes the
-square of the time, where an engine takes few at once."""
+"""Limit of the next group's ops, as a multiple of the previous group's. Trying all remaining ops each time would take
+quadratic time if the engine takes few at once."""
 
 
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
-    """The net with the engine's patterns fused where that is quicker than its ops one by one."""
+    """The net with the engine's patterns fused where the fused op is faster than its parts."""
     for pattern in engine.abilities.chains:
         uses, fused, within = _Uses(net), dict[str, Op](), set[str]()
         for last in (op for op in net.ops if op.kind == pattern[-1]):
@@ -41,8 +41,8 @@ def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
 
 
 def with_matches(net: Net, engine: Accelerator, engines: Engines) -> Net:
-    """The net with the ops fused that a Relax pattern of the engine has matched, where it takes them as one and is
-    quicker. Those that do not follow each other one by one are not to be cut into tiles."""
+    """The net with matches of the engine's Relax patterns fused, where the engine takes the match as one op and is
+    faster. A match whose ops are no chain must not be cut into tiles."""
     uses, groups, fused, within = _Uses(net), _matches_of(net, engine), dict[str, Op](), set[str]()
     for match, group in groups.items():
         names, last = {op.name for op in group}, group[-1]
@@ -57,7 +57,7 @@ def with_matches(net: Net, engine: Accelerator, engines: Engines) -> Net:
 
 
 def _matches_of(net: Net, engine: Accelerator) -> dict[str, list[Op]]:
-    """The ops of each match of the engine's patterns, in the net's order, as far as nothing has fused them."""
+    """The ops of each match of the engine's patterns that are not fused yet, in the net's order."""
     found: dict[str, list[Op]] = {}
     for op in net.ops:
         if op.pattern.startswith(f"{engine.name}.") and not isinstance(op.attributes, Fused) and op.engine != LINK:
@@ -66,7 +66,7 @@ def _matches_of(net: Net, engine: Accelerator) -> dict[str, list[Op]]:
 
 
 def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
-    """The net with connected ops fused that the engine takes, the largest groups that it takes and is quicker at."""
+    """The net with connected ops fused: the largest groups that the engine takes and computes faster."""
     uses, instead, within, most = _Uses(net), dict[str, Op](), set[str](), len(net.ops)
     for last in reversed(net.ops):
         if last.name not in within and last.engine != LINK and not isinstance(last.attributes, Fused):
@@ -81,7 +81,8 @@ def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
 def _subgraph_ending_at(
     uses: _Uses, last: Op, engine: Accelerator, engines: Engines, within: Collection[str], most: int
 ) -> tuple[Sequence[Op], Op]:
-    """A group of at most so many ops, within no other, and what they become; or none, and the op with the reason."""
+    """A group of at most `most` ops, none of them in another group, and the fused op; or no group, and the op with the
+    reason."""
     net, reason = uses.net, engine.refusal(uses.net, last)
     while most and reason is None:
         group = uses.grown(last, engine, most, within)
@@ -101,7 +102,7 @@ def _slower(net: Net, engine: Accelerator, fused: Op, engines: Engines, group: S
 
 
 def _with_reason(op: Op, reason: str | None) -> Op:
-    """The op, which says this too of why if it is on the core."""
+    """The op with an additional reason if it is on the core."""
     if op.engine != CORE or not reason or reason in op.reason:
         return op
     return op.placed(op.engine, "; ".join(filter(None, (op.reason, reason))))
@@ -130,7 +131,7 @@ class _Uses:
         return {op.name: index for index, op in enumerate(self.net.ops)}
 
     def chains(self, last: Op, pattern: Sequence[str]) -> Iterator[tuple[Op, ...]]:
-        """Chains of the pattern's kinds that end with this op, the latest first. Each op reads the one before once."""
+        """Chains of the pattern's kinds of ops that end with `last`, latest first. Each op reads the op before once."""
         if last.kind != pattern[-1]:
             return
         if len(pattern) == 1:
@@ -141,8 +142,9 @@ class _Uses:
                 yield from ((*chain, last) for chain in self.chains(maker, pattern[:-1]))
 
     def grown(self, last: Op, engine: Accelerator, most: int, within: Collection[str]) -> tuple[Op, ...]:
-        """The largest group that ends with an op, of ops that the engine takes and no other group has, in the net's
-        order. What reads an op comes behind it, so that who reads what is made last is known first."""
+        """The largest group that ends with `last`, of ops that the engine takes and no other group contains, in the
+        net's order. The search goes backwards through the net, so that all readers of an op are decided before the op.
+        """
         group, front = {last.name: last}, [-self._order[maker.name] for maker in self._makers_for(last)]
         heapify(front)
         while front and len(group) < most:
@@ -155,13 +157,13 @@ class _Uses:
         return tuple(sorted(group.values(), key=lambda op: self._order[op.name]))
 
     def _makers_for(self, op: Op) -> list[Op]:
-        """The ops of which it reads something, the last first; none that are fused, none of the link's."""
+        """The ops whose outputs the op reads, the last first; without fused ops and ops of the link."""
         found = {self._makers[name].name: self._makers[name] for name in op.inputs if name in self._makers}
         plain = [maker for maker in found.values() if maker.engine != LINK and not isinstance(maker.attributes, Fused)]
         return sorted(plain, key=lambda maker: -self._order[maker.name])
 
     def only_for(self, maker: Op, group: Set[str]) -> bool:
-        """True if what an op makes is read by these alone."""
+        """True if only ops of the group read the outputs of `maker`."""
         return all(
             name not in self.net.ends and self._readers.get(name, set()) <= group and name in self._readers
             for name in maker.outputs
@@ -169,7 +171,7 @@ class _Uses:
 
 
 def _cycles_of(net: Net, engines: Engines, ops: Sequence[Op]) -> int:
-    """Cycles of ops where they are placed; a reshape is no work."""
+    """Cycles of ops on their engines; a reshape costs nothing."""
     return sum(_cycles(net, engines[op.engine], op) for op in ops if not isinstance(op.attributes, Reshape))
 
 

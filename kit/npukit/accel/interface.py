@@ -185,8 +185,7 @@ class CommandFormat:
     """C function that runs a chain and returns 0 or an error code: `int32_t run(const struct NAME *first)`"""
     header: str
     submit: str | None = None
-    """C function that starts a chain without waiting, if `Abilities.wait` is set: `void submit(const struct NAME
-    *first)`"""
+    """C function that only starts a chain, if `Abilities.wait` is set: `void submit(const struct NAME *first)`"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The cycles of a command by the formulas of the hardware manual, section 3.5, and the better orientation of the array."""
+"""Cycles of a command by the formulas of the hardware manual, section 3.5, and the array's better orientation."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ CYCLES_OF_CALL, CYCLES_OF_COMMAND, CYCLES_OF_ADDITION, CYCLES_OF_RESULT = 240, 3
 
 
 def parts_for(net: Net, op: Op, figures: Figures) -> int | str:
-    """The number of partial sums of a convolution or dense layer, 0 if one sum is enough; or the reason for a refusal."""
+    """The number of partial sums of a convolution or dense layer, 0 if one sum is enough; or the reason to refuse."""
     wide = filter_of(net, op, figures.accumulator_bits)
     if wide.bits <= figures.accumulator_bits:
         return 0

@@ -107,7 +107,7 @@ class Products:
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The matrices in an operand: address of the first, bytes between matrices along each leading axis, strides inside."""
+    """The matrices in an operand: address of the first, bytes between them along each leading axis, strides inside."""
 
     address: Address
     leading: tuple[int, ...]

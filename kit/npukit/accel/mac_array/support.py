@@ -18,7 +18,7 @@ LARGEST_BYTE = 255
 
 
 def refusal(net: Net, op: Op, figures: Figures) -> str | None:
-    """The reason why the array cannot run the op, or None. Of a convolution fused with an addition, both are checked."""
+    """The reason why the array cannot run the op, or None. Checks both parts of a fused convolution and addition."""
     reason = next(filter(None, (_refusal(net, part, figures) for part in op.parts)), None)
     if reason or len(op.parts) == 1:
         return reason

@@ -1,4 +1,4 @@
-"""A network compiler of a vendor's own, run as a command: a subgraph goes in as a file, a blob comes out."""
+"""A vendor's network compiler, run as a command: reads a subgraph from a file, writes a blob."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from npukit.net.net import Net, Op
 COMPILED = "compiled.json"
 Form = Literal["json", "onnx", "tflite"]
 LAST_WORDS = 400
-"""Characters of what the command said last that go into an error."""
+"""Limit in characters of the command's last output in an error."""
 
 
 def _decoded(text: object) -> bytes:
@@ -30,7 +30,7 @@ def _decoded(text: object) -> bytes:
 
 
 class CompiledBlob(BaseModel):
-    """The command's result: a blob for the accelerator, and what running it needs."""
+    """The command's result: a blob for the accelerator, and the resources to run it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -40,11 +40,11 @@ class CompiledBlob(BaseModel):
     cycles: int = Field(ge=0)
     scratch_bytes: int = Field(default=0, ge=0)
     arena: list[int] = []
-    """Offsets in the scratch memory where the inputs, in the subgraph's order, and the output would best lie."""
+    """Preferred offsets in the scratch memory for the inputs, in the subgraph's order, and for the output."""
 
 
 class RefusedSubgraph(BaseModel):
-    """The command's result if the accelerator cannot run this: the reason, in words."""
+    """The command's result if the accelerator cannot run the subgraph: the reason, in words."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -54,11 +54,11 @@ class RefusedSubgraph(BaseModel):
 
 
 class NetworkCompiler:
-    """The accelerator's command `words... SUBGRAPH COMPILED`: it reads the one file and writes the other.
+    """The accelerator's command `words... SUBGRAPH COMPILED`, which reads the first file and writes the second.
 
-    The subgraph comes in the `form` that the command reads; only JSON has the accelerator's figures. Each subgraph is
-    compiled once. A command that fails, is missing, takes longer than `seconds` or leaves anything but what it should
-    is an error that names the op; the subgraph is then kept, to try the command by hand.
+    `form`: format of the subgraph; only JSON includes the accelerator's figures. Each subgraph is compiled once. An
+    error names the op if the command fails, is missing, takes longer than `seconds` or leaves an invalid result; the
+    subgraph is then kept, to try the command by hand.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A subgraph as a file, for a network compiler of a vendor's own: JSON, complete in itself, with every integer exact.
+"""A subgraph as a JSON file for a vendor's network compiler, complete in itself, with every integer exact.
 
 `docs/accelerators.md` has the schema.
 """
@@ -29,7 +29,7 @@ FORMAT, VERSION = "npukit-subgraph", 1
 
 
 def subgraph_text(net: Net, op: Op, figures: Mapping[str, int]) -> str:
-    """The op's parts as JSON, with the figures that the board file gives of the accelerator."""
+    """The op's parts as JSON, with the accelerator's figures from the board file."""
     alone = net.alone(op)
     content = {
         "format": FORMAT,
@@ -71,7 +71,7 @@ def _op(net: Net, op: Op) -> dict[str, Any]:
 
 
 def _factors(net: Net, op: Op) -> Iterator[tuple[int, int]]:
-    """The fixed-point factors of an op: one a channel; of both operands and the sum; of the product; of the ratio."""
+    """The fixed-point factors of an op: one per channel; of both operands and the sum; of the product; of the ratio."""
     match op.attributes:
         case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():
             scaling = requantization(net, op)

@@ -1,7 +1,8 @@
-"""A subgraph as an ONNX model in QDQ form, for compilers that read that.
+"""A subgraph as an ONNX model in QDQ form, for ONNX compilers.
 
-ONNX defines these ops on reals: results may differ by one from the integers of TensorFlow Lite. Windows see channels
-first; a tensor is transposed where a reader needs it the other way; its inputs and outputs are as in the net.
+ONNX defines these ops on reals, so results may differ by one from the integers of TensorFlow Lite. Ops with windows
+need channels first: tensors are transposed where a reader needs the other order. The model's inputs and outputs are as
+in the net.
 """
 
 from __future__ import annotations
@@ -42,14 +43,15 @@ if TYPE_CHECKING:
 
 OPSET, IR_VERSION = 17, 8
 LAST, FIRST = "", " channels first"
-"""Ends of a tensor's name: as it is in the net, or with channels before height and width."""
+"""Suffixes of a tensor's name: in the net's order, or with channels before height and width."""
 
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 _LEAST, _MOST = -128, 127
 
 
 def subgraph_onnx(net: Net, op: Op) -> bytes:
-    """The op's parts as an ONNX file; NpukitError for a kind of op that has no form in it, or without `onnx`."""
+    """The op's parts as an ONNX file. Raises NpukitError for a kind of op without an ONNX form, or without the package
+    `onnx`."""
     graph = _Graph(net.alone(op))
     for part in graph.net.ops:
         write = _FORMS.get(type(part.attributes))
@@ -61,7 +63,7 @@ def subgraph_onnx(net: Net, op: Op) -> bytes:
 
 
 class _Graph:
-    """Nodes and constants so far, and which tensors are there in which order of axes."""
+    """Nodes and constants so far, and the existing tensors with their orders of axes."""
 
     def __init__(self, net: Net) -> None:
         try:
@@ -86,7 +88,7 @@ class _Graph:
         return self.constant(f"{op.name} {what}", np.array(values, np.int64))
 
     def order(self, names: Sequence[str]) -> str:
-        """The order of axes in which all of these are there already, as in the net if there is none."""
+        """The order of axes in which all these tensors exist, by default the net's."""
         return FIRST if all(f"{name}{FIRST}" in self._made for name in names) else LAST
 
     def real(self, name: str, order: str = LAST) -> str:
@@ -99,14 +101,14 @@ class _Graph:
         return made
 
     def weights(self, op: Op, shaped: np.ndarray, axis: int) -> str:
-        """Weights as reals, laid as ONNX has them; `axis` is that of the outputs."""
+        """Weights as reals in ONNX's layout. `axis`: the axis of the output channels."""
         known = self.net.tensor(op.inputs[1]).quantization
         assert known is not None
         name = self.constant(f"{op.name} weights", np.ascontiguousarray(shaped))
         return self._filter(name, known.scales, axis, np.int8)
 
     def biases(self, op: Op) -> str:
-        """Biases as reals: their steps are those of the products."""
+        """Biases as reals, with the scales of the products."""
         known, given = self.net.tensor(op.inputs[1]).quantization, self.net.constant(op, 2)
         assert known is not None
         channels = self.net.tensor(op.output).shape[-1]
@@ -139,7 +141,7 @@ class _Graph:
         return self._onnx.helper.make_tensor_value_info(name, kind, tensor.shape)
 
     def _integers(self, name: str, order: str) -> str:
-        """The integers of a tensor in this order of axes."""
+        """The integers of a tensor in an order of axes."""
         place = f"{name}{order}"
         if name in self.net.constants and place not in self._constants:
             return self.constant(place, self.net.constants[name])
@@ -149,7 +151,7 @@ class _Graph:
         return place
 
     def _scale(self, of: str, scales: Sequence[float], zeros: Sequence[int], kind: Any = np.int8) -> list[str]:
-        """Scales and zero points, single numbers if there is one."""
+        """Scales and zero points, scalars if there is a single one."""
         shape = () if len(scales) == 1 else (len(scales),)
         return [
             self.constant(f"{of} scale", np.array(scales, np.float32).reshape(shape)),
@@ -270,4 +272,4 @@ _FORMS: Mapping[type[Attributes], Callable[[_Graph, Op], None]] = {
     Transpose: _simple("Transpose", lambda given: {"perm": given.axes}),
 }
 ONNX_KINDS = frozenset(kind.kind for kind in _FORMS)
-"""The kinds of op that have a form."""
+"""Kinds of op with an ONNX form."""

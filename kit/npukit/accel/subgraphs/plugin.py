@@ -1,4 +1,4 @@
-"""The frame of plug-ins whose maker has a network compiler: whole subgraphs go out as files, a blob comes back."""
+"""The base of plug-ins with a network compiler: whole subgraphs go out as files, a blob comes back."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from npukit.net.net import Net, Op
 class NetworkPlugin:
     """A plug-in that takes connected ops, as many at once as its compiler does.
 
-    A plug-in of this class says what it can of one op without the compiler (`refusal_of_one`), and which C it has. That
-    has `int32_t NAME_start(const uint8_t *blob, void *scratch, void *output, void *input0, ...)` with as many inputs as
-    `inputs`, the output's address in place of those that a subgraph has not, and `int32_t NAME_wait(void)`.
+    A subclass checks single ops without the compiler (`refusal_of_one`) and names the C driver. The driver has `int32_t
+    NAME_start(const uint8_t *blob, void *scratch, void *output, void *input0, ...)` with `inputs` inputs, and `int32_t
+    NAME_wait(void)`. Missing inputs get the output's address.
     """
 
     name: str
     version: str
     inputs = 4
     alignment = 16
-    """The alignment of the blob."""
+    """Alignment of the blob in bytes."""
     commands: CommandFormat | None = None
     model: Path | None = None
 
@@ -33,11 +33,11 @@ class NetworkPlugin:
         self.abilities = Abilities(subgraphs=True, wait=f"{self.name}_wait")
 
     def refusal_of_one(self, net: Net, op: Op) -> str | None:
-        """Why this op, alone, cannot be in a subgraph, or None."""
+        """The reason why an op, alone, cannot be in a subgraph, or None."""
         raise NotImplementedError
 
     def refusal(self, net: Net, op: Op) -> str | None:
-        """The reason of an op alone, without the compiler; of a subgraph that of the compiler."""
+        """The reason against a single op, without the compiler; for a subgraph the compiler's reason."""
         if op.parts == (op,):
             return self.refusal_of_one(net, op)
         inputs = len(set(net.activations(op)))

@@ -1,7 +1,7 @@
-"""A subgraph as a TFLite model, for compilers that read that: the same integers come out of TFLite Micro.
+"""A subgraph as a TFLite model, for TFLite compilers. TFLite Micro computes the same integers.
 
-TFLite pads a window as SAME or VALID; another padding is an op of its own here, and so is a clamp that is none of
-TFLite's fused activations.
+TFLite pads a window as SAME or VALID. Any other padding becomes an op of its own here, and so does a clamp without a
+fused activation in TFLite.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ACTIVATION = tflite.ActivationFunctionType
 
 
 def subgraph_tflite(net: Net, op: Op) -> bytes:
-    """The op's parts as a TFLite file; NpukitError for a kind of op that has no form in it."""
+    """The op's parts as a TFLite file. Raises NpukitError for a kind of op without a TFLite form."""
     model = Model(net.alone(op))
     for part in model.net.ops:
         _write_op(model, part)
@@ -67,7 +67,7 @@ def _window_options(window: Window) -> dict[str, int]:
 
 
 def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
-    """The input, padded by an op of its own if TFLite has no name for the padding, and TFLite's name of it."""
+    """The input and TFLite's name of its padding. A padding without a name becomes an op of its own."""
     net, window, name = model.net, window_of(model.net, op), op.inputs[0]
     if not any(window.padding):
         return name, tflite.Padding.VALID
@@ -80,7 +80,7 @@ def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
 
 
 def _same(sides: Sequence[tuple[int, int]], window: Window) -> Padding | None:
-    """Top, left, bottom and right as SAME has them, if the result has its size."""
+    """The SAME padding (top, left, bottom, right), or None if SAME gives another size of the result."""
     each = list(zip(sides, window.kernel, window.strides, window.dilation, strict=True))
     if any(result != -(-size // stride) for (size, result), _, stride, _ in each):
         return None
@@ -115,7 +115,7 @@ def _filter(model: Model, op: Op, code: str, **options: int) -> None:
 
 
 def _weights(model: Model, op: Op) -> tuple[str, str]:
-    """Weights and biases; TFLite wants the biases' scales too, and biases at all."""
+    """Weights and biases. TFLite requires biases, with scales."""
     net, weights = model.net, op.inputs[1]
     scales = np.asarray(net.tensor(weights).quantization.scales, np.float32)  # pyright: ignore[reportOptionalMemberAccess]
     scales = np.float32(quantization(net, op.inputs[0]).scale) * scales
@@ -154,7 +154,7 @@ def _pool(model: Model, op: Op) -> None:
 def _clamped(
     model: Model, op: Op, code: str, inputs: Sequence[str], options: Mapping[str, int] = {}, table: str = ""
 ) -> None:
-    """The operator with its clamp: fused, or as operators behind it."""
+    """The operator with its clamp, fused or as operators behind it."""
     clamp: tuple[int, int] = getattr(op.attributes, "clamp", _WHOLE)
     target = model.net.tensor(op.output)
     fused = _fused(clamp, target)
@@ -172,7 +172,7 @@ def _clamped(
 
 
 def _fused(clamp: tuple[int, int], target: Tensor) -> int | None:
-    """TFLite's fused activation that comes to this clamp."""
+    """TFLite's fused activation with this clamp, or None."""
     known = target.quantization
     if clamp == _WHOLE or known is None:
         return _ACTIVATION.NONE
@@ -260,4 +260,4 @@ _FORMS: Mapping[type[Attributes], Callable[[Model, Op], None]] = {
     Transpose: _transpose,
 }
 TFLITE_KINDS = frozenset(kind.kind for kind in _FORMS)
-"""The kinds of op that have a form."""
+"""Kinds of op with a TFLite form."""

@@ -1,4 +1,4 @@
-"""The bytes of a TFLite model: its tensors and operators, and the tables of TFLite's schema."""
+"""The bytes of a TFLite model: tensors, operators, and the tables of TFLite's schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {name: getattr(tflite.TensorType, name.upper()) for name in ("int8", "u
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator by TFLite's names; `table` is that of its options, without `Options`."""
+    """An operator by TFLite's names. `table`: the name of its options table, without `Options`."""
 
     code: str
     inputs: Sequence[str]
@@ -29,7 +29,7 @@ class Operator:
 
 @dataclass
 class Model:
-    """The tensors of a net and those that only TFLite needs, and the operators in order."""
+    """The tensors of a net, additional tensors for TFLite, and the operators in order."""
 
     net: Net
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Model:
         self.operators.append(Operator(code, inputs, output, table or _table(code), options))
 
     def numbers(self, op: Op, what: str, values: Any) -> str:
-        """A constant of int32, of which the net knows nothing."""
+        """An int32 constant that is not in the net."""
         array = np.array(values, np.int32)
         return self.constant(Tensor(f"{op.name} {what}", array.shape, "int32"), array)
 
@@ -64,7 +64,7 @@ def _table(code: str) -> str:
 
 
 class Tables:
-    """The tables of TFLite's schema that do not depend on what a model is told as, from the inside out."""
+    """The tables of TFLite's schema that are independent of the source of a model, from the inside out."""
 
     def __init__(self) -> None:
         self.builder = flatbuffers.Builder(1024)
@@ -91,7 +91,7 @@ class Tables:
     def graph(
         self, tensors: Sequence[int], inputs: Sequence[int], outputs: Sequence[int], operators: Sequence[int]
     ) -> int:
-        """A subgraph, its ends by the numbers of their tensors."""
+        """A subgraph. `inputs`, `outputs`: numbers of tensors."""
         vectors = [self.vector(tensors), self.numbers(inputs), self.numbers(outputs), self.vector(operators)]
         tflite.SubGraphStart(self.builder)
         tflite.SubGraphAddTensors(self.builder, vectors[0])
@@ -101,7 +101,7 @@ class Tables:
         return tflite.SubGraphEnd(self.builder)
 
     def code(self, code: str, custom: str = "") -> int:
-        """An operator by the schema's name; of a custom one, `custom` is its own."""
+        """An operator by the schema's name. `custom`: the name of a custom operator."""
         number, name = getattr(tflite.BuiltinOperator, code), self.builder.CreateString(custom) if custom else 0
         tflite.OperatorCodeStart(self.builder)
         if custom:
@@ -127,7 +127,7 @@ class Tables:
         return tflite.QuantizationParametersEnd(self.builder)
 
     def options(self, table: str, options: Mapping[str, Any]) -> int:
-        """The options of an operator in a table of its own kind, without `Options`."""
+        """The options of an operator. `table`: the name of its options table, without `Options`."""
         texts = {key: self.builder.CreateString(value) for key, value in options.items() if isinstance(value, str)}
         getattr(tflite, f"{table}OptionsStart")(self.builder)
         for key, value in options.items():
