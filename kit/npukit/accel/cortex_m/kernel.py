@@ -1,4 +1,4 @@
-"""The generator's result: a kernel, or the reason why there is none."""
+"""The result of a kernel generator: a kernel, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WORD = 4
 PROLOGUE = ".syntax unified\n.thumb\n.text\n"
 _DIGEST_DIGITS = 8
 _ENTRY_INSTRUCTIONS, _ENTRY_BYTES, _ENTRY_CYCLES = 3, 12, 4
-"""The way into a routine with constants: their address, in two halves of a register, and a branch."""
+"""Instructions, bytes and cycles to enter a routine with constants: two halves of their address, and a branch."""
 _BRANCH_CYCLES, _MOVE_BYTES, _WORD = 2, 2, 4
 
 
 @dataclass(frozen=True)
 class Constant:
-    """An array the kernel refers to by its symbol."""
+    """An array that the kernel refers to by its symbol."""
 
     symbol: str
     values: np.ndarray
@@ -32,7 +32,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class SharedRoutine:
-    """Code without constants, so that layers of the same shape share it. Takes the constants' address in r12."""
+    """Code without constants, which layers of the same shape share. Takes the constants' address in r12."""
 
     name: str
     assembly: str
@@ -41,10 +41,10 @@ class SharedRoutine:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """`void symbol(const int8_t *input, int8_t *output, void *scratch)`; an add takes two inputs.
+    """A function `void symbol(const int8_t *input, int8_t *output, void *scratch)`; an addition takes two inputs.
 
-    `reads_beyond` bytes beyond the input may be read, never used: they must exist. The output may begin where an input
-    that `may_overwrite` numbers begins. `instructions` and `cycles` are those of one call.
+    `reads_beyond`: bytes behind the input that may be read but are not used; they must exist. `may_overwrite`: indices
+    of inputs at whose address the output may begin. `instructions` and `cycles` are for one call.
     """
 
     symbol: str
@@ -59,7 +59,7 @@ class Kernel:
     reads_beyond: int = 0
     may_overwrite: tuple[int, ...] = ()
     sweeps: int = 1
-    """The number of times that a call reads its constants from first to last."""
+    """Number of times that a call reads all its constants."""
 
     @cached_property
     def routine(self) -> SharedRoutine:
@@ -75,7 +75,7 @@ class Kernel:
 
     @property
     def entry(self) -> str:
-        """The few instructions that name this layer's constants and enter the shared routine."""
+        """The instructions that load the address of the layer's constants and branch to the shared routine."""
         lines = [f".global {self.symbol}", ".thumb_func", f"{self.symbol}:"]
         if self.constants:
             symbol = self.constants[0].symbol
@@ -100,13 +100,13 @@ class Kernel:
 
     @property
     def accesses(self) -> int:
-        """Times that a call reads or writes activations, and not its constants."""
+        """Loads and stores of a call, without the reads of constants."""
         return max(0, self.body.accesses - self.sweeps * self.constant_bytes // WORD)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a variant does not apply to a layer."""
+    """The reason why a variant does not apply to a layer."""
 
     variant: str
     reason: str
@@ -114,15 +114,15 @@ class Refusal:
 
 @lru_cache(maxsize=1 << 12)
 def routine(body: Assembly) -> SharedRoutine:
-    """A body as a routine named after its contents."""
+    """The body as a routine, named after a digest of its text."""
     text = body.text()
     name = f"npukit_m4_{sha256(text.encode()).hexdigest()[:12]}"
     return SharedRoutine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
 
 
 def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -> Routine:
-    """A body as a function of its own, named after what it does, with digits that differ where its contents do. It may
-    be given more than four pointers."""
+    """The body as a function, named after its purpose (`note`) and a digest of its text. `pointers`: number of
+    arguments; at least four are assumed."""
     code, entry = routine(body), "    mov r12, r3\n" * constants
     name = re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
     size = _in_words(code.bytes + _MOVE_BYTES * constants)
@@ -130,10 +130,10 @@ def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -
 
 
 def _in_words(size: int) -> int:
-    """Bytes with the gap up to the next word, where functions begin."""
+    """The size rounded up to words, where functions begin."""
     return -(-size // _WORD) * _WORD
 
 
 def entry_cycles(*, constants: bool) -> int:
-    """Cycles before a routine, which may be told where its constants lie."""
+    """Cycles to enter a routine, with or without the address of its constants."""
     return _ENTRY_CYCLES if constants else _BRANCH_CYCLES

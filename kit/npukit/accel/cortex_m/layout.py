@@ -1,4 +1,4 @@
-"""The places of an activation tensor's elements in memory between two kernels."""
+"""The memory layout of an activation tensor between two kernels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NO_PADDING: Padding = (0, 0, 0, 0)
 
 
 class Order(Enum):
-    """The order of the elements, and what each one holds."""
+    """The order of the elements, and the contents of each."""
 
     PIXELS = "pixels"
     """int8, the channels of a pixel together (NHWC)"""
     PLANES8 = "planes8"
-    """one plane per channel, bytes holding value - zero point, which the zero point -128 makes 0..255"""
+    """one plane per channel, of bytes with value - zero point: 0..255 for the zero point -128"""
     PLANES16 = "planes16"
-    """the same in halfwords, where any zero point does; planes start at words, rows need not"""
+    """the same in halfwords, for any zero point; planes begin at words, rows need not"""
 
 
 _ELEMENT_BYTES = {Order.PIXELS: 1, Order.PLANES8: 1, Order.PLANES16: 2}
@@ -30,9 +30,9 @@ _ELEMENT_TYPES = {Order.PIXELS: np.int8, Order.PLANES8: np.uint8, Order.PLANES16
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor in memory. `border` adds pixels around it that hold the zero point (PIXELS only).
+    """A tensor in memory. `border`: pixels around it that hold the zero point (PIXELS only).
 
-    `transposed` stores columns where rows would be: planes want the longer side along the row.
+    `transposed`: columns stored in the place of rows, because planes need the longer side along the row.
     """
 
     order: Order
@@ -69,13 +69,13 @@ class Layout:
 
     @property
     def plain(self) -> bool:
-        """True if the bytes are the elements in the order of the model, nothing between them."""
+        """True if the bytes are the elements in the model's order, without gaps."""
         return self.order is Order.PIXELS and not any(self.border) and not (self.transposed and min(self.shape[:2]) > 1)
 
     def follows(self, other: Layout) -> bool:
-        """True if no element lies before its place in another tensor that begins where this one begins.
+        """True if no element lies before its place in another tensor with the same start address.
 
-        Then a kernel that reads this one in order may write the other over it.
+        A kernel that reads this tensor in order may then write the other tensor over it.
         """
         mine, others = (self.row_stride, self.column_stride), (other.row_stride, other.column_stride)
         return self.origin >= other.origin and all(a >= b for a, b in zip(mine, others, strict=True))
@@ -87,7 +87,7 @@ class Layout:
         return memory
 
     def unpack(self, memory: np.ndarray, zero_point: int) -> np.ndarray:
-        """The int8 values of a tensor from its bytes."""
+        """The int8 values of a tensor from the bytes in this layout."""
         values = self._view(np.ascontiguousarray(memory).view(np.uint8)).astype(np.int64)
         return (values if self.order is Order.PIXELS else values + zero_point).astype(np.int8)
 

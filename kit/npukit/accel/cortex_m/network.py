@@ -1,4 +1,4 @@
-"""Choosing the kernels of a whole network together with the layouts of the tensors between them."""
+"""Choice of the kernels of a whole network, together with the layouts of the tensors between them."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from npukit.net.cost import macs as macs_of
 from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
 
 INPUT = -1
-"""The place of the network's input among nodes."""
+"""The index of the network's input among nodes."""
 
 _MACS_PER_BYTE_WORTH = 350_000
-"""The products of a network for which a byte of code must save one instruction and one cycle a frame. With 100,000 the
-MLPerf Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB
-more (`benchmarks/core/kernel_constants.py`)."""
+"""Products of a network in which a byte of code must save one instruction or cycle a frame. With 100,000 the MLPerf
+Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB more
+(`benchmarks/core/kernel_constants.py`)."""
 
 _MEMORY_BYTE_WORTH, _CYCLES_WORTH_A_BYTE = 4, 1000
-"""Times as much that a byte must save for the objective `memory`, and the instructions and cycles worth a byte then."""
+"""For the objective `memory`: factor on the savings per byte of code; instructions and cycles worth a byte of flash."""
 
 _NO_KERNEL_COST = 1e12
-"""A cost above any kernel's: a layer goes without only where nothing applies."""
+"""Cost of a node without a kernel, above any kernel's: chosen only if no kernel applies."""
 
 _WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
-"""The part of the SRAM that other layouts may take at most, and the part of time and flash, to be taken for it. Without
-them keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and 1.1 decide
-nothing (`benchmarks/core/kernel_constants.py`)."""
+"""Limits of an alternative choice of layouts, relative to the cheapest choice: its SRAM, and its time and flash.
+Without them keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and
+1.1 decide nothing (`benchmarks/core/kernel_constants.py`)."""
 
 AS_USUAL: Mapping[int, float] = {}
 
 
 class Fetches(NamedTuple):
-    """The cycles in which the core waits for a byte of code, and the bytes of a loop that it fetches but once."""
+    """Cycles that the core waits per byte of code, and bytes of the largest loop that is fetched only once."""
 
     cycles: float
     kept_bytes: int
@@ -51,7 +51,7 @@ class Fetches(NamedTuple):
 AT_ONCE = Fetches(0, 0)
 
 ConstantCycles = Callable[[Kernel], float]
-"""Takes a kernel and gives the cycles in which the core waits for its constants."""
+"""A function of a kernel that returns the cycles that the core waits for the kernel's constants."""
 
 
 def no_waits(kernel: Kernel) -> float:
@@ -61,9 +61,10 @@ def no_waits(kernel: Kernel) -> float:
 
 @dataclass(frozen=True)
 class Node:
-    """A tensor of a network and the nodes that it is made of; INPUT is the network's input.
+    """A tensor of a network. `inputs`: the nodes from which it is computed; INPUT is the network's input.
 
-    Without a layer both it and they lie densely: an input, the output of an op without kernels, the host.
+    If `layer` is None, the tensor and its inputs are dense: an input, the output of an op without kernels, the host's
+    tensors.
     """
 
     name: str
@@ -80,16 +81,16 @@ class Node:
 
     @property
     def padding(self) -> Padding:
-        """The border of zero points that a kernel wants around its input."""
+        """The border of zero points that a kernel needs around its input."""
         wanted = self.is_a(Conv2d) or (self.is_a(DepthwiseConv2d) and self.layer is not None and self.layer.helium)
         return self.layer.window.padding if self.layer and wanted else NO_PADDING
 
 
 @dataclass(frozen=True)
 class KernelCall:
-    """A kernel to call, on the outputs of nodes, to make (or fill the border of) the output of `node`.
+    """A kernel call on the outputs of nodes, which computes the output of `node` or fills its border.
 
-    `None` where no variant applies, with the reasons.
+    `kernel` is None if no variant applies; `refusals` has the reasons.
     """
 
     node: int
@@ -106,7 +107,7 @@ class KernelChoice:
     calls: tuple[KernelCall, ...]
     layouts: Mapping[int, Layout]
     live_bytes: int
-    """the largest sum of tensors alive and scratch during a call"""
+    """the largest sum of live tensors and scratch memory during a call"""
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -114,7 +115,7 @@ class KernelChoice:
 
     @property
     def without_kernel(self) -> int:
-        """The number of nodes that no kernel makes."""
+        """The number of nodes without a kernel."""
         return sum(call.kernel is None for call in self.calls)
 
     @property
@@ -127,7 +128,7 @@ class KernelChoice:
 
     @property
     def time(self) -> int:
-        """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
+        """Instructions plus cycles. Each instruction is also a fetch, which costs time in flash with wait states."""
         return self.instructions + self.cycles
 
     @property
@@ -140,28 +141,28 @@ class KernelChoice:
 
     @property
     def code_bytes(self) -> int:
-        """Routines that kernels share count once."""
+        """Bytes of code. Routines shared by kernels count once."""
         routines = {kernel.routine.name: kernel.routine.bytes for kernel in self.kernels}
         return sum(routines.values()) + sum(kernel.entry_bytes for kernel in self.kernels)
 
 
 @dataclass(frozen=True)
 class _Partial:
-    """The best known calls of the first nodes that leave the live tensors in certain layouts."""
+    """The cheapest known calls of the first nodes that leave the live tensors in certain layouts."""
 
     cost: float
     live_bytes: int
     routines: frozenset[str]
     before: _Partial | None
-    """The partial choice of one node less."""
+    """The partial choice without the last node."""
     calls: tuple[KernelCall, ...]
-    """The last node's."""
+    """The calls of the last node."""
     layout: tuple[int, Layout]
     """The layout of the last node's output."""
 
     @property
     def nodes(self) -> list[_Partial]:
-        """Node by node, without the network's input."""
+        """The partial choices node by node, without the network's input."""
         found, last = [], self
         while last.before is not None:
             found.append(last)
@@ -179,7 +180,7 @@ def choose_thriftily(
     fetches: Fetches = AT_ONCE,
     constant_cycles: ConstantCycles = no_waits,
 ) -> KernelChoice:
-    """The cheapest choice, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
+    """The cheapest choice, or one whose layouts save a quarter of the SRAM for at most a fiftieth of time and flash."""
     chosen = partial(
         choose, nodes, objective=objective, code_worth=code_worth, fetches=fetches, constant_cycles=constant_cycles
     )
@@ -202,10 +203,10 @@ def choose(
     fetches: Fetches = AT_ONCE,
     constant_cycles: ConstantCycles = no_waits,
 ) -> KernelChoice:
-    """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
+    """The cheapest kernels and layouts. `latency` counts instructions and cycles, `memory` counts bytes of flash first.
 
-    `sram` bounds tensors and scratch alive together. `code_worth` says of nodes by their
-    index how many times as much as usual a byte of their code must save.
+    `sram`: limit in bytes of live tensors and scratch memory together. `code_worth`: by node index, the factor by which
+    a byte of code must save more than usual.
     """
     nodes = tuple(nodes)
     search = _Search(nodes, objective, sram, code_worth, fetches, constant_cycles)
@@ -216,7 +217,7 @@ def choose(
 
 
 class _Search:
-    """Dynamic programming over the nodes in order; a state is the layouts of the tensors still needed."""
+    """Dynamic programming over the nodes in order. A state is the layouts of all tensors with readers left."""
 
     def __init__(
         self,
@@ -243,7 +244,7 @@ class _Search:
         self.start = _Partial(0.0, 0, frozenset(), None, (), (INPUT, self.input_layout))
 
     def best(self) -> _Partial:
-        """The choice for all nodes that costs least."""
+        """The cheapest choice for all nodes."""
         partials = {((INPUT, self.input_layout),): self.start}
         for index, node in enumerate(self._nodes):
             partials = self._extended(index, partials)
@@ -255,7 +256,7 @@ class _Search:
         return min(partials.values(), key=lambda each: each.cost)
 
     def _extended(self, index: int, partials: Mapping[State, _Partial]) -> dict[State, _Partial]:
-        """All states after one more node, the cheapest partial choice of each."""
+        """All states after one more node, each with its cheapest partial choice."""
         result: dict[State, _Partial] = {}
         for state, before in partials.items():
             for target in self._candidates(index):
@@ -284,7 +285,7 @@ class _Search:
                 result[state] = partial
 
     def _saved(self, index: int, call: KernelCall, target: Layout) -> int:
-        """Bytes the output shares with an input that is not read afterwards."""
+        """Bytes that the output shares with an input that has no later reader."""
         if call.kernel is None:
             return 0
         readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.may_overwrite if call.inputs[i] != INPUT}
@@ -303,7 +304,8 @@ class _Search:
         return _Partial(cost, max(before.live_bytes, live), routines, before, calls, (index, target))
 
     def _cost(self, call: KernelCall, flash: int) -> float:
-        """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
+        """The cost of a call. Instructions count beside cycles, because each is also a fetch, which costs time in flash
+        with wait states."""
         if call.kernel is None:
             return _NO_KERNEL_COST
         time = call.kernel.instructions + call.kernel.cycles + self._constant_cycles(call.kernel)
@@ -312,7 +314,7 @@ class _Search:
         return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
 
     def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[KernelCall, ...]]:
-        """Each way to make a node's output, with the filling of its border."""
+        """Each way to compute a node's output, with the fill of its border."""
         node = self._nodes[index]
         found, refused = self._kernels(index, sources, target)
         fill = self._fill(index, target)
@@ -342,7 +344,7 @@ class _Search:
         return (KernelCall(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
 
     def _candidates(self, index: int) -> list[Layout]:
-        """The layouts a node's output could have, given who reads it."""
+        """The candidate layouts of a node's output, given its readers."""
         shape, readers = self._nodes[index].shape, [self._nodes[i] for i in self._consumers[index]]
         borders = {NO_PADDING, _hull([reader.padding for reader in readers])}
         sides = (False, True) if shape[0] > shape[1] > 1 and readers else (False,)
@@ -353,7 +355,7 @@ class _Search:
 
 
 def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
-    """The nodes that read each node, and the network's input, in their order."""
+    """The readers of each node and of the network's input, in order."""
     found: dict[int, list[int]] = {index: [] for index in range(INPUT, len(nodes))}
     for index, node in enumerate(nodes):
         for source in dict.fromkeys(node.inputs):
@@ -362,14 +364,14 @@ def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
 
 
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
-    """The time that a byte of each layer's code must save: more in large networks, less where layers share it."""
+    """The time that a byte of each layer's code must save: more in large networks, less if layers share the code."""
     signatures = [_signature(node.layer) for node in nodes]
     alike, macs = Counter(signatures), sum(macs_of(node.layer.net, node.layer.op) for node in nodes if node.layer)
     return [macs / _MACS_PER_BYTE_WORTH / alike[signature] for signature in signatures]
 
 
 def _signature(layer: OpView | None) -> tuple:
-    """The key that layers that can share code have in common."""
+    """A key that is equal for layers that can share code."""
     return (type(layer.attributes), layer.input_shape, layer.output_shape, layer.window) if layer else ()
 
 

@@ -1,6 +1,6 @@
-"""An op of the net as the core's kernels read it: its tensors are height x width x channels.
+"""An op of the net in the form that the core's kernels read: tensors are height x width x channels.
 
-No second form of layers: all that is said of the op is the net's, asked for by name and computed once.
+No second representation of layers: every property is the net's, computed once.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ INT8: Pair = (-128, 127)
 
 @dataclass(frozen=True, eq=False)
 class OpView:
-    """An op that has kernels (`support.py`); a reshape to the same shape is a copy.
+    """An op with kernels (`support.py`). A reshape to the same shape is a copy.
 
-    `input_range`: the values that its input can hold. `helium`: the core has vector instructions.
+    `input_range`: possible values of the input. `helium`: True if the core has vector instructions.
     """
 
     net: Net
@@ -63,12 +63,12 @@ class OpView:
         return window_of(self.net, self.op)
 
     def window_origin(self, source: Layout) -> int:
-        """The place of the first window's first tap in memory."""
+        """The offset in bytes of the first window's first tap."""
         top, left, _, _ = self.window.padding
         return source.origin - top * source.row_stride - left * source.column_stride
 
     def border_refusal(self, source: Layout) -> str | None:
-        """Why windows leave what is in memory, or None."""
+        """The reason why windows exceed the tensor and its border, or None."""
         if all(have >= need for have, need in zip(source.border, self.window.padding, strict=True)):
             return None
         return f"the input has the border {source.border}, the padding needs {self.window.padding}"
@@ -79,25 +79,25 @@ class OpView:
 
     @cached_property
     def filter(self) -> LayerWeights:
-        """Weights and biases of a layer that has some."""
+        """The weights and biases of a layer with weights."""
         found = filter_of(self.net, self.op)
         assert found is not None, self.op
         return found
 
     @cached_property
     def accumulators(self) -> Range:
-        """The interval of each output channel's accumulator, bias included. Partial sums may leave it."""
+        """The interval of each output channel's accumulator, bias included. Partial sums may exceed it."""
         return accumulators(self.filter, self.input_range)
 
 
 def shape_of(net: Net, name: str) -> Shape:
-    """Height, width and channels; a tensor of fewer dimensions is a line of pixels, one of more lies flat."""
+    """Height, width and channels. A tensor of fewer dimensions is a line of pixels; a tensor of more is flattened."""
     shape = net.tensor(name).shape
     return pixels(shape) or (1, 1, net.tensor(name).elements)
 
 
 def pixels(shape: tuple[int, ...]) -> Shape | None:
-    """A tensor's shape as height, width and channels; None of a batch."""
+    """A tensor's shape as height, width and channels; None for a batch."""
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) > 3:

@@ -1,4 +1,4 @@
-"""The ops for which the core has kernels in assembly, and the reason if it has none."""
+"""The ops with assembly kernels on the core, and the reasons against others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.net.value_ranges import filter_of
 
 
 def refusal(net: Net, op: Op) -> str:
-    """Why there are no kernels for an op; empty if there are."""
+    """The reason why an op has no kernels; empty if it has some."""
     find = _REFUSALS.get(type(op.attributes))
     names = (*net.activations(op), *op.outputs)
     if any(pixels(net.tensor(name).shape) is None for name in names):

@@ -1,7 +1,8 @@
 """Elementwise sums: seven or eight instructions an element.
 
-The operand with the larger scale always has the rescaling factor one half, so that its share is a shift. The other's
-share is looked up: it depends on eight bits. Both are doubled, which makes SMMLAR the doubling high multiply.
+The operand with the larger scale always has the rescaling factor one half, so its share is a shift. The other operand's
+share depends on eight bits and comes from a table. Both shares are doubled, so that SMMLAR is the doubling high
+multiply.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, add_
 ONE_HALF = Multiplier(1 << 30, 0)
 _LARGEST_SHIFT = 23
 _UNROLLED = 16
-"""Elements of a pass through the loop: with 4 image classification takes 0.2 % longer
+"""Elements per pass of the loop: with 4 image classification takes 0.2 % longer
 (`benchmarks/core/kernel_constants.md`)."""
 
 _ENTRIES = 256
@@ -29,7 +30,7 @@ _CONSTANT_WORDS = 2
 
 @dataclass(frozen=True)
 class AddPlan:
-    """Everything the emitter needs to know. `swapped`: the looked-up operand is the first."""
+    """Parameters of the emitter. `swapped`: True if the looked-up operand is the first."""
 
     lines: int
     elements: int
@@ -40,7 +41,7 @@ class AddPlan:
 
 
 def add(layer: OpView, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
-    """The sum of two tensors of pixels into a third, each with any border."""
+    """The kernel that adds two tensors of pixels into a third, each with any border."""
     factors = add_rescaling(layer.net, layer.op)
     reason = _refusal(layer, factors, (first, second, target))
     if reason:
@@ -77,7 +78,7 @@ def _refusal(layer: OpView, factors: AddRescaling, layouts: tuple[Layout, ...]) 
 
 
 def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
-    """The number and the length of the runs of elements that lie together in all three tensors."""
+    """The number and the length of the runs of elements that are contiguous in all three tensors."""
     height, width, channels = layouts[0].shape
     if layouts[0].transposed:
         height, width = width, height
@@ -87,7 +88,8 @@ def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
 
 
 def _constants(layer: OpView, factors: AddRescaling, plan: AddPlan) -> np.ndarray:
-    """Multiplier and addend, then the doubled share of each value of the looked-up operand, both zero points in it."""
+    """Multiplier and addend, then the doubled share of each value of the looked-up operand, with both zero points
+    included."""
     looked_up = factors.first if plan.swapped else factors.second
     zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
     table, shifted = zeros if plan.swapped else zeros[::-1]
@@ -99,7 +101,7 @@ def _constants(layer: OpView, factors: AddRescaling, plan: AddPlan) -> np.ndarra
 
 
 def _emit(plan: AddPlan) -> Assembly:
-    """r0 shifted operand, r1 looked-up operand, r2 output, r3 table, r11 multiplier, r12 addend, lr end."""
+    """Registers: r0 shifted operand, r1 looked-up operand, r2 output, r3 table, r11 multiplier, r12 addend, lr end."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
     if plan.swapped:
@@ -134,7 +136,7 @@ def _emit_line(asm: Assembly, plan: AddPlan) -> None:
 
 
 def _emit_elements(asm: Assembly, plan: AddPlan, count: int) -> None:
-    """Up to four elements in r4..r7; the pointers move past them."""
+    """Code for up to four elements in r4..r7. The pointers advance."""
     sums = [f"r{4 + i}" for i in range(count)]
     asm.comment(f"{count} elements: a share from the table, the other shifted, the sum rescaled")
     asm.emit(*(f"ldrsb {s}, [r1], #1" for s in sums))

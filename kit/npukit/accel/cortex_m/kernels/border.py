@@ -1,4 +1,4 @@
-"""Borders of zero points around tensors of pixels: filled in place, or made while copying a tensor without one."""
+"""Borders of zero points around tensors of pixels: filled in place, or added to a copy of a tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.accel.cortex_m.layout import Layout, Order
 
 _CHUNK = 32
 _UNROLLED_CHUNKS = 4
-"""Chunks of a pass through the loop: fewer or more change no time (`benchmarks/core/kernel_constants.md`)."""
+"""Chunks per pass of the loop: fewer or more change no time (`benchmarks/core/kernel_constants.md`)."""
 
 _STORES = ((4, "str"), (2, "strh"), (1, "strb"))
 _LOADS = {"str": "ldr", "strh": "ldrh", "strb": "ldrb"}
@@ -21,7 +21,7 @@ _LOADS = {"str": "ldr", "strh": "ldrh", "strb": "ldrb"}
 
 @dataclass(frozen=True)
 class BorderPlan:
-    """The bytes of a bordered tensor in the order of memory: border, then lines with border between, then border."""
+    """The bytes of a bordered tensor in memory order: border, then lines with border between, then border."""
 
     before: int
     lines: int
@@ -32,12 +32,12 @@ class BorderPlan:
 
 
 def fill_border(symbol: str, layout: Layout, zero_point: int) -> Kernel | Refusal:
-    """Write the zero point into the border of the output; the input is not looked at."""
+    """The kernel that writes the zero point into the output's border, without reading the input."""
     return _kernel(symbol, "border", layout, layout, zero_point, copies=False)
 
 
 def copy_with_border(symbol: str, source: Layout, target: Layout, zero_point: int) -> Kernel | Refusal:
-    """Copy a tensor without border into one that has one."""
+    """The kernel that copies a tensor without a border into a tensor with a border."""
     if any(source.border):
         return Refusal("copy with border", f"the input has a border of its own, {source.border}")
     return _kernel(symbol, "copy with border", source, target, zero_point, copies=True)
@@ -82,7 +82,7 @@ def _plan(layout: Layout, *, copies: bool) -> BorderPlan:
 
 @cache
 def _emit(plan: BorderPlan) -> Assembly:
-    """r0 input, r1 output, r4 the zero point in every byte."""
+    """Registers: r0 input, r1 output, r4 the zero point in every byte."""
     asm = Assembly()
     asm.emit("push {r4, lr}", "ldr r4, [r12]")
     _emit_fill(asm, plan.before)
@@ -117,7 +117,7 @@ def _emit_line(asm: Assembly, plan: BorderPlan) -> None:
 
 
 def _emit_fill(asm: Assembly, count: int) -> None:
-    """The zero point into `count` bytes from r1 on; r1 moves past them."""
+    """Fill `count` bytes from r1 on with the zero point. r1 advances."""
     asm.comment(f"{count} bytes of zero points")
     chunks = count // _CHUNK if count >= 2 * _CHUNK else 0
     rounds, single = divmod(chunks, _UNROLLED_CHUNKS)
@@ -127,7 +127,7 @@ def _emit_fill(asm: Assembly, count: int) -> None:
 
 
 def _emit_chunks(asm: Assembly, rounds: int, single: int) -> None:
-    """32 bytes at a time, by words: a tensor's bytes need not be aligned."""
+    """Fill 32 bytes at a time, by words: a tensor's bytes need not be aligned."""
     if rounds > 1:
         asm.add("r3", "r1", rounds * _UNROLLED_CHUNKS * _CHUNK, "r2")
     with asm.loop(max(rounds, 1), closing=("cmp r1, r3",)):

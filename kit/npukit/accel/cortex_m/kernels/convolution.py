@@ -29,14 +29,14 @@ from npukit.accel.cortex_m.op_view import INT8, OpView
 
 _PAIR_WORDS_EXPONENT = 16
 _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps in (4, 8, 16, 32))
-"""Unrollings of which the cheapest is taken: with the smallest alone the MLPerf Tiny networks take up to 4.3 % longer
+"""Unrollings, of which the cheapest is chosen: with the smallest alone the MLPerf Tiny networks take up to 4.3 % longer
 (`benchmarks/core/kernel_constants.md`)."""
 
 
 def convolution(
     layer: OpView, source: Layout, target: Layout, density: Density, worth: CodeWorth = USUAL_WORTH
 ) -> Kernel | Refusal:
-    """The convolution from one layout to another; `worth` is what code must save."""
+    """The convolution from one layout to another. `worth`: the time that code must save."""
     variant = f"gemm{density.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -62,13 +62,13 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
 
 
 def _choices(layer: OpView, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
-    """Ways to store, each with its exponents, the fastest first."""
+    """Ways to store results, each with its exponents, the fastest first."""
     packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
     return ((p, exponents) for p in packings for exponents in _exponent_choices(layer, density, p))
 
 
 def _exponent_choices(layer: OpView, density: Density, packing: Packing) -> list[int | np.ndarray]:
-    """Common exponents worth trying, and one for each channel where a single shift at the end can be a register's."""
+    """Common exponents worth trying; and one exponent per channel, if a single final shift can be by a register."""
     if packing is Packing.PAIR_WORDS:
         return [_PAIR_WORDS_EXPONENT]
     if density is Density.HALFWORDS:
@@ -79,7 +79,7 @@ def _exponent_choices(layer: OpView, density: Density, packing: Packing) -> list
 
 
 def walk_over(layer: OpView, source: Layout, target: Layout) -> PairWalk | None:
-    """Pixels paired along the axis whose neighbours a plane holds together, else along the one with less waste."""
+    """Pairs of pixels along the contiguous axis of planes, or else along the axis with fewer wasted pixels."""
     height, width, _ = layer.output_shape
     down = (layer.window.strides[0] * source.row_stride, target.row_stride)
     across = (layer.window.strides[1] * source.column_stride, target.column_stride)
@@ -91,7 +91,7 @@ def walk_over(layer: OpView, source: Layout, target: Layout) -> PairWalk | None:
 
 
 def _flattened(walk: PairWalk) -> PairWalk:
-    """Lines that follow each other without a gap are one line."""
+    """The walk with contiguous lines merged to one line."""
     gapless = (walk.pixels * walk.input_step, walk.pixels * walk.output_step)
     if (walk.input_line, walk.output_line) != gapless:
         return walk
@@ -99,7 +99,7 @@ def _flattened(walk: PairWalk) -> PairWalk:
 
 
 def runs(layer: OpView, source: Layout) -> Iterator[ByteRun]:
-    """The bytes a window covers, joined where they lie together."""
+    """The bytes of a window, merged where they are contiguous."""
     (rows, columns), channels = layer.window.kernel, layer.input_shape[2]
     across = source.column_stride * layer.window.dilation[1]
     joined = across == channels
@@ -142,7 +142,7 @@ def _attempt(
 
 
 def _blocks(layer: OpView, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
-    """Weights and biases as the stream wants them, or why they do not fit it."""
+    """Weights and biases in the form of the stream, or the reason why they do not fit."""
     magnitude = layer.accumulators.magnitude
     reason = overflow(fast, magnitude)
     if reason:
@@ -184,7 +184,7 @@ def _fastest(
     blocks: Blocks,
     worth: CodeWorth,
 ) -> Kernel:
-    """The kernel with the unrolling that costs least."""
+    """The kernel with the cheapest unrolling."""
     plan = ConvolutionPlan(walk, gather, shape, layer.window_origin(source), target.origin)
     body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(worth))
     return Kernel(

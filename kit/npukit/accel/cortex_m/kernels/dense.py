@@ -1,7 +1,7 @@
 """Matrix-vector products, four output channels at a time.
 
-Layers with one multiplier keep it in the frame, which leaves nothing but weights and biases in the stream.
-Blocks alternate between reading the inputs forwards and backwards.
+Layers with a single multiplier keep it in the stack frame, so the stream contains only weights and biases. Blocks
+alternate between reading the inputs forwards and backwards.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.value_ranges import LOWEST
 
 _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 8, 16, 20))
-"""Blocks of outputs and steps that are written out, of which the cheapest is taken: with the fewest alone anomaly
-detection takes 5.8 % longer (`benchmarks/core/kernel_constants.md`)."""
+"""Unrolled blocks of outputs and steps, of which the cheapest are chosen: with the fewest alone anomaly detection takes
+5.8 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def dense(
     layer: OpView, source: Layout, target: Layout, density: Density, worth: CodeWorth = USUAL_WORTH
 ) -> Kernel | Refusal:
-    """The product with weights of one density, of any tensor whose elements lie together."""
+    """The product with weights of one density, for any tensor with contiguous elements."""
     variant = f"dense{density.value}"
     if not (source.plain and target.plain):
         return Refusal(variant, "the elements do not lie together in the order of the model")
@@ -55,7 +55,8 @@ def dense(
 
 
 def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int]:
-    """Common exponents worth trying; with one multiplier and bytes the one that leaves a pair's first sum unshifted."""
+    """Common exponents worth trying. With one multiplier and bytes, the exponent that leaves the first sum of a pair
+    unshifted."""
     common = common_exponents(layer.requantization)
     if shared and density is Density.BYTES:
         return [common[-1] + BYTE_BITS - 2]
@@ -63,7 +64,8 @@ def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int
 
 
 def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
-    """The requantisation whose ties take one instruction and not two, if the layer has ties and it fits."""
+    """The requantisation with one instruction for ties instead of two; None if the layer has no ties, or if it does not
+    fit."""
     if density is Density.BYTES or layer.output_zero == LOWEST or exponents(layer.requantization).min() < 1:
         return None
     fast = rounded_requantization(layer.requantization, layer.output_zero)
@@ -133,7 +135,7 @@ def _stream(layer: OpView, fast: FastRequantization, plan: DensePlan) -> np.ndar
 
 
 def _padded(layer: OpView, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and biases, zero points folded in, rows and columns added and in the order of reading."""
+    """Weights and biases in reading order, with zero points folded in, padded with rows and columns."""
     weights = np.zeros((4 * plan.blocks, STEP * plan.steps), np.int64)
     weights[: plan.outputs, : plan.inputs] = layer.filter.weights
     biases = layer.filter.bias - layer.input_zero * layer.filter.weights.astype(np.int64).sum(1)
@@ -150,7 +152,7 @@ def _shared_words(fast: FastRequantization) -> np.ndarray:
 
 
 def _block_weights(weights: np.ndarray, plan: DensePlan, *, backwards: bool) -> np.ndarray:
-    """A block's words: for each input word one of every stream, steps in the order of reading."""
+    """The words of a block: for each input word one word of every stream, steps in reading order."""
     if plan.density is Density.BYTES:
         weights = 256 * weights[0::2] + weights[1::2]
     steps = packed(weights).reshape(len(weights), plan.steps, STEP // 2).transpose(1, 2, 0)

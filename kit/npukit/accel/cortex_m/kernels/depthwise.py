@@ -1,7 +1,7 @@
-"""Depthwise convolutions on channel planes, borders skipped instead of stored.
+"""Depthwise convolutions on channel planes. Borders are skipped instead of stored.
 
-Planes hold values counted from the zero point, so that a tap outside the image is one product less. The weights of a
-3x3 kernel stay in registers while a channel's plane is computed; those of others are loaded row by row.
+Planes hold values relative to the zero point, so a tap outside the image is one product less. The weights of a 3x3
+kernel stay in registers for a channel's whole plane; the weights of other kernels are loaded row by row.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import INT8, OpView
 
 _COLUMN_ROUNDS = (1, 2, 3, 4, 6, 8, 12)
-"""Groups of columns that are written out, besides all: of which the cheapest is taken. With one alone visual wake words
+"""Unrolled groups of columns, besides all groups, of which the cheapest is chosen. With one alone visual wake words
 takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def depthwise(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
-    """The depthwise convolution from planes to another layout; `worth` is what code must save."""
+    """The depthwise convolution from planes to another layout. `worth`: the time that code must save."""
     variant = f"depthwise {source.order.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -94,7 +94,7 @@ def _fastest(
 
 
 def _plans(layer: OpView, source: Layout, target: Layout, fast: FastRequantization) -> list[DepthwisePlan]:
-    """One plan for each number of column groups written out."""
+    """One plan per number of unrolled column groups."""
     down, across = _lines(layer, source)
     kernel, halfwords = (down.kernel, across.kernel), source.order is Order.PLANES16
     resident = kernel == RESIDENT_KERNEL
@@ -120,7 +120,7 @@ def _plans(layer: OpView, source: Layout, target: Layout, fast: FastRequantizati
 
 
 def _lines(layer: OpView, source: Layout) -> tuple[Line, Line]:
-    """Down and across the planes as they are stored, transposed or not."""
+    """The lines down and across the planes as stored, transposed or not."""
     window = layer.window
     sizes = (layer.input_shape, layer.output_shape, window.kernel, window.strides, window.padding)
     down, across = (Line(*(size[axis] for size in sizes)) for axis in (0, 1))
@@ -128,7 +128,7 @@ def _lines(layer: OpView, source: Layout) -> tuple[Line, Line]:
 
 
 def _constants(layer: OpView, plan: DepthwisePlan, fast: FastRequantization) -> np.ndarray:
-    """Per channel: the scalars of the frame, then the weights' registers."""
+    """The constants per channel: scalars of the stack frame, then words for the weights' registers."""
     weights = layer.filter.weights[0].astype(np.int64) << fast.prescale
     planes = weights.transpose(2, 1, 0) if plan.source.transposed else weights.transpose(2, 0, 1)
     biases = layer.filter.bias << fast.prescale

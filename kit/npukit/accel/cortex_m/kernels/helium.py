@@ -1,7 +1,7 @@
-"""Helium's kernels: convolutions, depthwise ones and dense layers on pixels, whatever their shifts and zero points.
+"""Helium kernels: convolutions, depthwise convolutions and dense layers on pixels, for any shifts and zero points.
 
-The zero point of the input is in the bias, so that a border of zero points adds nothing; weights that are added to fill
-a vector are zero, so that any input may lie under them.
+The bias includes the input's zero point, so a border of zero points adds nothing. Weights that fill up a vector are
+zero, so the input bytes under them do not matter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEAST_WEIGHT = -127
 
 
 def products(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
-    """A convolution or a dense layer."""
+    """The kernel of a convolution or a dense layer."""
     variant = "Helium products"
     reason = _layouts_refusal(layer, source, target)
     if reason:
@@ -52,7 +52,7 @@ def products(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = U
 
 
 def depthwise(layer: OpView, source: Layout, target: Layout) -> Kernel | Refusal:
-    """A depthwise convolution."""
+    """The kernel of a depthwise convolution."""
     variant = "Helium depthwise"
     reason = _layouts_refusal(layer, source, target) or clamp_refusal(layer.clamp) or _taps_refusal(layer)
     if reason:
@@ -74,7 +74,7 @@ def depthwise(layer: OpView, source: Layout, target: Layout) -> Kernel | Refusal
 
 
 def takes_pixels(layer: OpView) -> bool:
-    """True of a depthwise convolution that there is a kernel for, once its input has a border."""
+    """True for a depthwise convolution with a Helium kernel, given a border around its input."""
     return layer.helium and not (clamp_refusal(layer.clamp) or _taps_refusal(layer))
 
 
@@ -99,7 +99,7 @@ def _is_dense(layer: OpView) -> bool:
 
 
 def _rounding(layer: OpView) -> tuple[bool, bool]:
-    """True if a channel is shifted to the left; True if halves of negative numbers can be seen in the output."""
+    """True if any channel is shifted to the left; True if the rounding of negative halves is visible in the output."""
     shifts = layer.requantization.shifts
     return bool((shifts > 0).any()), bool((shifts < 0).any()) and layer.clamp[0] < layer.output_zero
 
@@ -125,7 +125,7 @@ def _limits(layer: OpView) -> np.ndarray:
 
 
 def _chunked(layer: OpView, windows: list[ByteRun]) -> Iterator[np.ndarray]:
-    """The weights of all output channels for each 16 inputs."""
+    """The weights of all output channels for each chunk of 16 inputs."""
     weights = layer.filter.weights.reshape(layer.output_shape[2], -1)
     for run in windows:
         for at in range(0, run.length, CHUNK):
@@ -134,7 +134,7 @@ def _chunked(layer: OpView, windows: list[ByteRun]) -> Iterator[np.ndarray]:
 
 
 def _block_stream(layer: OpView, chunks: list[np.ndarray]) -> np.ndarray:
-    """The constants in the order of reading: for each four channels biases, weights, then the factors of their sums."""
+    """The constants in reading order: for each four channels biases, weights, then the factors of the sums."""
     sums = layer.filter.weights.reshape(layer.output_shape[2], -1).astype(np.int64).sum(1)
     biases, factors = _biases(layer, sums), _factors(layer)
     parts = []
@@ -146,8 +146,8 @@ def _block_stream(layer: OpView, chunks: list[np.ndarray]) -> np.ndarray:
 
 
 def _channel_stream(layer: OpView) -> np.ndarray:
-    """The constants in the order of reading: for each 16 channels biases, the weights of each tap, then the factors of
-    each vector of sums."""
+    """The constants in reading order: for each 16 channels biases, the weights of each tap, then the factors of each
+    vector of sums."""
     taps = layer.filter.weights.reshape(-1, layer.output_shape[2])
     biases, factors = _biases(layer, taps.astype(np.int64).sum(0)), _factors(layer)
     order, parts = np.array(CHANNEL_ORDER), []
@@ -171,6 +171,6 @@ def _factors(layer: OpView) -> list[np.ndarray]:
 
 
 def _filled(values: np.ndarray, count: int) -> np.ndarray:
-    """Values, and zeros for channels that are not there."""
+    """The values, filled up to `count` channels with zeros."""
     missing = count - len(values)
     return np.ascontiguousarray(np.pad(values, ((0, missing), *((0, 0) for _ in values.shape[1:]))))

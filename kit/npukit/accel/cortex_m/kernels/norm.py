@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm: sums in pairs, one over the root by a Newton step, two high products for each number."""
+"""Layer norm and RMS norm: sums in pairs, an inverse root with a Newton step, two high products per number."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm, NormBySquares
 
 _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
-"""Numbers of a word, and the registers for as many words as are loaded at once."""
+"""Numbers per word, and the registers for words loaded together."""
 _EPSILON, _TAKEN_OFF, _ZEROS, _HELD = -16, -8, -4, 16
-"""Places of `numbers_of_norm` from where those end, and their bytes."""
+"""Offsets in bytes of the constants of `numbers_of_norm`, relative to their end, and their size."""
 
 
 def numbers_of_norm(attributes: Norm | NormBySquares, length: int, zero: int) -> tuple[int, ...]:
-    """The constants of a norm beside those of a row's numbers: norms of one length share their code. `zero` is the
-    input's zero point."""
+    """The constants of a norm, without the constants of a row's numbers. Norms of one length share their code. `zero`:
+    the input's zero point."""
     words = (attributes.epsilon, attributes.epsilon >> 32, length * zero, *zeros_of_squares(zero))
     return tuple(map(_signed, words))
 
 
 def zeros_of_squares(zero: int) -> tuple[int]:
-    """The word that is added to a pair of numbers before their squares are summed."""
+    """The word to add to a pair of numbers before their squares are summed."""
     return (_signed((-zero & 0xFFFF) * 0x00010001),)
 
 
@@ -35,7 +35,7 @@ def _signed(word: int) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: int) -> Assembly:
-    """r0 input, r1 output, r12 the op's numbers, then a multiplier and an offset for each number that is made of a
+    """Registers: r0 input, r1 output, r12 the op's constants, then a multiplier and an offset per computed number of a
     row."""
     asm, length, before = Assembly(), part.length, part.bytes_before
     asm.emit("push {r4-r11, lr}")
@@ -54,7 +54,8 @@ def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: in
 
 @lru_cache(maxsize=1 << 12)
 def squares(count: int, piece: int) -> Assembly:
-    """r0 pieces of the input side by side, r1 the sum of the squares of each, r12 what is added to pairs of numbers."""
+    """Registers: r0 consecutive pieces of the input, r1 the sum of squares of each, r12 the word to add to pairs of
+    numbers."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
     asm.add("r2", "r1", 4 * count, "r4")
@@ -68,8 +69,8 @@ def squares(count: int, piece: int) -> Assembly:
 
 @lru_cache(maxsize=1 << 12)
 def norm_by_squares(count: int, length: int, pieces: int, shift: int) -> Assembly:
-    """r0 as many numbers of a row of `length` as are made, r1 the output, r2 the squares of its pieces, r12 the op's
-    numbers, then a multiplier and an offset for each of those that are made."""
+    """Registers: r0 the `count` numbers of a row of `length` to compute, r1 the output, r2 the squares of the row's
+    pieces, r12 the op's constants, then a multiplier and an offset per computed number."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}", f"add r12, r12, #{_HELD}")
     _emit_added(asm, pieces)
@@ -80,7 +81,7 @@ def norm_by_squares(count: int, length: int, pieces: int, shift: int) -> Assembl
 
 
 def _emit_added(asm: Assembly, pieces: int) -> None:
-    """r6 the sum of the squares of all pieces."""
+    """r6 = the sum of the squares of all pieces."""
     asm.emit("mov r6, #0")
     registers = ("r4", "r5", "r7", "r8", "r9", "r10", "r11", "lr")
     for first in range(0, pieces, len(registers)):
@@ -90,8 +91,8 @@ def _emit_added(asm: Assembly, pieces: int) -> None:
 
 
 def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
-    """r6 the length, r7 what is taken off, both shifted like the root; r8 one over it. The op's numbers end so many
-    bytes `before` r12."""
+    """r6 = the length, r7 = the subtrahend, both shifted like the root; r8 = the inverse root. The op's constants end
+    `before` bytes before r12."""
     _emit_spread(asm, length, before, centred=centred)
     _emit_inverse_root(asm)
     asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
@@ -101,7 +102,7 @@ def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> 
 
 
 def _emit_sums(asm: Assembly, length: int) -> None:
-    """r7 the sum of the row, r6 that of its squares; r0 stays."""
+    """r7 = the sum of the row, r6 = the sum of its squares; r0 is unchanged."""
     asm.comment("r7 the row's sum, r6 that of its squares")
     asm.emit("mov r6, #0", "mov r7, #0")
     asm.constant("r11", 0x00010001)
@@ -110,8 +111,8 @@ def _emit_sums(asm: Assembly, length: int) -> None:
 
 
 def _emit_squares(asm: Assembly, length: int, place: int) -> None:
-    """r6 the sum of the squares of the row's distances from the zero point; r0 stays. What is added to pairs of numbers
-    lies in that place from r12."""
+    """r6 = the sum of the squares of the row's distances from the zero point; r0 is unchanged. The word to add to pairs
+    of numbers lies at r12 + `place`."""
     asm.comment("r6 the sum of the squares of distances from the zero point, r11 that taken off both of a pair")
     asm.emit("mov r6, #0", f"ldr r11, [r12, #{place}]")
     pair = ("sxtab16 {0}, r11, {1}", "smlad r6, {0}, {0}, r6")
@@ -119,7 +120,8 @@ def _emit_squares(asm: Assembly, length: int, place: int) -> None:
 
 
 def _emit_each_four(asm: Assembly, length: int, pair: Sequence[str], single: Sequence[str]) -> None:
-    """The same for each pair of a row's numbers, two pairs from a word, and for those of no word, in r4."""
+    """Emit `pair` for each pair of a row's numbers, two pairs from a word, and `single` for each remaining number, in
+    r4."""
 
     def emit(first: int, count: int) -> None:
         words = _WORDS[: count // _LANES]
@@ -133,7 +135,7 @@ def _emit_each_four(asm: Assembly, length: int, pair: Sequence[str], single: Seq
 
 
 def _emit_spread(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
-    """r5:r4 the mean square times (1024 n)^2 and epsilon; r7 what is taken off n times a number."""
+    """r5:r4 = the mean square times (1024 n)^2, plus epsilon; r7 = the subtrahend of n times a number."""
     asm.comment("r5:r4 how far the row spreads")
     asm.constant("r10", length)
     if not centred:
@@ -147,7 +149,7 @@ def _emit_spread(asm: Assembly, length: int, before: int, *, centred: bool) -> N
 
 
 def _emit_inverse_root(asm: Assembly) -> None:
-    """r8 = 2^46 / sqrt of the top 32 bits of r5:r4, as `inverse_root` of the reference; r3 half the zeros before."""
+    """r8 = 2^46 / sqrt of the top 32 bits of r5:r4, like the reference's `inverse_root`; r3 = half the leading zeros."""
     asm.comment("r5 its top bits, an even number of zeros before them gone; r3 half of those")
     asm.emit("mov r3, #0", "cmp r5, #0", "itt eq", "moveq r5, r4", "moveq r3, #16", "clz r8, r5", "lsr r8, r8, #1")
     asm.emit("lsl r9, r8, #1", "lsl r5, r5, r9", "cmp r3, #0", "it ne", "movne r4, #0", "rsb r9, r9, #32")
@@ -167,7 +169,7 @@ def _emit_inverse_root(asm: Assembly) -> None:
 
 
 def _emit_results(asm: Assembly, first: int, count: int, shift: int) -> None:
-    """One number, or two."""
+    """Code for one number, or two."""
     values, constants = ("r4", "r5")[:count], ("r9", "r10", "r11", "lr")[: 2 * count]
     asm.emit(*(f"ldrsb {value}, [r0, #{first + i}]" for i, value in enumerate(values)))
     asm.emit(f"ldmia r12!, {{{', '.join(constants)}}}")

@@ -1,4 +1,4 @@
-"""Average and maximum pools on pixels, channels by the word. Windows lie inside the tensor."""
+"""Average and maximum pools on pixels, one word of channels at a time. Windows lie inside the tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.net.ops import AveragePool
 
 LARGEST_WINDOW = 255
 _UNROLLED_TAPS = 25
-"""Taps of a row that are written out at most: five times fewer, or twice as many, change no time
+"""Limit of unrolled taps of a row: five times fewer, or twice as many, change no time
 (`benchmarks/core/kernel_constants.md`)."""
 
 _SUMS = ("r4", "r5", "r6", "r7")
@@ -22,7 +22,7 @@ _SUMS = ("r4", "r5", "r6", "r7")
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """Everything the emitter needs to know. A step takes `bytes` channels of a pixel."""
+    """Parameters of the emitter. A step takes `bytes` channels of a pixel."""
 
     layer: OpView
     source: Layout
@@ -35,7 +35,7 @@ class PoolPlan:
 
     @property
     def rows(self) -> list[int]:
-        """Byte offsets of the first tap of each run of taps that lie evenly."""
+        """Byte offsets of the first tap of each run of evenly spaced taps."""
         if self.source.row_stride == self.layer.window.kernel[1] * self.source.column_stride:
             return [0]
         return [row * self.source.row_stride for row in range(self.layer.window.kernel[0])]
@@ -82,7 +82,7 @@ _FRAME_BYTES = 20
 
 
 def _emit(plan: PoolPlan) -> Assembly:
-    """r0 window, r1 output, r2 end of the output pixel, r12 values in a window."""
+    """Registers: r0 window, r1 output, r2 end of the output pixel, r12 values in a window."""
     asm = Assembly()
     height, width, _ = plan.layer.output_shape
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{_FRAME_BYTES}")
@@ -114,7 +114,7 @@ def _counter(slot: int) -> tuple[str, ...]:
 
 
 def _emit_window(asm: Assembly, plan: PoolPlan) -> None:
-    """All channels of one output pixel; the pointers move to the next."""
+    """Code for all channels of one output pixel. The pointers advance to the next pixel."""
     channels = plan.layer.input_shape[2]
     groups, rest = divmod(channels, plan.bytes)
     if groups > 1:
@@ -146,7 +146,7 @@ def _emit_group(asm: Assembly, plan: PoolPlan) -> None:
 
 
 def _emit_taps(asm: Assembly, plan: PoolPlan) -> None:
-    """Add or compare every value of the window; r3 walks over it where immediates do not reach."""
+    """Add or compare every value of the window. r3 advances where immediates do not reach."""
     step = plan.source.column_stride
     asm.emit("mov r3, r0")
     position = 0
@@ -164,7 +164,7 @@ def _emit_taps(asm: Assembly, plan: PoolPlan) -> None:
 
 
 def _emit_unrolled_taps(asm: Assembly, plan: PoolPlan, count: int) -> int:
-    """Taps from r3 on; returns how far it moved."""
+    """Code for taps from r3 on; returns the bytes by which r3 moved."""
     step, moved = plan.source.column_stride, 0
     reach = PAIR_REACH if plan.bytes == 8 else REACH
     for tap in range(count):
@@ -188,7 +188,7 @@ def _emit_tap(asm: Assembly, plan: PoolPlan, offset: int) -> None:
 
 
 def _emit_averages(asm: Assembly, plan: PoolPlan, words: int) -> None:
-    """Sums divided, halves rounded away from zero."""
+    """Divide the sums. Halves round away from zero."""
     half = plan.layer.window.taps // 2
     for index, pair in _sums_with_offsets(words):
         for take, offset in (("sxth r8, {}", pair), ("asr r8, {}, #16", pair + 2)):
@@ -199,6 +199,6 @@ def _emit_averages(asm: Assembly, plan: PoolPlan, words: int) -> None:
 
 
 def _sums_with_offsets(words: int) -> Iterator[tuple[int, int]]:
-    """Each register of two sums, and the channel of its lower half."""
+    """Each register of two sums, with the channel of its lower half."""
     for index in range(2 * words):
         yield index, index // 2 * 4 + index % 2

@@ -1,7 +1,7 @@
 """Elementwise products: nine cycles an element.
 
-Twice a product, multiplied as SMMLAR does, is gemmlowp's doubling high multiply; the addend has the zero point and half
-a step of the right shift in it, less one for negative products, as halves go away from zero.
+Twice a product, multiplied by SMMLAR, is gemmlowp's doubling high multiply. The addend includes the zero point and half
+a step of the right shift, less one for negative products, because halves round away from zero.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 
 _UNROLLED = 16
-"""Elements of a pass through the loop: with 4 a block of a language model takes 0.5 % longer, with 64 0.1 % less, for
-8 KB more (`benchmarks/core/kernel_constants.md`)."""
+"""Elements per pass of the loop: with 4 a block of a language model takes 0.5 % longer, with 64 0.1 % less, for 8 KB
+more (`benchmarks/core/kernel_constants.md`)."""
 _AT_ONCE = 2
-"""Elements whose loads stand together, which share a cycle: with 1 a block takes 0.2 % longer."""
+"""Elements with consecutive loads, which share a cycle: with 1 a block takes 0.2 % longer."""
 _POINTERS = ("r0", "r1", "r2")
 _COUNTERS = ("r3", "r8", "r9")
 MOST_AXES = len(_COUNTERS)
-"""Loops around the innermost."""
+"""Limit of loops around the innermost."""
 
 
 @dataclass(frozen=True)
 class AroundLine:
-    """A loop around elements that lie side by side: its rounds, and the bytes that each round moves on by in the first
-    operand, the second and the output."""
+    """A loop around contiguous elements: its rounds, and its strides in bytes in the first operand, the second and the
+    output."""
 
     size: int
     strides: tuple[int, int, int]
@@ -34,7 +34,7 @@ class AroundLine:
 
 @lru_cache(maxsize=1 << 12)
 def product(length: int, around: tuple[AroundLine, ...], second_zero: int, shift: int) -> Assembly:
-    """r0 and r1 the operands, r2 the output, r12 twice the first one's zero point, multiplier, addend."""
+    """Registers: r0 and r1 operands, r2 output, r12 twice the first operand's zero point, multiplier, addend."""
     assert len(around) <= MOST_AXES
     assert 1 <= shift <= LARGEST_EXPONENT
     asm = Assembly()
@@ -47,7 +47,7 @@ def product(length: int, around: tuple[AroundLine, ...], second_zero: int, shift
 def _emit_loops(
     asm: Assembly, length: int, around: tuple[AroundLine, ...], counters: tuple[str, ...], constants: tuple[int, int]
 ) -> None:
-    """Leaves the pointers behind the last round of the outermost loop."""
+    """Code for the loops. The pointers end behind the last round of the outermost loop."""
     if not around:
         _emit_line(asm, length, constants)
         return
@@ -61,7 +61,7 @@ def _emit_loops(
 
 
 def _emit_line(asm: Assembly, length: int, constants: tuple[int, int]) -> None:
-    """Leaves the pointers behind the line."""
+    """Code for a line. The pointers end behind it."""
     rounds, rest = divmod(length, _UNROLLED)
     if rounds > 1:
         asm.add("lr", "r2", rounds * _UNROLLED, "r4")

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from npukit.accel.cortex_m.code.assembly import Assembly
 
 Strides = tuple[int, int]
-"""Bytes from row to row of what is read, and of what is written."""
+"""Bytes from row to row of the input and of the output."""
 _FIRST = 4
-"""Bytes of the number of a part's first one."""
+"""Bytes of the index of a part's first number."""
 UNROLLED = 16
-"""Numbers of a pass through the loop: with 4 a vision transformer takes 0.7 % longer, with 64, whose rests are longer,
-0.3 % (`benchmarks/core/kernel_constants.md`)."""
+"""Numbers per pass of the loop: with 4 a vision transformer takes 0.7 % longer, with 64, whose rests are longer, 0.3 %
+(`benchmarks/core/kernel_constants.md`)."""
 
 
 @dataclass(frozen=True)
 class RowPart:
-    """The numbers of a row that are made: `count` of `length`, all of which are read. Which is the first is data."""
+    """The numbers of a row to compute: `count` of `length`. All `length` numbers are read. The index of the first is
+    data."""
 
     length: int
     count: int
@@ -30,15 +31,15 @@ class RowPart:
 
     @property
     def bytes_before(self) -> int:
-        """Bytes of constants between those of the op and those of its numbers."""
+        """Bytes between the op's constants and the constants of its numbers."""
         return 0 if self.is_whole else _FIRST
 
 
 @contextmanager
 def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides, held: int = 0) -> Iterator[None]:
-    """The code for a row, behind which r0 and r1 stand as many numbers on as are made; r2 is the end of the input, r4
-    is spare. r12 begins at the constants: so many bytes `held` for the op, and the number of a part's first one, lie
-    before those of its numbers."""
+    """Loop over rows around the code for a row, which advances r0 and r1 by `part.count`. r2 is the end of the input,
+    r4 is spare. r12 advances from the start of the constants, over `held` bytes of the op and the index of a part's
+    first number, to the constants of the row's numbers."""
     asm.add("r12", "r12", held + part.bytes_before, "r4")
     if rows > 1:
         asm.add("r2", "r0", rows * strides[0], "r4")
@@ -50,7 +51,8 @@ def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides, held: in
 
 @contextmanager
 def from_first(asm: Assembly, part: RowPart) -> Iterator[None]:
-    """The code for the numbers that are made, with r0 at the first one, whose number lies before r12; r4 is spare."""
+    """Move r0 to the first number to compute, and back after the code for the numbers. The number's index lies before
+    r12; r4 is spare."""
     if not part.is_whole:
         asm.emit("ldr r4, [r12, #-4]", "add r0, r0, r4")
     yield
@@ -61,10 +63,11 @@ def from_first(asm: Assembly, part: RowPart) -> Iterator[None]:
 def unrolled(
     asm: Assembly, length: int, at_once: int, emit: Callable[[int, int], None], *, end: str, back: bool = False
 ) -> None:
-    """Code for so many numbers at a time, given the first's offset and how many it is for, along a row.
+    """Code along a row, for up to `at_once` numbers at a time. `emit`: takes the offset of the first number, and the
+    count.
 
-    Then r0 and r1 stand behind the row, or, if nothing is written, where they were (`back`). `end` is the register that
-    says where a loop ends.
+    r0 and r1 end behind the row; with `back`, where nothing is written, they are unchanged. `end`: the register for the
+    loop's end address.
     """
     rounds, rest = divmod(length, UNROLLED)
     if rounds > 1:

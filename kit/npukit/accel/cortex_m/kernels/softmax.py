@@ -1,5 +1,5 @@
-"""Softmax with the exponential in a table: a layer needs 256 values of it, which lie in the order of the inputs. Long
-rows have another table of what each adds to the sum.
+"""Softmax with a table of exponentials: a layer needs 256 values, in the order of the inputs. Long rows have a second
+table with each exponential's term of the sum.
 
 The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 """
@@ -17,16 +17,17 @@ from npukit.net.reference.softmax import ACCUMULATOR_INTEGER_BITS
 from npukit.net.requantize import rounding_shift_right
 
 LONGEST = 4095
-"""Elements of a row whose sum of exponentials, each at most 2^19, fits 31 bits."""
+"""Longest row in elements: the sum of its exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
 LONG = 64
-"""Elements of a row that are worth a table of 1 KB: each of them saves a cycle."""
+"""Elements of a row that is worth a second table of 1 KB: each element saves a cycle."""
 _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
 def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
-    """The exponential of each difference, from 0 downwards, as the routine wants it; of a long row their terms too."""
+    """The exponentials of all differences, given from 0 downwards, in the order of the routine; for a long row also
+    their terms."""
     rising = exponentials[::-1]
     terms = rounding_shift_right(rising, ACCUMULATOR_INTEGER_BITS)
     return np.concatenate([rising, *([terms] if length >= LONG else [])]).astype(np.int32)
@@ -34,7 +35,8 @@ def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
 
 @lru_cache(maxsize=1 << 12)
 def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
-    """r0 input, r1 output, r12 the tables, from the least difference on; within a row r3 an entry for the value 0."""
+    """Registers: r0 input, r1 output, r12 the tables, from the least difference on; within a row r3 the entry for the
+    value 0."""
     asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")
     with each_row(asm, rows, part, strides):
@@ -66,7 +68,7 @@ def _emit_largest(asm: Assembly, length: int) -> None:
 
 
 def _emit_larger(asm: Assembly, place: int) -> None:
-    """The larger ones of four and four; the last four of a row may be some of those before."""
+    """Maxima of four numbers and the four before. The last four of a row may overlap the four before."""
     asm.emit(f"ldr r4, [r0, #{place}]", *_LARGER)
 
 
@@ -75,7 +77,7 @@ _LARGER = ("ssub8 r8, r4, r5", "sel r5, r4, r5")
 
 
 def _emit_sum(asm: Assembly, length: int, first: int, count: int) -> None:
-    """r6 and the exponentials of up to four numbers; loads that follow each other take less time."""
+    """Add the exponentials of up to four numbers to r6. Consecutive loads take less time."""
     values = ("r4", "r5", "r7", "r8")[:count]
     _emit_exponentials(asm, first, values, "r9" if length >= LONG else "r3")
     half, shifted = f"#{1 << (ACCUMULATOR_INTEGER_BITS - 1)}", f", lsr #{ACCUMULATOR_INTEGER_BITS}"
@@ -85,7 +87,8 @@ def _emit_sum(asm: Assembly, length: int, first: int, count: int) -> None:
 
 
 def _emit_results(asm: Assembly, first: int, count: int) -> None:
-    """One result or two. The carry of the product's lower half is its rounding, and comes with that of the shift."""
+    """Code for one or two results. The carry of the product's lower half is its rounding, added with the rounding of
+    the shift."""
     pairs = (("r4", "r5"), ("r11", "r6"))[:count]
     _emit_exponentials(asm, first, [low for low, _ in pairs], "r3")
     for place, (low, high) in enumerate(pairs, first):
@@ -95,13 +98,14 @@ def _emit_results(asm: Assembly, first: int, count: int) -> None:
 
 
 def _emit_exponentials(asm: Assembly, first: int, values: Sequence[str], table: str) -> None:
-    """A table's entries for as many numbers of the row."""
+    """Load a table's entries for consecutive numbers of the row."""
     asm.emit(*(f"ldrsb {value}, [r0, #{place}]" for place, value in enumerate(values, first)))
     asm.emit(*(f"ldr {value}, [{table}, {value}, lsl #2]" for value in values))
 
 
 def _emit_reciprocal(asm: Assembly) -> None:
-    """r7 = 2 / sum in Q0.31 of the sum scaled to [1/2, 1), r8 = the shift of the results, r9 = its rounding."""
+    """r7 = 2 / sum in Q0.31, with the sum scaled to [1/2, 1); r8 = the shift of the results; r9 = the rounding of the
+    shift."""
     asm.comment("r7 two over the sum, by Newton's method; r8 the results' shift, r9 half of it")
     asm.emit("clz r8, r6", "lsl r6, r6, r8", "rsb r8, r8, #35", "mov r9, #1", "sub r10, r8, #1", "lsl r9, r9, r10")
     asm.emit("lsr r6, r6, #1")

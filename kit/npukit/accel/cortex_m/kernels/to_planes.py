@@ -1,4 +1,4 @@
-"""Pixels copied into planes of halfwords, for depthwise convolutions of what no kernel writes as planes."""
+"""Copies of pixels into planes of halfwords, for depthwise convolutions whose input no kernel writes as planes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from npukit.accel.cortex_m.layout import Layout, Order
 
 VARIANT = "copy to planes16"
 _UNROLLED_PAIRS = 4
-"""Pairs of pixels of a pass through the loop: fewer or more change no time of the networks that were tried
+"""Pairs of pixels per pass of the loop: fewer or more change no time of the tried networks
 (`benchmarks/core/kernel_constants.md`)."""
 
 
 @dataclass(frozen=True)
 class PlanesPlan:
-    """Everything the emitter needs to know."""
+    """Parameters of the emitter."""
 
     source: Layout
     zero_point: int
@@ -28,12 +28,13 @@ class PlanesPlan:
 
     @property
     def step(self) -> int:
-        """Bytes from a pixel to the next."""
+        """Bytes from one pixel to the next."""
         return self.source.shape[2]
 
 
 def copy_to_planes(symbol: str, source: Layout, target: Layout, zero_point: int) -> Kernel | Refusal:
-    """Each channel of a tensor of pixels as a plane of values counted from the zero point, whichever that is."""
+    """The kernel that copies each channel of a tensor of pixels into a plane of values less the zero point, for any
+    zero point."""
     reason = _refusal(source, target)
     if reason:
         return Refusal(VARIANT, reason)
@@ -61,7 +62,8 @@ def _refusal(source: Layout, target: Layout) -> str | None:
 
 @cache
 def _emit(plan: PlanesPlan) -> Assembly:
-    """r0 a channel of the first pixel, r1 output, r2 that of a pixel, r4 channels left, r6 the zero point twice."""
+    """Registers: r0 a channel of the first pixel, r1 output, r2 the channel of a pixel, r4 remaining channels, r6 the
+    zero point twice."""
     asm = Assembly()
     asm.emit("push {r4-r7, lr}")
     asm.constant("r6", (plan.zero_point & 0xFFFF) * 0x10001)
@@ -75,7 +77,7 @@ def _emit(plan: PlanesPlan) -> Assembly:
 
 
 def _emit_plane(asm: Assembly, plan: PlanesPlan) -> None:
-    """Two pixels a word; an odd last one fills the plane's last word with a value that no weight meets."""
+    """Code for a plane, two pixels per word. An odd last pixel fills its word with a value that meets no weight."""
     rounds, rest = divmod(plan.pixels // 2, _UNROLLED_PAIRS)
     if rounds > 1:
         asm.constant("r5", rounds)

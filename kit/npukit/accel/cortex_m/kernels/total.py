@@ -1,4 +1,4 @@
-"""The sums of a layer that were made in parts, added and requantised: some 28 cycles a result."""
+"""The partial sums of a layer, added and requantised: some 28 cycles a result."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, Assembly
 
 _WORD = 4
 _IN_REGISTERS = 4
-"""Arguments that come in registers; the others lie on the stack."""
+"""Number of arguments in registers; further arguments lie on the stack."""
 _PARTS = ("r4", "r5", "r6", "r8")
 MOST_PARTS = len(_PARTS)
 
 
 def numbers_of_total(bias: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray, zero: int) -> np.ndarray:
-    """The constants of each result: bias, multiplier, zero point and half a step of the right shift, that shift."""
+    """The constants of each result: bias; multiplier; zero point plus half a step of the right shift; right shift."""
     right = -shifts.astype(np.int64)
     return np.stack([bias, multipliers, (zero << right) + (1 << (right - 1)), right], axis=-1).astype(np.int32)
 
 
 @lru_cache(maxsize=1 << 12)
 def total(count: int, parts: int) -> Assembly:
-    """The code for so many results. Its arguments: each part's sums, the output, the numbers of each result.
+    """The code for `count` results. Arguments: the sums of each part, the output, the constants of each result.
 
-    A high product in 64 bits is gemmlowp's; halves of the shift go away from zero, and a sum that saturates is far
-    beyond what 8 bits hold.
+    A high product in 64 bits is gemmlowp's. Halves of the shift round away from zero. A sum that saturates is far
+    beyond 8 bits.
     """
     assert 2 <= parts <= MOST_PARTS
     asm, pointers = Assembly(), [f"r{number}" for number in range(parts)]

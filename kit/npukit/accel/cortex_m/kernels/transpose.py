@@ -1,8 +1,8 @@
-"""Transpositions: elements copied from one order of axes to another, four bytes of them in a register.
+"""Transpositions: elements copied from one order of axes to another, four bytes per register.
 
-Axes that stay neighbours are one axis. The innermost loop goes along the axis whose elements are neighbours in the
-output (gather: words are put together of elements far apart), or in the input (scatter: words are taken apart), or in
-both (copy); of the ways that apply the one with the least cycles is taken.
+Axes that remain contiguous are merged. The innermost loop runs along the axis with contiguous elements in the output
+(gather: words are assembled from distant elements), in the input (scatter: words are split), or in both (copy). The
+fastest applicable form is chosen.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from npukit.accel.cortex_m.code.assembly import INDEX_REACH, REACH, Assembly
 
 _WORD = 4
 _UNROLLED_WORDS = 4
-"""Words of a pass through the loop: with 1 a block of a language model takes 0.1 % longer
+"""Words per pass of the loop: with 1 a block of a language model takes 0.1 % longer
 (`benchmarks/core/kernel_constants.md`)."""
 _COUNTERS = ("r5", "r6", "r7", "r8", "r9")
 _DATA = ("r2", "r3", "r12", "lr")
 _MAPPED = ("r2", "r3", "r10", "r11")
 _UNROLLED_BYTES = 16
-"""Looked-up bytes of a pass through the loop: with 4 a block of a language model takes 0.2 % longer, with 64 none less
+"""Looked-up bytes per pass of the loop: with 4 a block of a language model takes 0.2 % longer, with 64 none less
 (`benchmarks/core/kernel_constants.md`)."""
 _SAVED = "r4-r11, {}"
 _LOADS = {1: "ldrb", 2: "ldrh", 4: "ldr"}
@@ -32,7 +32,7 @@ _STORES = {1: "strb", 2: "strh", 4: "str"}
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the output: its size, and the bytes between neighbours in the input and in the output."""
+    """An axis of the output: its size, and its strides in bytes in the input and in the output."""
 
     size: int
     source: int
@@ -40,29 +40,29 @@ class Axis:
 
     @property
     def bytes(self) -> tuple[int, int]:
-        """Bytes from its first element to behind its last, in the input and in the output."""
+        """Bytes from the first element to behind the last, in the input and in the output."""
         return self.size * self.source, self.size * self.target
 
 
 class Copying(NamedTuple):
-    """A routine, which finds in r2 where the last pass through the outermost loop writes: so many bytes from the
-    output's first. So routines for more or fewer passes are one."""
+    """A routine that takes in r2 the address of the output for the last pass of the outermost loop, `last` bytes from
+    the output's first. Routines for more or fewer passes are therefore the same."""
 
     body: Assembly
     last: int
 
 
 def dense_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
-    """The bytes between neighbours along each axis of a dense tensor."""
+    """The strides in bytes of a dense tensor."""
     return tuple(item * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 @lru_cache(maxsize=1 << 12)
 def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False, filling: bool = False) -> Copying | None:
-    """The fastest routine for axes from the outermost of the output inwards; None where none applies.
+    """The fastest routine for `axes`, from the outermost of the output inwards; None if none applies.
 
-    r0 is the input, r1 the output. If `mapped`, each byte becomes the one in its place in a table, at r3; if `filling`,
-    the input is a constant, at r3.
+    r0 is the input, r1 the output. `mapped`: each byte is replaced by its entry in the table at r3. `filling`: the
+    input is a constant at r3.
     """
     if item > _WORD:
         axes, item = (*axes, Axis(item // _WORD, _WORD, _WORD)), _WORD
@@ -88,7 +88,7 @@ def _merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
 
 
 def _widened(axes: tuple[Axis, ...], item: int) -> tuple[tuple[Axis, ...], int]:
-    """Elements that stay neighbours as one wider element, as far as a register holds it."""
+    """Contiguous elements as one wider element, up to the width of a register."""
     last = axes[-1]
     wide = last.size * item
     if len(axes) > 1 and last.source == last.target == item and wide in _LOADS:
@@ -111,7 +111,7 @@ def _emit(axes: Sequence[Axis], inner: int, item: int, kind: type[_Along], filli
 
 
 def _emit_loops(along: _Along, outer: Sequence[Axis], counters: Sequence[str], *, outermost: bool = True) -> None:
-    """Leaves the addresses behind the last element of the outermost axis."""
+    """Code for the loops. The addresses end behind the last element of the outermost axis."""
     if not outer:
         along.emit()
         return
@@ -126,8 +126,8 @@ def _emit_loops(along: _Along, outer: Sequence[Axis], counters: Sequence[str], *
 
 
 def _begun(asm: Assembly, register: str, passes: int, size: int | None) -> str:
-    """Prepares a loop of so many passes, or the outermost one, whose passes write so many bytes, and says what closes
-    it."""
+    """Begin a loop and return the instruction that closes it. `passes`: their number. `size`: bytes written per pass,
+    for the outermost loop, else None."""
     if size is not None:
         asm.add(register, "r2", size, register)
         return f"cmp r1, {register}"
@@ -137,13 +137,13 @@ def _begun(asm: Assembly, register: str, passes: int, size: int | None) -> str:
 
 @dataclass(frozen=True)
 class _Along:
-    """The innermost loop, along one axis. r10 and r11 hold one and three strides where they are long."""
+    """The innermost loop, along one axis. For a long stride r10 holds one stride and r11 three."""
 
     asm: Assembly
     axis: Axis
     item: int
     alone: bool
-    """True if there is no other loop around."""
+    """True if no other loop is around."""
 
     @staticmethod
     def suits(axis: Axis, item: int) -> bool:
@@ -155,7 +155,7 @@ class _Along:
 
     @property
     def _stride(self) -> int:
-        """Bytes between the elements that are not neighbours."""
+        """Bytes between the elements that are not contiguous."""
         return self.axis.source if self._gathers else self.axis.target
 
     def prepare(self) -> None:
@@ -164,7 +164,7 @@ class _Along:
             self.asm.emit("add r11, r10, r10, lsl #1")
 
     def emit(self) -> None:
-        """All elements; both addresses end behind the last one."""
+        """Code for all elements. Both addresses end behind the last element."""
         rounds, size = self.passes
         if rounds:
             with self.asm.loop(rounds, closing=(_begun(self.asm, "r4", rounds, size if self.alone else None),)):
@@ -176,7 +176,7 @@ class _Along:
 
     @property
     def passes(self) -> tuple[int, int]:
-        """The passes through the loop, and the bytes by which each moves on in the output."""
+        """The passes of the loop, and the bytes by which each pass advances the output."""
         rounds = self.axis.size * self.item // (_UNROLLED_WORDS * _WORD)
         return rounds if rounds > 1 else 0, _UNROLLED_WORDS * _WORD // self.item * self.axis.target
 
@@ -188,7 +188,7 @@ class _Along:
                 self._gather() if self._gathers else self._scatter()
 
     def _copy(self, count: int) -> None:
-        """Words that stay neighbours: loads that follow each other take one cycle."""
+        """Copy words that remain contiguous: consecutive loads take one cycle."""
         for first in range(0, count, len(_DATA)):
             data = _DATA[: count - first]
             for name, base in (("ldr", "r0"), ("str", "r1")):
@@ -197,7 +197,7 @@ class _Along:
                 self.asm.emit(f"{name} {data[0]}, [{base}], #{_WORD * len(data)}")
 
     def _gather(self) -> None:
-        """A word of elements that lie apart."""
+        """Assemble a word from distant elements."""
         data = _DATA[: _WORD // self.item]
         for register, address in zip(data, self._apart("r0"), strict=True):
             self.asm.emit(f"{_LOADS[self.item]} {register}, {address}")
@@ -207,7 +207,7 @@ class _Along:
         self.asm.emit("str r2, [r1], #4")
 
     def _scatter(self) -> None:
-        """A word's elements to where they lie apart."""
+        """Split a word into distant elements."""
         self.asm.emit("ldr r2, [r0], #4")
         for place, address in enumerate(self._apart("r1")):
             if place:
@@ -216,7 +216,7 @@ class _Along:
         self._move_on("r1")
 
     def _apart(self, base: str) -> Iterator[str]:
-        """The addresses of a word's elements that lie a stride apart."""
+        """The addresses of a word's elements, a stride apart."""
         near = (f"[{base}], #{self._stride}",) * _WORD
         far = (f"[{base}]", f"[{base}, r10]", f"[{base}, r10, lsl #1]", f"[{base}, r11]")
         return iter((near if self._stride <= INDEX_REACH else far)[: _WORD // self.item])
@@ -242,7 +242,7 @@ class _Along:
 
 @dataclass(frozen=True)
 class _Mapped(_Along):
-    """The innermost loop along which bytes, four at a time, are looked up in the table at r12."""
+    """The innermost loop of bytes, four at a time, looked up in the table at r12."""
 
     @staticmethod
     def suits(axis: Axis, item: int) -> bool:
@@ -264,7 +264,7 @@ class _Mapped(_Along):
         return self.axis.size // _UNROLLED_BYTES, _UNROLLED_BYTES * self.axis.target
 
     def _looked_up(self, count: int) -> None:
-        """Looks up so many bytes, and moves the addresses on."""
+        """Look up `count` bytes and advance the addresses."""
         for first in range(0, count, _WORD):
             places = range(first, min(first + _WORD, count))
             for register, place in zip(_MAPPED, places, strict=False):

@@ -1,4 +1,4 @@
-"""All kernels of a layer, and why the others do not apply."""
+"""All kernels of a layer, and the reasons against the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, Max
 def kernels(
     layer: OpView, sources: Sequence[Layout], target: Layout, worth: CodeWorth = USUAL_WORTH
 ) -> Iterator[Kernel | Refusal]:
-    """Every variant between the given layouts. `worth` is what code must save."""
+    """Every variant between the given layouts. `worth`: the time that code must save."""
     if layer.helium:
         yield from _vectors(layer, sources[0], target, worth)
     match layer.attributes:

@@ -1,12 +1,12 @@
 """3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3), exact in integers.
 
-With G doubled the transformed weights are integers; the outputs come out four times too large, which is two bits of the
-prescaling that the requantisation wants anyway. Two tiles side by side, 2x4 outputs, are the pixel pair of a 2x2 block.
+With G doubled, the transformed weights are integers. The outputs are then four times too large, which provides two bits
+of the prescaling for the requantisation. Two tiles side by side, 2x4 outputs, are the pixel pair of a 2x2 block.
 
 Inputs are transformed down columns once for a whole line of tiles, then across for each pair of tiles. In the middle
 the four products of a row of transformed points are accumulated onto each other in the order 1, 2, 3, 0, so that the
-output's transformation across happens in the accumulators: after points 1 and 2 they hold the sum, twice the first
-minus the sum is the difference, and the weights of point 3 are negated.
+accumulators perform the output's transformation across. After points 1 and 2 they hold the sum. Twice the first minus
+the sum is the difference. The weights of point 3 are negated.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
 
 
 def _transformed(layer: OpView, fast: FastRequantization) -> np.ndarray:
-    """[channel, row, point in accumulation order, input channel], prescaled, the point that is subtracted negated."""
+    """Weights [channel, row, point in accumulation order, input channel], prescaled; the subtracted point negated."""
     g = WEIGHT_TRANSFORM
     points = np.einsum("ia,nabc,jb->nijc", g, layer.filter.weights.astype(np.int64), g)
     points[:, :, 3] *= -1
@@ -125,9 +125,9 @@ def _weights_refusal(weights: np.ndarray) -> str | None:
 
 
 def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
-    """The stream, by channel pair: weights in the order of reading, biases before row 1, constants of both channels.
+    """The stream, by channel pair: weights in reading order, biases before row 1, constants of both channels.
 
-    Looped, every row has biases: row 1 those of the channels, the others 0.
+    If `looped`, every row has biases: row 1 the channels' biases, the other rows 0.
     """
     channels, depth = len(weights), weights.shape[-1]
     padded = np.zeros((*weights.shape[:3], -(-depth // 4) * 4), np.int64)

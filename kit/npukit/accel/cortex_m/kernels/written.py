@@ -1,4 +1,4 @@
-"""WrittenLines written over those of a tensor where a condition says so: all else stays."""
+"""Lines written over the lines of a tensor where a condition is true. All other lines are unchanged."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 _DATA = ("r4", "r5", "r6", "r7")
 _COUNTERS = ("r8", "r9", "r10")
 _UNROLLED = 64
-"""Bytes of a pass through the loop: fewer or more change no time of the networks that were tried
+"""Bytes per pass of the loop: fewer or more change no time of the tried networks
 (`benchmarks/core/kernel_constants.md`)."""
 _WORD = 4
 MOST_AXES = 2
-"""Loops around that over the lines."""
+"""Limit of loops around the loop over lines."""
 
 
 @dataclass(frozen=True)
 class WrittenLines:
-    """Lines of `length` bytes, each with a condition of one byte; and loops around: their rounds, and the bytes that
-    each moves on by in what is written and in what it is written over."""
+    """Lines of `length` bytes, each with a condition of one byte. `around`: outer loops, each with its rounds and its
+    strides in bytes in the new lines and in the overwritten tensor."""
 
     length: int
     count: int
     conditions: int
-    """Bytes from a condition to the next."""
+    """Bytes from one condition to the next."""
     stride: int
-    """Bytes from a line to the next."""
+    """Bytes from one overwritten line to the next."""
     around: tuple[tuple[int, int, int], ...] = ()
 
 
 @lru_cache(maxsize=1 << 12)
 def written(lines: WrittenLines) -> Assembly:
-    """r0 the conditions, r1 what is written, r2 what it is written over."""
+    """Registers: r0 the conditions, r1 the new lines, r2 the lines to overwrite."""
     assert len(lines.around) <= MOST_AXES
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
@@ -45,7 +45,7 @@ def written(lines: WrittenLines) -> Assembly:
 def _emit_loops(
     asm: Assembly, lines: WrittenLines, around: tuple[tuple[int, int, int], ...], counters: tuple[str, ...]
 ) -> None:
-    """Leaves r2 behind the last round of the outermost loop, and r0 and r1 as they were."""
+    """Code for the loops. r2 ends behind the last round of the outermost loop; r0 and r1 are unchanged."""
     if not around:
         _emit_lines(asm, lines, counters[0])
         return
@@ -60,7 +60,7 @@ def _emit_loops(
 
 
 def _emit_lines(asm: Assembly, lines: WrittenLines, counter: str) -> None:
-    """Lines whose conditions lie side by side are looked at a word of these at a time: most are left as they are."""
+    """Code for the lines. Contiguous conditions are tested one word at a time, because most lines are unchanged."""
     words, rest = divmod(lines.count, _WORD)
     if lines.conditions > 1 or rest:
         _emit_each(asm, lines, lines.count, counter)
@@ -79,7 +79,7 @@ def _emit_lines(asm: Assembly, lines: WrittenLines, counter: str) -> None:
 
 
 def _emit_each(asm: Assembly, lines: WrittenLines, count: int, counter: str) -> None:
-    """Code for so many lines, each written if its condition says so. Leaves r0 and r2 behind the last."""
+    """Code for `count` lines, each written if its condition is true. r0 and r2 end behind the last line."""
     asm.constant(counter, count)
     with asm.loop(count, closing=(f"subs {counter}, #1",)):
         asm.emit("ldrb r4, [r0]", "cmp r4, #0")
@@ -90,7 +90,7 @@ def _emit_each(asm: Assembly, lines: WrittenLines, count: int, counter: str) -> 
 
 
 def _emit_copy(asm: Assembly, length: int) -> None:
-    """A line from r1 to r2, which stay."""
+    """Copy a line from r1 to r2; both registers are unchanged."""
     rounds, rest = divmod(length, _UNROLLED)
     asm.emit("mov r3, r1", "mov r11, r2")
     if rounds > 1:
