@@ -1,6 +1,6 @@
-"""Writing assembly whose instruction, cycle and byte counts are known as it is written.
+"""An assembly writer that counts instructions, cycles and bytes as code is emitted.
 
-Every loop has a trip count known to the generator, so the counts are exact, not estimates.
+The generator determines the trip count of every loop, so the counts are exact, not estimates.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import NamedTuple
 from npukit.accel.cortex_m.code import timing
 
 _MODIFIED_IMMEDIATE_BITS, _NARROW_BRANCH_REACH = 8, 252
-"""Bits of a constant that any instruction holds, wherever they lie in a word; bytes that a short branch spans."""
+"""Width in bits of a constant that any instruction can encode, at any position in a word; range in bytes of a short
+branch."""
 
 REACH, PAIR_REACH, INDEX_REACH = 4095, 1020, 255
-"""The most bytes that a load or a store adds to its address: of one register, of two, and where it moves the address on
+"""Largest offset in bytes of a load or store: of one register, of two registers, and with update of the address
 (Armv7-M Architecture Reference Manual, LDR, LDRD)."""
 
 PUSHED_BYTES = 36
-"""Bytes of r4 to r11 and lr on the stack."""
+"""Bytes on the stack for r4 to r11 and lr."""
 
 WORD_ORDER = (0, 2, 1, 3)
-"""The places of four bytes in a word, once SXTB16 has taken it apart: those of the first halfword come first."""
+"""The positions of a word's four bytes after SXTB16 has split the word: the bytes of the first halfword come first."""
 
 
 @dataclass(frozen=True)
 class CodeWorth:
-    """The time that code must save: `byte` for each byte of it, and its fetches.
+    """The time that code must save: `byte` per byte of code, plus the fetches.
 
-    A byte that is fetched takes `fetch` cycles, where loops of more than `kept_bytes` are fetched anew in each pass.
+    A fetched byte takes `fetch` cycles. Loops of more than `kept_bytes` are fetched again in each pass.
     """
 
     byte: float
@@ -40,18 +41,18 @@ class CodeWorth:
 
 
 USUAL_WORTH = CodeWorth(8.0)
-"""The worth of code where nothing is known of the network around a layer."""
+"""The worth of code if the network around a layer is unknown."""
 
 
 class _Loop(NamedTuple):
-    """A loop's passes through its body, and the body's bytes, once they are written."""
+    """Passes of a loop, and bytes of its body once the body is complete."""
 
     trips: int
     bytes: int = 0
 
 
 class Assembly:
-    """The body of one routine. `instructions`, `cycles` and `accesses` to memory are those of one whole call."""
+    """The body of one routine. `instructions`, `cycles` and memory `accesses` are for one whole call."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -71,12 +72,12 @@ class Assembly:
             self._emit(timing.parse(text), text)
 
     def comment(self, text: str) -> None:
-        """Writes a comment on the instructions that follow, for readers of the routine."""
+        """Write a comment on the following instructions, for readers of the routine."""
         self.lines.append(f"    @ {text}")
 
     @contextmanager
     def loop(self, trips: int, *, closing: Sequence[str] = (), branch: str = "bne") -> Iterator[None]:
-        """The body, `trips` times. `closing` sets the flags `branch` looks at; a single trip needs neither."""
+        """The body, `trips` times. `closing` sets the flags for `branch`; a single trip needs neither."""
         if trips == 1:
             yield
             return
@@ -94,7 +95,8 @@ class Assembly:
 
     @contextmanager
     def unless(self, condition: str, of: int) -> Iterator[None]:
-        """The body, jumped over if the flags say so: in all but one of so many rounds of the loop around, it counts."""
+        """The body, skipped if `condition` is true. The counts assume that all but one of `of` rounds of the enclosing
+        loop skip it."""
         label = str(len(self._label_at) + 1)
         self._label_at[label] = self.bytes
         self.emit(f"b{condition}.w {label}f")
@@ -106,14 +108,14 @@ class Assembly:
         self._before = None
 
     def constant(self, register: str, value: int) -> None:
-        """A 32-bit constant into a register."""
+        """Load a 32-bit constant into a register."""
         value &= 0xFFFFFFFF
         self.emit(f"movw {register}, #{value & 0xFFFF}")
         if value >> 16:
             self.emit(f"movt {register}, #{value >> 16}")
 
     def add(self, target: str, source: str, value: int, spare: str) -> None:
-        """target = source + value, through `spare` where no immediate reaches."""
+        """target = source + value, through `spare` if no immediate reaches."""
         if value == 0 and target == source:
             return
         name = "add" if value >= 0 else "sub"
@@ -126,15 +128,15 @@ class Assembly:
             self.emit(f"{name} {target}, {source}, {spare}")
 
     def cost(self, worth: CodeWorth) -> float:
-        """The cost by which ways of writing a routine are compared.
+        """The cost of a routine, to compare ways of writing it.
 
-        Instructions count beside cycles, for each is also a fetch, which may cost what the board does not say.
+        Instructions count beside cycles: each is also a fetch, whose cost the board file may not give.
         """
         fetched = worth.fetch * self.fetched_bytes(worth.kept_bytes) if worth.fetch else 0
         return self.instructions + self.cycles + worth.byte * self.bytes + fetched
 
     def fetched_bytes(self, kept_bytes: int) -> int:
-        """Bytes of code that a call fetches, if loops of up to so many are fetched but once each time they begin."""
+        """Bytes of code fetched by a call, if loops of up to `kept_bytes` are fetched once each time they begin."""
         return sum(
             size * prod(self._loops[loop].trips for loop in around if self._loops[loop].bytes > kept_bytes)
             for around, size in self._written.items()
@@ -166,7 +168,7 @@ class Assembly:
 
 
 def encodable(value: int) -> bool:
-    """True if Thumb-2 can hold a value as 8 bits shifted (the repeated patterns are not needed here)."""
+    """True if Thumb-2 can encode a value as 8 bits shifted (the repeated patterns are not needed here)."""
     if value == 0:
         return True
     low = (value & -value).bit_length() - 1

@@ -1,11 +1,10 @@
 """The 2x2 block: two pixels times two output channels, accumulated over K in four registers.
 
-Ten instructions make sixteen products: two four-word loads and eight dual multiply-accumulates. Blocks come in two
-kinds that alternate: an even one reads the widened pixels forwards and an odd one backwards, so that the pixel pointer
-never needs resetting; and each loads the next one's biases together with its own constants, into the registers in which
-the next one accumulates.
+Ten instructions make sixteen products: two four-word loads and eight dual multiply-accumulates. Even and odd blocks
+alternate. Even blocks read the widened pixels forwards and odd ones backwards, so the pixel pointer needs no reset.
+Each block loads the next block's biases together with its own constants, into the next block's accumulators.
 
-Register r0 walks over the widened pixels, r1 over the stream of weights and constants, sp points to the frame.
+r0 points into the widened pixels, r1 into the stream of weights and constants, sp to the frame.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FRAME_PIXELS = 12
 
 @dataclass(frozen=True)
 class Registers:
-    """One kind of block. Accumulators are named by pixel and channel."""
+    """Register assignment of one kind of block. Accumulators are named by pixel and channel."""
 
     p0c0: str
     p0c1: str
@@ -43,7 +42,7 @@ class Registers:
 
     @property
     def accumulators(self) -> tuple[tuple[str, int], ...]:
-        """Each accumulator and its channel."""
+        """Each accumulator with its channel."""
         return (self.p0c0, 0), (self.p1c0, 0), (self.p0c1, 1), (self.p1c1, 1)
 
 
@@ -79,7 +78,7 @@ KINDS = (EVEN, ODD)
 
 
 def constants_order(shape: BlockShape, kind: int) -> tuple[tuple[str, ...], ...]:
-    """The loads at a block's end, as the names of the words each brings."""
+    """The loads at a block's end, as the names of the words in each load."""
     before = ("shift",) if shape.density is Density.BYTES else ()
     after = ("exponent",) if shape.exponent is None else ()
     own = ("multiplier", "addend")
@@ -91,7 +90,7 @@ def constants_order(shape: BlockShape, kind: int) -> tuple[tuple[str, ...], ...]
 
 
 def emit_blocks(asm: Assembly, shape: BlockShape, unrolling: Unrolling) -> None:
-    """All output channels for one pixel pair; r0 and r1 stand at the beginning of pixels and stream."""
+    """Code for all output channels of one pixel pair. r0 and r1 point to the beginning of pixels and stream."""
     rounds, tail = rounds_and_tail(shape, unrolling)
     asm.emit("ldmia r1!, {r2, r3}")
     if rounds:
@@ -106,14 +105,15 @@ def emit_blocks(asm: Assembly, shape: BlockShape, unrolling: Unrolling) -> None:
 
 
 def rounds_and_tail(shape: BlockShape, unrolling: Unrolling) -> tuple[int, int]:
-    """Rounds of the channel loop, and the blocks left over; a half-used last block is always among these."""
+    """Rounds of the channel loop, and the remaining blocks. A half-used last block is always among the remaining
+    blocks."""
     whole = shape.channels // 2
     rounds = whole // unrolling.blocks
     return rounds, shape.blocks - rounds * unrolling.blocks
 
 
 def looped_stream_bytes(shape: BlockShape, unrolling: Unrolling) -> int:
-    """The bytes of the stream that are read when the channel loop ends."""
+    """Bytes of the stream read up to the end of the channel loop."""
     rounds, _ = rounds_and_tail(shape, unrolling)
     return 8 + rounds * unrolling.blocks * shape.block_bytes
 
@@ -139,7 +139,7 @@ def _emit_products(asm: Assembly, shape: BlockShape, unrolling: Unrolling, regis
 
 
 def split_steps(steps: int, most: int) -> tuple[int, int]:
-    """The steps before the K loop, and those in it: fewest turns of the loop, then fewest steps before it."""
+    """The steps before the K loop, and per pass of the loop: fewest passes first, then fewest steps before the loop."""
     if steps <= most:
         return steps, 1
     choices = [(p, u) for p in range(1, 5) for u in range(1, most + 1) if (steps - p) % u == 0 and steps - p > u]
@@ -157,7 +157,7 @@ def _emit_step16(asm: Assembly, registers: Registers, first: bool) -> None:
 
 
 def _emit_step8(asm: Assembly, registers: Registers, first: bool) -> None:
-    """Sums of 256 * first + second in the c0 accumulators, of second alone in the c1 ones."""
+    """Products for sums of 256 * first + second in the c0 accumulators, and of second alone in the c1 accumulators."""
     x, r = registers.pixels, registers
     asm.emit(f"ldmia r1!, {{{', '.join(r.weights)}}}")
     for index, w in enumerate(r.weights):
@@ -221,9 +221,10 @@ def _emit_multiplications(asm: Assembly, shape: BlockShape, r: Registers) -> Non
 def _emit_stores(
     asm: Assembly, shape: BlockShape, index: int, *, closes: bool = False, advances: bool = False, whole: bool = True
 ) -> None:
-    """Store a block's results. `closes` loads the stream's end for the channel loop, `advances` moves the output on.
+    """Store a block's results. `closes`: load the stream's end for the channel loop. `advances`: advance the output
+    pointer.
 
-    The output pointer in the frame stands one channel before the first of the round.
+    The output pointer in the frame points one channel before the first of the round.
     """
     r, stores = KINDS[index % 2], shape.stores
     if stores.far:
@@ -249,7 +250,7 @@ def _emit_far_stores(asm: Assembly, stores: Stores, r: Registers, *, closes: boo
 
 
 def _emit_channel(asm: Assembly, stores: Stores, r: Registers, channel: int, offset: int, moves: bool = False) -> None:
-    """The two pixels of a channel; with `moves` the output pointer ends on the channel."""
+    """Store the two pixels of a channel. With `moves` the output pointer ends on the channel."""
     first, second = ((r.p0c0, r.p1c0), (r.p0c1, r.p1c1))[channel]
     if stores.packing is Packing.PAIR_WORDS:
         asm.emit(f"pkhtb {first}, {second}, {first}, asr #16", f"{stores.saturate}16 {first}, #8, {first}")

@@ -1,4 +1,4 @@
-"""The shape of a 2x2 block, its unrolling, and the places of its results."""
+"""The shape of a 2x2 block, its unrolling, and the addresses of its results."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from enum import Enum
 from npukit.accel.cortex_m.code.assembly import REACH
 
 _ROUND_CHANNELS = 4
-"""Channels of which the results are stored before the pointer moves on."""
+"""Channels whose results are stored before the pointer advances."""
 
 
 class Density(Enum):
     """The order of weights in the stream."""
 
     HALFWORDS = 16
-    """prescaled int16, two of one channel in a word"""
+    """prescaled int16, two of one channel per word"""
     BYTES = 8
-    """two channels in a halfword: 256 * first + second"""
+    """two channels per halfword: 256 * first + second"""
 
 
 class Packing(Enum):
-    """The way results are saturated and stored."""
+    """The way to saturate and store results."""
 
     BYTES = "bytes"
     HALFWORDS = "halfwords"
     PAIR_WORDS = "pair words"
-    """both pixels of a channel in one word, where the common exponent is 16"""
+    """both pixels of a channel in one word, if the common exponent is 16"""
 
 
 @dataclass(frozen=True)
 class Stores:
-    """The places of results: byte steps from one pixel of the pair to the other and from one channel to the next."""
+    """The places of results. `pixel_step`, `channel_step`: bytes between the pair's pixels and between channels."""
 
     packing: Packing
     pixel_step: int
@@ -44,7 +44,7 @@ class Stores:
 
     @property
     def far(self) -> bool:
-        """True if channels lie too far apart for a whole turn of the loop to be stored from one pointer."""
+        """True if channels are too far apart to store a whole round of the loop from one pointer."""
         return _ROUND_CHANNELS * self.channel_step + self.pixel_step > REACH
 
     @property
@@ -54,13 +54,13 @@ class Stores:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """The outputs of the blocks: `channels` of `depth` products each, `depth` padded by the weights."""
+    """The outputs of the blocks: `channels` of `depth` products each. The weights pad `depth`."""
 
     depth: int
     channels: int
     density: Density
     exponent: int | None
-    """E of all channels, or None if the stream brings one for each"""
+    """E of all channels, or None if the stream has one per channel"""
     ties: bool
     left_shift: bool
     stores: Stores
@@ -80,7 +80,7 @@ class BlockShape:
 
     @property
     def block_bytes(self) -> int:
-        """The bytes of the stream that one block reads."""
+        """Bytes of the stream that one block reads."""
         constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
         weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
         return 4 * (weights + constants)
@@ -88,7 +88,7 @@ class BlockShape:
 
 @dataclass(frozen=True)
 class Unrolling:
-    """The code written out: an even number of blocks in a turn of the channel loop, steps in one of the K loop."""
+    """The unrolling: an even number of blocks per pass of the channel loop, and steps per pass of the K loop."""
 
     blocks: int
     steps: int

@@ -1,4 +1,5 @@
-"""The assembly of a convolution: lines of pixel pairs, gathered, then all their channels in 2x2 blocks."""
+"""The assembly of a convolution: lines of pixel pairs; each pair is gathered, then computed for all channels in 2x2
+blocks."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class PairWalk:
 
 @dataclass(frozen=True)
 class ConvolutionPlan:
-    """Everything the emitter needs to know."""
+    """Parameters of the emitter."""
 
     walk: PairWalk
     gather: Gather
@@ -56,7 +57,7 @@ class ConvolutionPlan:
 
 @cache
 def emit(plan: ConvolutionPlan, unrolling: Unrolling) -> Assembly:
-    """The routine: all lines of pixel pairs."""
+    """The routine for all lines of pixel pairs."""
     asm = Assembly()
     _emit_prologue(asm, plan, unrolling)
     with asm.loop(plan.walk.lines, closing=(f"ldr r3, [sp, #{FRAME_LINES_END}]", "cmp r0, r3")):
@@ -66,7 +67,7 @@ def emit(plan: ConvolutionPlan, unrolling: Unrolling) -> Assembly:
 
 
 def _emit_prologue(asm: Assembly, plan: ConvolutionPlan, unrolling: Unrolling) -> None:
-    """r0 input, r1 output, r2 scratch, r12 the stream. Output pointers stand one channel before the first."""
+    """Registers: r0 input, r1 output, r2 scratch, r12 the stream. Output pointers are one channel before the first."""
     walk = plan.walk
     asm.comment("r0 input, r1 output, r2 scratch, r12 weights and constants in the order of reading")
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}", f"str r12, [sp, #{FRAME_STREAM}]")
@@ -82,7 +83,7 @@ def _emit_prologue(asm: Assembly, plan: ConvolutionPlan, unrolling: Unrolling) -
 
 
 def _emit_line(asm: Assembly, plan: ConvolutionPlan, unrolling: Unrolling) -> None:
-    """One line; r0 and r2 point to its beginning, and to the next one's afterwards."""
+    """Code for one line. r0 and r2 point to its beginning, and afterwards to the beginning of the next line."""
     walk = plan.walk
     if walk.lines > 1:
         asm.emit(f"strd r0, r2, [sp, #{FRAME_LINE_INPUT}]")

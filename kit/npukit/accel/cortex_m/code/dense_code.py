@@ -1,4 +1,4 @@
-"""The assembly of a dense layer: inputs widened once, then four outputs at a time."""
+"""The assembly of a dense layer: inputs are widened once, then four outputs are computed at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEIGHTS = ("r10", "r11", "r12", "lr")
 STEP = 8
 FRAME_OUTPUT = 0
 FRAME_SHARED = 4
-"""multiplier, addend and tie of all channels, right after the output pointer: one load brings all four"""
+"""multiplier, addend and tie of all channels, directly after the output pointer, so one load brings all four"""
 FRAME_STREAM_END = 16
 FRAME_INPUTS_END = 20
 FRAME_INPUTS = 24
@@ -25,8 +25,8 @@ FRAME_BYTES = 28
 
 @dataclass(frozen=True)
 class DensePlan:
-    """Everything the emitter needs to know. `shared` constants stand before the stream, not in it; of them, `rounded`
-    says that SMMLAR rounds and that ties are of one."""
+    """Parameters of the emitter. `shared`: constants stand once before the stream. `rounded`: shared constants for
+    SMMLAR, which rounds, with ties of one."""
 
     inputs: int
     outputs: int
@@ -64,7 +64,7 @@ class DensePlan:
 
 @cache
 def emit(plan: DensePlan) -> Assembly:
-    """The routine: all outputs."""
+    """The routine for all outputs."""
     asm = Assembly()
     _emit_prologue(asm, plan)
     _emit_widening(asm, plan)
@@ -83,7 +83,7 @@ def emit(plan: DensePlan) -> Assembly:
 
 
 def _emit_prologue(asm: Assembly, plan: DensePlan) -> None:
-    """r0 input, r1 output, r2 scratch, r12 the stream."""
+    """Registers: r0 input, r1 output, r2 scratch, r12 the stream."""
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
     if plan.shared:
         asm.emit("ldmia r12!, {r4-r6}", f"strd r4, r5, [sp, #{FRAME_SHARED}]", f"str r6, [sp, #{FRAME_SHARED + 8}]")
@@ -94,7 +94,7 @@ def _emit_prologue(asm: Assembly, plan: DensePlan) -> None:
 
 
 def _emit_widening(asm: Assembly, plan: DensePlan) -> None:
-    """Inputs from r0 as halfwords to r2, even and odd bytes of each word in a word of their own."""
+    """Widen inputs from r0 to halfwords at r2, the even and the odd bytes of each word in separate words."""
     words = -(-plan.inputs // 4)
     rounds = words // 4
     asm.comment(f"{plan.inputs} inputs to scratch, as halfwords")
@@ -149,8 +149,9 @@ def _step_rounds(plan: DensePlan) -> tuple[int, int]:
 
 
 def _emit_step16(asm: Assembly, *, last: bool) -> None:
-    """Products of four words of inputs, of which the first finds its weights there; all but the last step load those of
-    the next. What is done with makes room for more weights, so that three loads bring sixteen words."""
+    """Products of four words of inputs. The weights of the first word are already loaded; every step but the last loads
+    the first weights of the next. Registers of used inputs take further weights, so that three loads bring sixteen
+    words."""
     spare, another = INPUTS[:2]
     pairs = iter([(x, a) for x in INPUTS for a in ACCUMULATORS])
     _emit_sums(asm, WEIGHTS, pairs)
@@ -160,13 +161,13 @@ def _emit_step16(asm: Assembly, *, last: bool) -> None:
 
 
 def _emit_sums(asm: Assembly, weights: Sequence[str], pairs: Iterator[tuple[str, str]]) -> None:
-    """Products, as many as there are weights."""
+    """One product per weight."""
     for w, (x, a) in zip(weights, pairs, strict=False):
         asm.emit(f"smlad {a}, {x}, {w}, {a}")
 
 
 def _emit_step8(asm: Assembly) -> None:
-    """Sums of 256 * first + second in one accumulator of a pair, of second alone in the other."""
+    """Products for sums of 256 * first + second in one accumulator of a pair, and of second alone in the other."""
     for two in (0, 2):
         asm.emit(f"ldmia r1!, {{{', '.join(WEIGHTS)}}}")
         for half in (0, 1):
@@ -177,7 +178,7 @@ def _emit_step8(asm: Assembly) -> None:
 
 
 def _emit_separation(asm: Assembly, plan: DensePlan) -> None:
-    """The two sums of each pair, prescaled."""
+    """Separate and prescale the two sums of each pair."""
     asm.emit("sub r2, r2, r3", "sub r4, r4, r5")
     if plan.shared:
         asm.emit(f"lsl r3, r3, #{BYTE_BITS}", f"lsl r5, r5, #{BYTE_BITS}")

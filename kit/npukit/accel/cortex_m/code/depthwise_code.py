@@ -27,13 +27,13 @@ from npukit.accel.cortex_m.code.planes import Group, RowTile
 
 
 def scalars_of(plan: DepthwisePlan) -> list[int]:
-    """The places in the frame of those of multiplier, addend, tie, exponent and bias that the constants hold."""
+    """Frame positions of the scalars in the constants, out of multiplier, addend, tie, exponent and bias."""
     return [0, 1, *([2] if plan.ties else []), *([3] if plan.exponent is None else []), 4]
 
 
 @cache
 def emit(plan: DepthwisePlan) -> Assembly:
-    """The routine: all channels."""
+    """The routine for all channels."""
     asm = Assembly()
     constants = 4 * (len(scalars_of(plan)) + plan.weight_words)
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
@@ -49,7 +49,7 @@ def emit(plan: DepthwisePlan) -> Assembly:
 
 
 def _emit_channel_start(asm: Assembly, plan: DepthwisePlan) -> None:
-    """The channel's constants into registers and frame, the frame's pointers on to the next channel."""
+    """Load the channel's constants into registers and frame, and advance the frame's pointers to the next channel."""
     asm.comment("the next channel: its constants to registers and frame, its planes")
     asm.emit(f"ldr r12, [sp, #{FRAME_CONSTANTS}]", f"ldrd {INPUT}, {OUTPUT}, [sp, #{FRAME_PLANE}]")
     _emit_scalars(asm, plan)
@@ -65,7 +65,7 @@ def _emit_channel_start(asm: Assembly, plan: DepthwisePlan) -> None:
 
 
 def _emit_scalars(asm: Assembly, plan: DepthwisePlan) -> None:
-    """Into the frame, but the bias into r5 where byte planes leave it free."""
+    """Store the scalars in the frame, except the bias in r5 if byte planes leave r5 free."""
     multiplier, addend, *others = ("r8", "r9", "r10", "r11", "lr")[: len(scalars_of(plan))]
     asm.emit(f"ldmia r12!, {{{', '.join((multiplier, addend, *others))}}}")
     asm.emit(f"strd {multiplier}, {addend}, [sp, #{FRAME_MULTIPLIER}]")
@@ -75,7 +75,7 @@ def _emit_scalars(asm: Assembly, plan: DepthwisePlan) -> None:
 
 
 def _emit_plane(asm: Assembly, plan: DepthwisePlan) -> None:
-    """All tiles of a plane, equal ones in a loop."""
+    """Code for all tiles of a plane, with a loop over equal tiles."""
     row_stride, out_stride = strides(plan)
     input_row = output_row = 0
     for _, run in groupby(plan.tiles, key=lambda tile: tile.pattern):
@@ -90,7 +90,7 @@ def _emit_plane(asm: Assembly, plan: DepthwisePlan) -> None:
 
 
 def _emit_equal_tiles(asm: Assembly, plan: DepthwisePlan, equal: list[RowTile]) -> None:
-    """The pointers move past the tiles if there are several."""
+    """Code for equal tiles. The pointers end behind the tiles if there are several."""
     row_stride, out_stride = strides(plan)
     step = equal[0].height * plan.row_step * row_stride
     if len(equal) > 1:
@@ -104,7 +104,7 @@ def _emit_equal_tiles(asm: Assembly, plan: DepthwisePlan, equal: list[RowTile]) 
 
 
 def _emit_tile(asm: Assembly, plan: DepthwisePlan, tile: RowTile) -> None:
-    """One tile across the whole width; the pointers end where they began."""
+    """Code for one tile across the whole width. The pointers end where they began."""
     input_step, output_step = column_strides(plan)
     position = Position()
     for _, run in groupby(plan.groups, key=lambda group: group.pattern):

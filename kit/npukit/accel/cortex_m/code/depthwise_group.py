@@ -1,4 +1,4 @@
-"""The assembly of a group of results of a depthwise convolution: products row by row, requantisation, stores."""
+"""The assembly for a group of outputs of a depthwise convolution: products row by row, requantisation, stores."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from npukit.accel.cortex_m.layout import Order
 
 @dataclass
 class Position:
-    """The distance that the input and output pointers have moved within a row."""
+    """Columns by which the input and output pointers have advanced within a row."""
 
     input: int = 0
     output: int = 0
 
 
 def emit_group(asm: Assembly, plan: DepthwisePlan, tile: RowTile, group: Group, position: Position) -> None:
-    """All products of a group's outputs, then their requantisation and stores."""
+    """Code for all products of a group's outputs, then requantisation and stores."""
     fresh = _Fresh(plan, tile.height * group.width)
     asm.comment(f"{tile.height} x {group.width} outputs")
     fresh.emit_bias(asm)
@@ -60,16 +60,17 @@ def _emit_row_weights(asm: Assembly, plan: DepthwisePlan, kernel_row: int) -> No
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of a row's inputs for a group, from the input pointer, and whether that is a word's beginning."""
+    """The offset of a row's inputs for a group from the input pointer. `aligned`: True if the address is a multiple of
+    a word."""
 
     offset: int
     aligned: bool
 
 
 class _Fresh:
-    """The addend of the next product of an accumulator: the bias first, itself afterwards.
+    """The addend of the next product of an accumulator: first the bias, then the accumulator itself.
 
-    Halfword planes leave no register for the bias: it is loaded into the accumulator that starts last.
+    Halfword planes leave no register for the bias, so the bias is loaded into the accumulator that starts last.
     """
 
     def __init__(self, plan: DepthwisePlan, accumulators: int) -> None:
@@ -90,7 +91,7 @@ class _Fresh:
 def _emit_row(
     asm: Assembly, plan: DepthwisePlan, group: Group, kernel_rows: tuple[int | None, ...], place: _Place, fresh: _Fresh
 ) -> None:
-    """One input row's products, with the kernel row that lies on it for each output row."""
+    """Products of one input row. `kernel_rows`: the kernel row on the input row for each output row."""
     for index, taps in enumerate(group.taps):
         register = _emit_load(asm, plan, group, index, place)
         for output_row, kernel_row in enumerate(kernel_rows):
@@ -104,7 +105,7 @@ def _emit_row(
 
 
 def _emit_load(asm: Assembly, plan: DepthwisePlan, group: Group, index: int, place: _Place) -> str:
-    """Bring the inputs of the group's register `index`; two come with one load where they can."""
+    """Load the inputs of the group's register `index`. Where possible one load brings two registers."""
     register, count = (FIRST, SECOND)[index % 2], len(group.taps)
     if plan.halfwords:
         _emit_load_halfwords(asm, register, index, count, place)
@@ -117,7 +118,7 @@ def _emit_load(asm: Assembly, plan: DepthwisePlan, group: Group, index: int, pla
 
 
 def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, place: _Place) -> None:
-    """LDRD wants an aligned address and a short way, and brings the next register too."""
+    """Load halfwords. LDRD also brings the next register, but needs an aligned address and a small offset."""
     even = index - index % 2
     pair = place.aligned and even + 1 < count and place.offset + 4 * even <= PAIR_REACH
     if not pair:

@@ -1,4 +1,4 @@
-"""The plan that the code of a depthwise convolution is written from, and the registers and frame it works with."""
+"""The plan of a depthwise convolution's code, with registers and frame."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FRAME_BYTES = 52
 
 @dataclass(frozen=True)
 class DepthwisePlan:
-    """Everything the emitter needs to know."""
+    """Parameters of the emitter."""
 
     channels: int
     row_step: int
     source: Layout
     target: Layout
     exponent: int | None
-    """E of all channels, or None if each brings its own"""
+    """E of all channels, or None if each channel has its own"""
     ties: bool
     resident: bool
     weights: WeightPlace
@@ -45,12 +45,12 @@ class DepthwisePlan:
 
     @property
     def tiles_start_alike(self) -> bool:
-        """True if equal tiles, which run through the same code, all start at a word or all off it."""
+        """True if equal tiles, which share code, all start at a word boundary or all off it."""
         return self.tiles[0].height * self.row_step * strides(self)[0] % 4 == 0
 
     @property
     def weight_registers(self) -> tuple[str, ...]:
-        """The registers of weights loaded at once: of the whole kernel, or of a row."""
+        """The registers of weights loaded together: of the whole kernel, or of one row."""
         rows = self.weights.rows if self.resident else self.weights.rows[:1]
         return tuple(sorted({register for row in rows for register, _ in row}))
 
@@ -60,19 +60,19 @@ class DepthwisePlan:
 
 
 def pointed_row(plan: DepthwisePlan, tile: RowTile) -> int:
-    """The input row the pointer stands on: the tile's first, or the one before where that does not start at a word."""
+    """The input row of the pointer: the tile's first row, or the row before if the first does not start at a word."""
     return tile.first_input - (tile.first_input * strides(plan)[0] % 4 != 0)
 
 
 def strides(plan: DepthwisePlan) -> tuple[int, int]:
-    """Bytes from one row of a plane to the next, of input and output."""
+    """Bytes between rows of a plane, of input and output."""
     if plan.source.transposed:
         return plan.source.column_stride, plan.target.column_stride
     return plan.source.row_stride, plan.target.row_stride
 
 
 def column_strides(plan: DepthwisePlan) -> tuple[int, int]:
-    """Bytes from one column of a plane to the next, of input and output."""
+    """Bytes between columns of a plane, of input and output."""
     if plan.source.transposed:
         return plan.source.row_stride, plan.target.row_stride
     return plan.source.column_stride, plan.target.column_stride

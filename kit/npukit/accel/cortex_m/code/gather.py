@@ -1,7 +1,7 @@
-"""Collecting the inputs of a pixel pair: int8 from memory to int16, the two pixels interleaved.
+"""Gathering of the inputs of a pixel pair: int8 from memory to int16, the two pixels interleaved.
 
 Four products along K take four words: [first pixel (k0, k2)] [second (k0, k2)] [first (k1, k3)] [second (k1, k3)].
-That is how SXTB16 takes a word of bytes apart; weights are permuted, never the data.
+SXTB16 splits a word of bytes in this way. The weights are permuted, never the data.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from npukit.accel.cortex_m.code.assembly import INDEX_REACH, PAIR_REACH, REACH, 
 
 PADDING = -1
 _UNROLLED_WORDS = 24
-"""Words that are gathered without a loop: with 8 keyword spotting takes 0.2 % longer
-(`benchmarks/core/kernel_constants.md`)."""
+"""Words gathered without a loop: with 8 keyword spotting takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 _LOOPED_WORDS = 8
-"""Words of a pass through the loop: with 4 image classification takes 0.1 % longer
-(`benchmarks/core/kernel_constants.md`)."""
+"""Words per pass of the loop: with 4 image classification takes 0.1 % longer (`benchmarks/core/kernel_constants.md`).
+"""
 
 _HIGH_BYTES = 0xFF00FF00
 
 
 @dataclass(frozen=True)
 class ByteRun:
-    """Bytes that lie together: `start` from the pixel's first, and where they stand in the flattened kernel."""
+    """Contiguous bytes. `start`: offset from the pixel's first byte. `position`: index in the flattened kernel."""
 
     start: int
     length: int
@@ -36,10 +35,10 @@ class ByteRun:
 
 @dataclass(frozen=True)
 class Gather:
-    """The inputs of each pixel of a pair that lie `pixel_step` bytes apart, `line_step` from one line to the next.
+    """The inputs of a pixel pair. `pixel_step`, `line_step`: bytes between the pixels and between lines.
 
-    The tensor begins at a word, the first window `origin` bytes after it. `scaled` puts values into the high byte of
-    the halfword, which multiplies them by 256. `multiple` rounds the depth.
+    The tensor begins at a word, the first window `origin` bytes after it. `scaled`: True to put values into the high
+    byte of the halfword, i.e. to multiply them by 256. The depth is rounded up to `multiple`.
     """
 
     runs: tuple[ByteRun, ...]
@@ -73,20 +72,20 @@ class Gather:
 
     @property
     def order(self) -> np.ndarray:
-        """The kernel position of each product along K, PADDING for those whose weight must be 0."""
+        """The kernel position of each product along K, or PADDING where the weight must be 0."""
         order = [position + byte for _, position in self.words for byte in WORD_ORDER]
         order += [position for _, position in self.leftovers]
         return np.array(order + [PADDING] * (self.depth - len(order)))
 
     @property
     def aligned(self) -> bool:
-        """True if every word loaded begins at a word, as LDRD demands."""
+        """True if every loaded word is aligned, as LDRD demands."""
         offsets = [offset for offset, _ in self.words]
         return all(v % 4 == 0 for v in (*offsets, self.pixel_step, self.line_step, self.origin))
 
 
 def emit_gather(asm: Assembly, gather: Gather) -> None:
-    """r0 points to the first pixel, r1 to where the words go; both move."""
+    """Registers: r0 the first pixel, r1 the destination of the words; both advance."""
     asm.add("lr", "r0", gather.pixel_step, "r3")
     if gather.scaled:
         asm.emit(f"mov r10, #{_HIGH_BYTES:#x}")
@@ -108,7 +107,7 @@ def _emit_words(asm: Assembly, gather: Gather) -> int:
 
 
 def _emit_run(asm: Assembly, gather: Gather, words: int) -> int:
-    """The words of one run, in a loop where they are many. Returns how far the pointers moved."""
+    """Gather the words of one run, in a loop if there are many. Returns the bytes by which the pointers moved."""
     rounds = words // _LOOPED_WORDS
     if rounds > 1:
         asm.emit(f"add r11, r0, #{rounds * _LOOPED_WORDS * 4}")
@@ -122,13 +121,13 @@ def _emit_run(asm: Assembly, gather: Gather, words: int) -> int:
 
 
 def _emit_group(asm: Assembly, gather: Gather, offsets: Sequence[int], moved: int) -> None:
-    """Words at offsets from the pointers, which then move."""
+    """Gather words at offsets from the pointers, then advance the pointers."""
     _emit_at(asm, gather, offsets)
     asm.emit(f"add r0, r0, #{moved}", f"add lr, lr, #{moved}")
 
 
 def _emit_unrolled(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> int:
-    """Words at any offsets, the pointers moved where an immediate does not reach."""
+    """Gather words at any offsets. The pointers advance where an immediate does not reach."""
     reach = PAIR_REACH - 4 if gather.aligned else REACH
     base, pending = 0, []
     for offset in offsets:
@@ -167,7 +166,8 @@ def _emit_one_word(asm: Assembly, gather: Gather, offset: int) -> None:
 
 
 def _emit_widening(asm: Assembly, gather: Gather, words: Sequence[tuple[str, str, str]]) -> None:
-    """Each word of four bytes into a register of its even bytes and one of its odd bytes; the source dies last."""
+    """Split each word of four bytes into a register of even bytes and a register of odd bytes. The source is
+    overwritten last."""
     for even, odd, source in words:
         low = f"and {even}, r10, {source}, lsl #8" if gather.scaled else f"sxtb16 {even}, {source}"
         high = f"and {odd}, r10, {source}" if gather.scaled else f"sxtb16 {odd}, {source}, ror #8"
@@ -175,7 +175,7 @@ def _emit_widening(asm: Assembly, gather: Gather, words: Sequence[tuple[str, str
 
 
 def _emit_leftovers(asm: Assembly, gather: Gather, position: int) -> None:
-    """Single bytes, four for each pixel at a time; the pointers stand at `position`."""
+    """Gather single bytes, four per pixel at a time. `position`: offset of the pointers."""
     offsets = [offset for offset, _ in gather.leftovers]
     if min(offsets) - position < -INDEX_REACH:
         asm.add("r0", "r0", -position, "r3")
@@ -202,7 +202,7 @@ def _emit_byte_pair(asm: Assembly, gather: Gather, pointer: str, target: str, of
 
 
 def _emit_padding(asm: Assembly, gather: Gather) -> None:
-    """Words no weight looks at still have to be stepped over."""
+    """Skip words that meet no weight."""
     missing = gather.depth - 4 * len(gather.words) - (len(gather.leftovers) + 3) // 4 * 4
     for _ in range(missing // 4):
         asm.emit("stmia r1!, {r2-r5}")

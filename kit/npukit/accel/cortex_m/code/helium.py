@@ -1,4 +1,4 @@
-"""Entry, scaling of sums by TensorFlow Lite's definition, and stores, which all kernels for Helium share."""
+"""Entry, scaling of sums by TensorFlow Lite's definition, and stores, common to all Helium kernels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ LANES = 4
 CHUNK = 16
 """Bytes of a vector."""
 REACH = 127
-"""Bytes by which a load of bytes can move its pointer."""
+"""Largest step in bytes by which a load of bytes can advance its pointer."""
 
 SAVED_BYTES = PUSHED_BYTES + 64
-"""Bytes on the stack of the registers of the core and of its vectors that are kept."""
+"""Bytes on the stack for the saved registers of the core and of its vectors."""
 
 
 def emit_entry(asm: Assembly, frame_bytes: int) -> None:
@@ -24,10 +24,10 @@ def emit_return(asm: Assembly, frame_bytes: int) -> None:
 
 
 def emit_scaled(asm: Assembly, sums: str, factors: tuple[str, str, str | None], spare: str | None) -> None:
-    """Sums times their multipliers: VQRDMULH and VRSHL are the definition's two roundings.
+    """Sums times multipliers. VQRDMULH and VRSHL perform the definition's two roundings.
 
-    `factors` are multipliers, right shifts as negative numbers, and left shifts where a channel has one. With `spare`,
-    halves of negative numbers are rounded away from zero, as the definition says.
+    `factors`: multipliers, right shifts as negative numbers, and left shifts if any channel has one. With `spare`,
+    halves of negative numbers round away from zero, as the definition says.
     """
     multipliers, shifts, left = factors
     if left:
@@ -40,7 +40,8 @@ def emit_scaled(asm: Assembly, sums: str, factors: tuple[str, str, str | None], 
 
 
 def emit_store(asm: Assembly, store: str, elements: int, left: str | None) -> None:
-    """A store (`vstrb.N q0, [r7]`) of at most as many elements as the register `left` says, or, without, of all."""
+    """A store (`vstrb.N q0, [r7]`) of at most the number of elements in the register `left`, or of all elements without
+    it."""
     if left:
         asm.emit(f"vctp.{elements} {left}", "vpst", store.replace("vstrb", "vstrbt", 1))
     else:

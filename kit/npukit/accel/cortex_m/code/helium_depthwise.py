@@ -1,7 +1,7 @@
-"""The assembly of depthwise convolutions on pixels for Helium: 16 channels at a time, a pointer for each tap.
+"""The assembly of depthwise convolutions on pixels for Helium: 16 channels at a time, one pointer per tap.
 
-Products of bytes are 16 bits; two of them added are no more, and are then added to sums of 32 bits. Even and odd
-channels lie in vectors of their own (VMULLB, VMULLT), and of these the even and odd ones again (VMOVLB, VMOVLT).
+Products of bytes have 16 bits. The sum of two products fits 16 bits too; it is then added to sums of 32 bits. Even and
+odd channels are in separate vectors (VMULLB, VMULLT), and the even and odd ones of each again (VMOVLB, VMOVLT).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEXT = f"#{CHUNK}"
 
 @dataclass(frozen=True)
 class HeliumDepthwisePlan:
-    """Everything the emitter needs to know. `taps` are the offsets of the window's pixels."""
+    """Parameters of the emitter. `taps`: offsets of the window's pixels."""
 
     walk: PairWalk
     taps: tuple[int, ...]
@@ -45,9 +45,10 @@ class HeliumDepthwisePlan:
 
 @cache
 def emit(plan: HeliumDepthwisePlan) -> Assembly:
-    """r0 input, r1 output, r12 the constants: the zero point, then for each block of channels its stream.
+    """Registers at entry: r0 input, r1 output, r12 the constants: the zero point, then the stream of each block of
+    channels.
 
-    r9 is the stream, r10 the output, r11 counts channels, r12 pixels, lr is the output's zero point.
+    Afterwards r9 is the stream, r10 the output, r11 counts channels, r12 pixels, lr is the output's zero point.
     """
     asm, walk = Assembly(), plan.walk
     emit_entry(asm, FRAME_BYTES)
@@ -76,7 +77,7 @@ def _move(asm: Assembly, plan: HeliumDepthwisePlan, distance: int, pointers: tup
 
 
 def _emit_pixel(asm: Assembly, plan: HeliumDepthwisePlan) -> None:
-    """All channels of a pixel; the pointers move on to the next."""
+    """Code for all channels of a pixel. The pointers advance to the next pixel."""
     asm.emit(f"ldr r9, [sp, #{_STREAM}]")
     asm.constant("r11", plan.channels)
     branch = "bgt" if plan.channels % CHUNK else "bne"
@@ -95,7 +96,7 @@ def _emit_pixel(asm: Assembly, plan: HeliumDepthwisePlan) -> None:
 
 
 def _emit_taps(asm: Assembly, pointers: tuple[str, ...]) -> None:
-    """Products of one tap or two, added to the sums."""
+    """Add the products of one tap or two to the sums."""
     first, *second = pointers
     asm.emit(f"vldrb.u8 q0, [{first}], {_NEXT}", f"vldrw.u32 q1, [r9], {_NEXT}")
     asm.emit("vmullb.s8 q2, q0, q1", "vmullt.s8 q3, q0, q1")

@@ -1,6 +1,6 @@
 """The assembly of convolutions and dense layers for Helium: VMLADAVA adds 16 products to a sum in a core register.
 
-Four output channels of a pixel, or of two, share each vector of inputs and of weights that is loaded.
+Four output channels of one or two pixels share each loaded vector of inputs and of weights.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ FRAME_BYTES = 16
 _STREAM, _PAIRS, _LINES = 0, 4, 8
 _INPUTS = ("r1", "r3")
 _SUMS = (("r0", "r2", "r4", "r6"), ("r8", "r10", "r12", "lr"))
-"""VMLADAVA wants even registers. The odd ones: r5 stream, r7 output, r9 rounds, r11 channels left."""
+"""VMLADAVA needs even registers. Odd registers: r5 stream, r7 output, r9 rounds, r11 remaining channels."""
 _LIMITS = ("q5", "q6", "q7")
 
 
 @dataclass(frozen=True)
 class ProductsPlan:
-    """Everything the emitter needs to know. `chunks` are the offsets of the 16 inputs at a time in a window.
+    """Parameters of the emitter. `chunks`: offsets of the chunks of 16 inputs in a window.
 
-    `unrolled` of them are written out, a divisor of their number after which the steps from one to the next repeat.
+    `unrolled`: chunks per pass of the loop. It divides their number, and the steps between chunks repeat in each pass.
     """
 
     walk: PairWalk
@@ -39,7 +39,7 @@ class ProductsPlan:
 
     @property
     def pixels(self) -> int:
-        """Pixels at a time."""
+        """Pixels computed together."""
         return min(self.walk.pixels, 2)
 
     @property
@@ -48,7 +48,7 @@ class ProductsPlan:
 
 
 def unrollings(chunks: tuple[int, ...]) -> Iterator[int]:
-    """Numbers of chunks after which the rest are the same again, further on."""
+    """Numbers of chunks after which the offsets repeat at a constant distance."""
     for count in range(1, len(chunks) + 1):
         steps = {later - chunk for chunk, later in zip(chunks, chunks[count:], strict=False)}
         if len(chunks) % count == 0 and len(steps) <= 1:
@@ -57,7 +57,7 @@ def unrollings(chunks: tuple[int, ...]) -> Iterator[int]:
 
 @cache
 def emit(plan: ProductsPlan) -> Assembly:
-    """r0 input, r1 output, r12 the constants: limits, then for each block of channels its stream."""
+    """Registers: r0 input, r1 output, r12 the constants: limits, then the stream of each block of channels."""
     asm, walk = Assembly(), plan.walk
     emit_entry(asm, FRAME_BYTES)
     asm.emit("ldmia r12!, {r4-r6}", *(f"vdup.32 {q}, {r}" for q, r in zip(_LIMITS, ("r4", "r5", "r6"), strict=True)))
@@ -89,7 +89,7 @@ def _counted(place: int) -> tuple[str, ...]:
 
 
 def _pair_counted(walk: PairWalk) -> tuple[str, ...]:
-    """The last pair of an odd line begins one pixel earlier."""
+    """The closing instructions of the loop over pairs. The last pair of an odd line begins one pixel earlier."""
     if walk.pixels % 2 == 0:
         return _counted(_PAIRS)
     steps = (f"subeq r1, r1, #{walk.input_step}", f"subeq r7, r7, #{walk.output_step}")
@@ -97,7 +97,7 @@ def _pair_counted(walk: PairWalk) -> tuple[str, ...]:
 
 
 def _emit_pair(asm: Assembly, plan: ProductsPlan) -> None:
-    """All channels of one pixel or two; the pointers move on to the next."""
+    """Code for all channels of one pixel or two. The pointers advance to the next pixels."""
     walk, tail = plan.walk, plan.channels % LANES
     asm.emit(f"ldr r5, [sp, #{_STREAM}]")
     if plan.pixels > 1:
@@ -131,7 +131,7 @@ def _emit_block(asm: Assembly, plan: ProductsPlan) -> None:
 
 
 def _other_place(asm: Assembly, plan: ProductsPlan) -> str:
-    """The address of the second pixel's channels, once the output's pointer has left the first one's."""
+    """The address of the second pixel's channels, after the output pointer has passed the first pixel's."""
     distance = plan.walk.output_step - LANES
     if abs(distance) <= REACH:
         return f"[r7, #{distance}]"
@@ -140,7 +140,7 @@ def _other_place(asm: Assembly, plan: ProductsPlan) -> str:
 
 
 def _emit_chunks(asm: Assembly, plan: ProductsPlan) -> None:
-    """All products of a block. The pointers to the inputs are then where they were."""
+    """Code for all products of a block. The input pointers are unchanged at the end."""
     chunks, unrolled = plan.chunks, plan.unrolled
     rounds = len(chunks) // unrolled
     if rounds > 1:
@@ -155,7 +155,7 @@ def _emit_chunks(asm: Assembly, plan: ProductsPlan) -> None:
 
 
 def _emit_chunk(asm: Assembly, plan: ProductsPlan, step: int) -> None:
-    """Products of 16 inputs of each pixel and of the weights of four channels."""
+    """Products of 16 inputs of each pixel with the weights of four channels."""
     near = abs(step) <= REACH
     for pixel, pointer in enumerate(_INPUTS[: plan.pixels]):
         asm.emit(f"vldrb.u8 q{pixel}, [{pointer}]" + (f", #{step}" if near else ""))

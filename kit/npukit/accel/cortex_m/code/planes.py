@@ -1,8 +1,8 @@
-"""Cutting a depthwise convolution on planes into pieces that fit the registers.
+"""Division of a depthwise convolution on planes into pieces that fit the registers.
 
-A piece is a tile of output rows times a group of output columns: at most four outputs, which share what is loaded.
-Inputs come as halves of registers and so do weights: halfword planes give neighbours (x, x+1), byte planes, taken apart
-by UXTB16, give (x, x+2).
+A piece is a tile of output rows times a group of output columns: at most four outputs, which share the loaded data.
+Inputs and weights are halves of registers. Halfword planes give neighbours (x, x+1); byte planes, split by UXTB16, give
+(x, x+2).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from npukit.net.ops import Pair
 RESIDENT_KERNEL = (3, 3)
 """The kernel whose weights stay in registers for a whole plane."""
 RESIDENT_ROWS = 2
-"""Output rows computed at a time with such a kernel; one with others."""
+"""Output rows computed together with `RESIDENT_KERNEL`; other kernels compute one row at a time."""
 WIDEST_KERNEL = 7
 Columns = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A plane along one of its sides: inputs, outputs, and how the window moves. `padding` is that before the first."""
+    """One dimension of a plane: inputs, outputs and the window's movement. `padding`: before the first input only."""
 
     inputs: int
     outputs: int
@@ -35,13 +35,13 @@ class Line:
     padding: int
 
     def start(self, output: int) -> int:
-        """The input under the window's first tap, perhaps before the first input."""
+        """The input under the window's first tap; negative in the padding."""
         return output * self.stride - self.padding
 
 
 @dataclass(frozen=True)
 class RowTile:
-    """Output rows from `row` computed together: their input rows, and the kernel row under each for each output row."""
+    """Output rows from `row` on, computed together. `taps`: for each input row the kernel row on it, per output row."""
 
     row: int
     height: int
@@ -55,13 +55,13 @@ class RowTile:
 
 @dataclass(frozen=True)
 class Group:
-    """Output columns from `column`, and the first input column loaded for them."""
+    """Output columns from `column` on. `base`: the first loaded input column."""
 
     column: int
     width: int
     base: int
     taps: tuple[tuple[tuple[int | None, ...], ...], ...]
-    """The taps of each loaded register's halves, by output."""
+    """The taps of the halves of each loaded register, by output."""
 
     @property
     def pattern(self) -> tuple:
@@ -69,7 +69,7 @@ class Group:
 
 
 def tiles(down: Line, height: int) -> Iterator[RowTile]:
-    """Tiles of `height` output rows, the last one perhaps less."""
+    """Tiles of `height` output rows. The last tile may be lower."""
     for row in range(0, down.outputs, height):
         starts = [down.start(each) for each in range(row, min(row + height, down.outputs))]
         first, last = max(starts[0], 0), min(starts[-1] + down.kernel, down.inputs)
@@ -78,9 +78,9 @@ def tiles(down: Line, height: int) -> Iterator[RowTile]:
 
 
 def groups(across: Line, height: int, *, halfwords: bool) -> Iterator[Group]:
-    """Groups of as many columns as there are accumulators for a row of a tile of that height.
+    """Groups of columns, as wide as the accumulators of a tile of `height` rows allow.
 
-    Halfwords want windows that start at a word: columns go alone until they do.
+    Halfwords need windows that start at a word: columns before such a window form groups of their own.
     """
     column = 0
     while column < across.outputs:
@@ -106,7 +106,7 @@ def _halfword_pairs(base: int, last: int) -> list[Pair]:
 
 
 def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:
-    """Words as two pairs; a last byte alone as one, its other half outside the image."""
+    """Words as two pairs each; a single last byte as one pair, with its other half outside the image."""
     pairs: list[Pair] = []
     for x in range(base, last, 4):
         pairs += [(x, outside)] if last - x == 1 else [(x, x + 2), (x + 1, x + 3)]
@@ -115,7 +115,7 @@ def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:
 
 @dataclass(frozen=True)
 class WeightPlace:
-    """The places of a kernel's weights: for each row the registers' halves, as taps of the row."""
+    """The places of a kernel's weights: for each row the halves of registers, as taps of the row."""
 
     rows: tuple[tuple[tuple[str, Columns], ...], ...]
 
@@ -133,7 +133,8 @@ class WeightPlace:
 
 
 def streamed_weights(kernel: Pair, *, halfwords: bool) -> WeightPlace:
-    """Each row in registers from r0 on, loaded when its turn comes: every pair of taps that inputs come in."""
+    """Each row in registers from r0 on, loaded before its use: one register for every pair of taps in which inputs
+    arrive."""
     apart = 1 if halfwords else 2
     taps = kernel[1]
     pairs: list[Columns] = [(tap, tap + apart) for tap in range(taps - apart)]
@@ -144,7 +145,7 @@ def streamed_weights(kernel: Pair, *, halfwords: bool) -> WeightPlace:
 
 
 def resident_weights(*, halfwords: bool) -> WeightPlace:
-    """All of a 3x3 kernel: six registers for halfwords, five for bytes, whose middle taps share."""
+    """A whole 3x3 kernel: six registers for halfwords; five for bytes, where middle taps share a register."""
     if halfwords:
         return WeightPlace(tuple(((f"r{2 * r}", (0, 1)), (f"r{2 * r + 1}", (1, 2))) for r in range(3)))
     middle: tuple[tuple[str, Columns], ...] = (("r3", (1, None)), ("r3", (None, 1)), ("r4", (1, None)))
@@ -163,7 +164,7 @@ def weight_words(place: WeightPlace, weights: np.ndarray, *, resident: bool) -> 
 
 
 def _word(row: np.ndarray, halves: Columns) -> np.ndarray:
-    """Two taps of a row as the halves of a word; a missing one is 0."""
+    """Two taps of a row as the halves of a word; 0 for a missing tap."""
     taps: Mapping[int, np.ndarray] = dict(enumerate(row.T))
     nothing = np.zeros(len(row), np.int64)
     low, high = (nothing if tap is None else taps[tap] for tap in halves)

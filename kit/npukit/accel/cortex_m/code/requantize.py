@@ -1,13 +1,14 @@
 """TensorFlow Lite's double rounding as one multiply-accumulate and one saturating shift.
 
-The definition rounds twice: y = floor((a * m + 2**30) / 2**31), halves up for both signs, then
-r = floor((y + 2**(e-1) - [y < 0]) / 2**e), e being the channel's right shift. Floors of floors merge: with E > e and
-accumulators prescaled by 2**(1 + E - e), all the added terms are whole numbers of the product's high word, so that
+The definition rounds twice: y = floor((a * m + 2**30) / 2**31), halves up for both signs, then r = floor((y + 2**(e-1)
+- [y < 0]) / 2**e), e being the channel's right shift. Floors of floors merge: with E > e and accumulators prescaled by
+2**(1 + E - e), all added terms are integers of the product's high word, so
 
     output = saturate((high_word(accumulator * multiplier) + addend) >> E)
 
-with `ties` = 2**(E - e) less in the addend for negative accumulators. Where the zero point is the lowest value the
-correction is not needed: negative results are all clamped to it. SMMLA and SSAT compute this, two instructions.
+with the addend reduced by `ties` = 2**(E - e) for negative accumulators. If the zero point is the lowest value, the
+correction is not needed, because all negative results are clamped to the zero point. The two instructions SMMLA and
+SSAT compute the output.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class FastRequantization:
 
     @property
     def exponent(self) -> int | None:
-        """E, if all channels have the same."""
+        """E, if all channels have the same; else None."""
         return int(self.exponents[0]) if (self.exponents == self.exponents[0]).all() else None
 
     @property
@@ -56,12 +57,12 @@ def smallest_exponent(requantization: Requantization) -> int:
 
 
 def clamp_refusal(clamp: Pair) -> str | None:
-    """Why saturation to 8 bits is not this clamp, or None."""
+    """The reason why saturation to 8 bits differs from the clamp, or None."""
     return None if clamp == (LOWEST, HIGHEST) else f"the clamp {clamp} is not the range of int8"
 
 
 def common_exponents(requantization: Requantization) -> list[int]:
-    """Common E worth trying: first one that other layers are likely to have too, for then they share code."""
+    """Common E worth trying. The first is likely to be used by other layers too, which then share code."""
     smallest = smallest_exponent(requantization)
     return [-(-smallest // _SHARED_STEP) * _SHARED_STEP, smallest]
 
@@ -74,7 +75,7 @@ def smallest_exponents(requantization: Requantization) -> np.ndarray:
 def fast_requantization(
     requantization: Requantization, zero: int, exponent: int | np.ndarray, *, unsigned: bool = False
 ) -> FastRequantization:
-    """The constants for a common E or one per channel. `unsigned` leaves out the zero point: results count from it."""
+    """The constants for a common E or one E per channel. `unsigned`: True to omit the zero point from results."""
     e = exponents(requantization)
     exponent = np.broadcast_to(np.asarray(exponent, np.int64), e.shape)
     half = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e - 1, 0), 0)
@@ -87,7 +88,7 @@ def fast_requantization(
 
 
 def rounded_requantization(requantization: Requantization, zero: int) -> FastRequantization:
-    """The constants for E = e of one multiplier: SMMLAR rounds the first time by itself, and ties are of one."""
+    """The constants for E = e with a single multiplier: SMMLAR does the first rounding, and the tie step is 1."""
     e = exponents(requantization)
     addends = (np.int64(zero) << e) + (np.int64(1) << (e - 1))
     ones = np.ones_like(e)
@@ -95,7 +96,7 @@ def rounded_requantization(requantization: Requantization, zero: int) -> FastReq
 
 
 def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
-    """Why a prescaled accumulator leaves 32 bits, given the largest magnitude of each channel's, or None."""
+    """The reason why a prescaled accumulator exceeds 32 bits, or None. `largest`: largest magnitude per channel."""
     if fast.exponents.max() > LARGEST_EXPONENT:
         return f"a right shift of {int(fast.exponents.max())} exceeds {LARGEST_EXPONENT}"
     if fast.prescale.min() < _LEAST_PRESCALE:
@@ -104,7 +105,7 @@ def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
 
 
 def rounded_overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
-    """The same where E = e."""
+    """The reason why a prescaled accumulator exceeds 32 bits if E = e, or None."""
     if fast.exponents.min() < 1 or fast.exponents.max() > LARGEST_EXPONENT:
         return f"a right shift of {int(fast.exponents[0])} is none of 1 to {LARGEST_EXPONENT}"
     return _too_many_bits(fast, largest)
@@ -118,7 +119,7 @@ def _too_many_bits(fast: FastRequantization, largest: np.ndarray) -> str | None:
 
 
 def prescale_refusal(fast: FastRequantization, prescaled: np.ndarray) -> str | None:
-    """Why prescaled weights leave 16 bits, or None."""
+    """The reason why prescaled weights exceed 16 bits, or None."""
     if np.abs(prescaled).max(initial=0) <= LARGEST_WEIGHT:
         return None
     return f"right shifts that differ by {int(np.ptp(fast.prescale))} push prescaled weights out of 16 bits"

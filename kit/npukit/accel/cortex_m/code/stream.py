@@ -1,4 +1,4 @@
-"""The stream of words a chain of 2x2 blocks reads: weights, then the constants of the block's end."""
+"""The stream of words for a chain of 2x2 blocks: weights, then the constants of the block's end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTE_BITS = 8
 
 @dataclass(frozen=True)
 class Blocks:
-    """A layer's numbers: weights [channels, depth] in gathering order, biases, and for bytes the final shifts."""
+    """The numbers of a layer: weights [channels, depth] in gathering order, biases, and the final shifts for bytes."""
 
     weights: np.ndarray
     biases: np.ndarray
@@ -25,7 +25,7 @@ class Blocks:
 
 
 def block_stream(blocks: Blocks, shape: BlockShape) -> np.ndarray:
-    """All words in the order of reading. Odd blocks read K backwards; each brings the next one's biases."""
+    """All words in reading order. Odd blocks read K backwards; each block contains the biases of the next."""
     biases = _pairs(_biases(blocks, shape))
     constants = {
         "multiplier": _pairs(blocks.fast.multipliers),
@@ -43,7 +43,7 @@ def block_stream(blocks: Blocks, shape: BlockShape) -> np.ndarray:
 
 
 def bytes_refusal(weights: np.ndarray, fast: FastRequantization, magnitude: np.ndarray) -> str | None:
-    """Why two channels do not share halfwords of weights and an accumulator, or None."""
+    """The reason why two channels cannot share halfwords of weights and an accumulator, or None."""
     first = fast.prescale[0::2]
     pairs = 256 * weights[0 : len(weights) // 2 * 2 : 2] + weights[1::2]
     if magnitude[0::2].max() >= 1 << 23:
@@ -56,13 +56,14 @@ def bytes_refusal(weights: np.ndarray, fast: FastRequantization, magnitude: np.n
 
 
 def packed(halves: np.ndarray) -> np.ndarray:
-    """Neighbours along the last axis as the halves of a word, the first one low."""
+    """Neighbours along the last axis as the halves of a word, the first in the low half."""
     low, high = halves[..., 0::2] & 0xFFFF, halves[..., 1::2] & 0xFFFF
     return low | high << 16
 
 
 def _biases(blocks: Blocks, shape: BlockShape) -> np.ndarray:
-    """The biases. With bytes, the first channel's sum starts from both, as its products are of both weights."""
+    """The biases. With bytes, the first channel's sum starts from both biases, because its products include both
+    weights."""
     biases = blocks.biases.copy()
     if shape.density is Density.BYTES:
         second = np.append(biases, 0)[1::2][: len(biases[0::2])]
@@ -71,7 +72,7 @@ def _biases(blocks: Blocks, shape: BlockShape) -> np.ndarray:
 
 
 def _pairs(values: np.ndarray) -> np.ndarray:
-    """Channel pairs; the missing one of an odd count is 0."""
+    """Channel pairs, padded with 0 for an odd count."""
     values = np.asarray(values, np.int64)
     return np.append(values, np.zeros(len(values) % 2, np.int64)).reshape(-1, 2)
 

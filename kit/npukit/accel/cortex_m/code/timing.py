@@ -1,7 +1,7 @@
-"""Bytes and cycles of the Thumb-2 instructions the generator emits.
+"""Bytes and cycles of the emitted Thumb-2 instructions.
 
-Cycles are those of the Cortex-M4 Technical Reference Manual without wait states. A load that follows a load costs one
-cycle instead of two, unless it takes its address from the load before it. Helium's instructions are two beats long.
+Cycles are from the Cortex-M4 Technical Reference Manual, without wait states. A load directly after a load costs one
+cycle instead of two, unless its address comes from the first load. Helium instructions take two beats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS_OF_A_VECTOR = 4
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction as written, taken apart."""
+    """One parsed instruction."""
 
     mnemonic: str
     operands: tuple[str, ...]
@@ -36,7 +36,7 @@ class Instruction:
 
     @cached_property
     def is_helium(self) -> bool:
-        """True of an instruction on vectors."""
+        """True for an instruction on vectors."""
         return self.mnemonic[0] == "v" and not self.registers_are_listed
 
     @property
@@ -49,7 +49,7 @@ class Instruction:
 
     @cached_property
     def accesses(self) -> int:
-        """Words, or parts of a word, that it reads or writes in memory."""
+        """Words, or parts of words, read from or written to memory."""
         if self.registers_are_listed:
             return self.registers_listed
         if self.mnemonic.startswith(_VECTOR_LOADS):
@@ -70,7 +70,7 @@ def parse(text: str) -> Instruction:
 
 @cache
 def cycles(instruction: Instruction, before: Instruction | None) -> int:
-    """Cycles of an instruction that follows `before`; a taken branch costs one more."""
+    """Cycles of an instruction after `before`. A taken branch costs one more."""
     name = instruction.mnemonic
     if instruction.loads:
         return 1 if before is not None and before.loads and before.operands[0] != instruction.address_register else 2
@@ -87,7 +87,8 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
 
 
 def _vector_cycles(name: str, before: Instruction | None) -> int:
-    """Two beats of 64 bits, one of which overlaps with the vector instruction before it if only one of them loads."""
+    """Cycles of two beats of 64 bits. One beat overlaps with the vector instruction before if exactly one of the two
+    accesses memory."""
     overlaps = (
         before is not None
         and before.is_helium
@@ -98,7 +99,7 @@ def _vector_cycles(name: str, before: Instruction | None) -> int:
 
 @cache
 def size(instruction: Instruction) -> int:
-    """Bytes of the encoding both assemblers choose."""
+    """Bytes of the encoding chosen by both assemblers."""
     return 2 if _narrow(instruction) else 4
 
 
@@ -162,7 +163,7 @@ def _narrow_pop(operands: tuple[str, ...]) -> bool:
 
 
 def _narrow_conditional_subtract(operands: tuple[str, ...]) -> bool:
-    """Within an IT block the flags stay, so that the short form may be used."""
+    """True if the short form applies, which leaves the flags unchanged within an IT block."""
     return operands[0] == operands[1] and _low(operands[0]) and _fits(operands[2], 255, 1)
 
 

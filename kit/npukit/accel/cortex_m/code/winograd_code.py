@@ -1,6 +1,6 @@
-"""The assembly of Winograd's convolution: lines of tiles, pairs of tiles in them, channel pairs in those.
+"""The assembly of Winograd's convolution: lines of tiles, pairs of tiles in a line, channel pairs in a pair of tiles.
 
-The four rows of points are written out one by one, or as a loop, where bytes of code are worth more than its cycles.
+The four rows of points are unrolled, or are a loop if bytes of code are worth more than the loop's cycles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FRAME_BYTES = 48
 
 @dataclass(frozen=True)
 class WinogradPlan:
-    """Everything the emitter needs to know."""
+    """Parameters of the emitter."""
 
     source: Layout
     target: Layout
@@ -44,11 +44,11 @@ class WinogradPlan:
     ties: bool
     stream_bytes: int
     looped: bool
-    """True if rows of points are a loop."""
+    """True if the rows of points are a loop."""
 
     @property
     def words(self) -> int:
-        """Words of four channels in a pixel."""
+        """Words of four channels per pixel."""
         return -(-self.source.shape[2] // 4)
 
     @property
@@ -58,12 +58,12 @@ class WinogradPlan:
 
     @property
     def column_bytes(self) -> int:
-        """Bytes from one row of transformed columns to the next."""
+        """Bytes between rows of transformed columns."""
         return 4 * self.columns
 
     @property
     def point_bytes(self) -> int:
-        """Two tiles' transformed inputs of one point."""
+        """Bytes of two tiles' transformed inputs of one point."""
         return 16 * self.words
 
     @property
@@ -73,7 +73,7 @@ class WinogradPlan:
 
 @cache
 def emit(plan: WinogradPlan) -> Assembly:
-    """The routine: all lines of tiles."""
+    """The routine for all lines of tiles."""
     asm = Assembly()
     lines = -(-plan.target.shape[0] // TILE_ROWS)
     _emit_prologue(asm, plan)
@@ -91,7 +91,8 @@ def _row_steps(plan: WinogradPlan) -> tuple[int, int]:
 
 
 def _emit_prologue(asm: Assembly, plan: WinogradPlan) -> None:
-    """r0 input, r1 output, r2 scratch, r12 the stream. Scratch holds the points, then the transformed columns."""
+    """Registers: r0 input, r1 output, r2 scratch, r12 the stream. Scratch holds the points, then the transformed
+    columns."""
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
     asm.add("r3", "r12", plan.stream_bytes, "r4")
     asm.emit(f"strd r3, r12, [sp, #{FRAME_STREAM_END}]")
@@ -106,7 +107,7 @@ def _emit_prologue(asm: Assembly, plan: WinogradPlan) -> None:
 def _emit_next(
     asm: Assembly, trips: int, size: int, step: int, slot: int, last_slot: int, strides: tuple[int, int]
 ) -> None:
-    """Input and output pointers on by `step`, or less so that the last one ends with the tensor."""
+    """Advance the input and output pointers by `step`, or by less so that the last step ends with the tensor."""
     asm.emit(f"ldrd r0, r2, [sp, #{slot}]", f"ldr r3, [sp, #{last_slot}]")
     if trips == 1:
         return
@@ -124,7 +125,7 @@ def _emit_conditional_step_back(asm: Assembly, over: int, strides: tuple[int, in
 
 
 def _emit_column_transform(asm: Assembly, plan: WinogradPlan) -> None:
-    """Four input rows down each column of the line: r0 input, r1 where the rows of columns lie."""
+    """Transform four input rows down each column of the line. Registers: r0 input, r1 rows of transformed columns."""
     rows, step = plan.source.row_stride, plan.source.column_stride
     asm.comment("a line of tiles: four input rows transformed down each column")
     asm.emit(f"ldr r1, [sp, #{FRAME_COLUMNS}]")
@@ -144,7 +145,7 @@ def _emit_column_transform(asm: Assembly, plan: WinogradPlan) -> None:
 
 
 def _emit_column(asm: Assembly, plan: WinogradPlan, half: int, names: tuple[str, str, str, str, str]) -> None:
-    """Two channels of a column: rows in r5, r4, r3, r2 from the top."""
+    """Transform two channels of a column. Its rows are in r5, r4, r3, r2 from the top."""
     rotation, d0, d1, d2, d3 = names
     asm.emit(*(f"sxtb16 {d}, r{5 - row}{rotation}" for row, d in enumerate((d0, d1, d2, d3))))
     asm.emit(f"ssub16 {d0}, {d0}, {d2}", f"ssub16 {d3}, {d1}, {d3}")
@@ -156,7 +157,7 @@ def _emit_column(asm: Assembly, plan: WinogradPlan, half: int, names: tuple[str,
 
 
 def _emit_pairs(asm: Assembly, plan: WinogradPlan) -> None:
-    """All pairs of tiles of a line: pointers walk over the transformed columns and the output."""
+    """Code for all pairs of tiles of a line. Pointers advance over the transformed columns and the output."""
     width = plan.target.shape[1]
     pairs = -(-width // PAIR_COLUMNS)
     steps = (4, plan.target.column_stride)
@@ -174,7 +175,8 @@ def _emit_pairs(asm: Assembly, plan: WinogradPlan) -> None:
 
 
 def _emit_row_transform(asm: Assembly, plan: WinogradPlan) -> None:
-    """Six transformed columns to four points of two tiles, for each row and channel pair: r0 columns, r1 points."""
+    """Transform six columns to four points of two tiles, for each row and channel pair. Registers: r0 columns, r1
+    points."""
     asm.comment("two tiles: six transformed columns to four points of each, across")
     asm.emit(f"ldr r1, [sp, #{FRAME_POINTS}]")
     asm.add("r10", "r1", plan.point_bytes, "r3")
@@ -190,7 +192,7 @@ def _emit_row_transform(asm: Assembly, plan: WinogradPlan) -> None:
 
 
 def _emit_points(asm: Assembly, plan: WinogradPlan, offset: int) -> None:
-    """Columns 0..3 in r2..r5 make the first tile's points, columns 2..5 the second's."""
+    """Columns 0..3 in r2..r5 give the first tile's points, columns 2..5 the second tile's."""
     place = {point: offset + index * plan.point_bytes for index, point in enumerate(POINT_ORDER)}
     asm.emit("ssub16 r2, r2, r4", "ssub16 r8, r4, r6", f"strd r2, r8, [r1, #{place[0]}]")
     asm.emit("sadd16 r8, r3, r4", "sadd16 r9, r5, r6", f"strd r8, r9, [r1, #{place[1]}]")
@@ -199,7 +201,7 @@ def _emit_points(asm: Assembly, plan: WinogradPlan, offset: int) -> None:
 
 
 def _emit_block(asm: Assembly, plan: WinogradPlan) -> None:
-    """Two output channels of a pair of tiles; r1 walks over the stream."""
+    """Code for two output channels of a pair of tiles. r1 advances over the stream."""
     asm.emit(f"ldr r0, [sp, #{FRAME_POINTS}]")
     if plan.looped:
         _emit_loop_of_rows(asm, plan)
@@ -213,7 +215,7 @@ def _emit_block(asm: Assembly, plan: WinogradPlan) -> None:
 
 
 def _emit_row(asm: Assembly, plan: WinogradPlan, row: int) -> None:
-    """A row of four points; pushes the two results of the transformation across, first the right one."""
+    """Code for a row of four points. Pushes the two results of the transformation across, the right one first."""
     asm.comment(f"two channels of two tiles: the points of row {row}, transformed back across")
     if row == 1:
         asm.emit("ldmia r1!, {r2, r4}")
@@ -229,7 +231,7 @@ def _emit_row(asm: Assembly, plan: WinogradPlan, row: int) -> None:
 
 
 def _emit_loop_of_rows(asm: Assembly, plan: WinogradPlan) -> None:
-    """The same as a loop, in which the frame says where the last results lie instead of the stack pointer."""
+    """Code for all rows as a loop. The frame, instead of the stack pointer, has the address of the last results."""
     pointer, end = (f"[sp, #{RESULT_BYTES + slot}]" for slot in (FRAME_RESULTS, FRAME_COLUMNS))
     load = f"ldr r10, {pointer}"
     asm.emit(f"sub sp, sp, #{RESULT_BYTES}", f"add r10, sp, #{RESULT_BYTES}", f"str r10, {pointer}")
@@ -254,7 +256,8 @@ def _emit_difference(asm: Assembly) -> None:
 def _emit_products(
     asm: Assembly, plan: WinogradPlan, sums: tuple[str, ...], x: tuple[str, ...], *, first: str = "go on"
 ) -> None:
-    """One point: the products of two tiles and two channels. Sums are first tile, second tile, per channel."""
+    """Products of one point, for two tiles and two channels. Order of sums: per channel the first tile, then the
+    second."""
     for index in range(plan.words):
         asm.emit(f"ldmia r0!, {{{', '.join(x)}}}", f"ldmia r1!, {{{', '.join(_WEIGHTS)}}}")
         for half in (0, 1):
@@ -268,7 +271,7 @@ def _emit_products(
 
 
 def _emit_results(asm: Assembly, plan: WinogradPlan, channel: int) -> None:
-    """The transformation down, requantisation and stores of one channel's 2x4 outputs."""
+    """The transformation down, requantisation and stores of the 2x4 outputs of one channel."""
     asm.comment(f"channel {channel} of the two: transformed back down, times the multiplier, to 8 bits, stored")
     _emit_down(asm, channel, 0, (("r2", "r3"), ("r4", "r5")))
     _emit_down(asm, channel, 1, (("r6", "r7"), ("r8", "r9")))
@@ -286,7 +289,7 @@ def _emit_results(asm: Assembly, plan: WinogradPlan, channel: int) -> None:
 
 
 def store_offsets(target: Layout) -> list[int]:
-    """Offsets of the results r2..r9: for each column of a tile, the upper row of both tiles, then the lower."""
+    """Offsets of the results r2..r9: for each column of a tile, the upper row of both tiles, then the lower row."""
     return [
         row * target.row_stride + (2 * tile + column) * target.column_stride
         for column in (0, 1)
@@ -296,7 +299,7 @@ def store_offsets(target: Layout) -> list[int]:
 
 
 def _emit_down(asm: Assembly, channel: int, column: int, results: tuple[tuple[str, str], tuple[str, str]]) -> None:
-    """Sum of rows 0, 1, 2 and row 1 less rows 2 and 3, of both tiles."""
+    """The sum of rows 0, 1 and 2, and row 1 less rows 2 and 3, for both tiles."""
     upper, lower = results
     for row, pair in enumerate((upper, ("r10", "r11"), ("r12", "lr"), lower)):
         asm.emit(f"ldrd {pair[0]}, {pair[1]}, [sp, #{16 * (2 * (3 - row) + column) + 8 * channel}]")
