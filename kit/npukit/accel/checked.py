@@ -218,7 +218,7 @@ ARENA_STEP = 16
 
 
 def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterator[str]:
-    """Faults of a lowering that prevent its translation to C."""
+    """Faults of a lowering that prevent a translation to C."""
     if not isinstance(lowered, Lowered):
         yield f"{lowered!r} is not a Lowered"
         return

@@ -27,7 +27,7 @@ def choices_of(net: Net, op: Op, engines: Engines) -> Sequence[Choice]:
 
 
 def with_choices(net: Net, engines: Engines, chosen: Chosen = as_predicted) -> Net:
-    """The net with a choice for each op: the tuned one if there is one, else the one with the fewest cycles.
+    """The net with a choice for each op: the tuned choice if there is one, else the choice with the fewest cycles.
 
     Kept data gets a place in the accelerator's memory while there is room: tuned choices first, then by cycles saved
     per byte.
@@ -65,7 +65,7 @@ class _Ways:
 
 
 def _wishes(ways: Sequence[_Ways], made: dict[str, Op], chosen: Chosen) -> Iterator[tuple[float, _Ways, Choice]]:
-    """The tuned or cycle-saving choices that keep data, each with its gain in cycles per byte (infinite if tuned)."""
+    """The tuned or cycle-saving choices that keep data, and their gain in cycles per byte (infinite if tuned)."""
     for each in ways:
         before, wanted = each.cycles(made[each.op.name]), chosen(each.net, each.op)
         if wanted is not None and wanted == made[each.op.name].choice:
@@ -84,7 +84,7 @@ class _Room:
     used: dict[str, int] = field(default_factory=dict)
 
     def taken(self, choice: Choice) -> tuple[tuple[str, int], ...]:
-        """Allocate places for the data of a choice; empty if not all of it fits."""
+        """Allocate places for the data of a choice; empty if the data does not fit."""
         places = {name: -(-self.used.get(name, 0) // STEP) * STEP for name in choice.keeps}
         ends = {name: places[name] + size for name, size in choice.keeps.items()}
         if any(end > self.sizes[name] for name, end in ends.items()):

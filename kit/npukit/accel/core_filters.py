@@ -75,10 +75,10 @@ def in_vectors(weights: np.ndarray) -> np.ndarray:
 
 
 def in_lanes(net: Net, op: Op, weights: np.ndarray, core: CoreType) -> np.ndarray:
-    """The weights of `LANES` or `PRODUCTS_LANES` output channels together, tap by tap; then the remaining channels one
-    by one.
+    """The weights of `LANES` or `PRODUCTS_LANES` output channels together, tap by tap; then the remaining channels
+    singly.
 
-    With groups each channel has its own inputs and stands alone.
+    With groups each channel has separate inputs and stands alone.
     """
     if groups_of(net, op) > 1:
         return weights

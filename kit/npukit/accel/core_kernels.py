@@ -1,4 +1,4 @@
-"""Assembly kernels of the core: chosen for a whole net at once, then available op by op as an engine needs them."""
+"""Assembly kernels of the core: chosen for a whole net at once, then available op by op."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OpKernels:
     """The kernels of an op: optionally a copy of the input with a border, in scratch memory; the op; optionally a fill
     of the output's border.
 
-    A copied input is not read again, so the output may overwrite it.
+    The op is the last reader of a copied input, so the output may overwrite the input.
     """
 
     copy: cortex_m.Kernel | None
@@ -85,7 +85,7 @@ class OpKernels:
         return Lowered(tuple(array for _, constants, _ in made for array in constants), Routines(tuple(calls)))
 
     def _calls(self, tile: Tile) -> Iterator[tuple[cortex_m.Kernel, str, tuple[Field, ...]]]:
-        """Each kernel with the role of its constants and its first three arguments."""
+        """Each kernel with the role of its constants and the first three arguments."""
         output, inputs = tile.output.address, tuple(operand.address for operand in tile.inputs)
         scratch: Field = tile.scratch or 0
         if self.copy and tile.scratch:
@@ -102,7 +102,7 @@ class CoreKernels:
     """The ops with assembly kernels.
 
     `ops`: kernels for whole outputs. `moves`: routines for any box of the output (moves, ops over rows, products,
-    writes to a state). `notes`: for every op of the core the names of its kernels, or the reason why it has none.
+    writes to a state). `notes`: for every op of the core the names of the kernels, or the reason why there are none.
     """
 
     ops: Mapping[str, OpKernels]
@@ -176,7 +176,7 @@ def choose_core_kernels(
 def _chosen(
     net: Net, objective: str, preference: CostPreference, core: CoreType, waits: CoreWaits, price: float
 ) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
-    """The kernels of ops that need certain tensor layouts, and the reasons of the ops without such kernels."""
+    """The kernels of ops that need certain tensor layouts, and the reasons of the other ops."""
     found = core_nodes(net, core)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
@@ -197,7 +197,7 @@ def _without_dsp(net: Net, core: CoreType) -> Mapping[str, str]:
 
 
 def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F) -> CoreKernels:
-    """Kernels of each op on the core with dense tensors, so that no op depends on another op's layouts.
+    """Kernels of each op on the core with dense tensors, independent of the layouts of other ops.
 
     Only for tiles that are the whole op.
     """
@@ -235,7 +235,7 @@ def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> 
 
 
 def _origin(choice: KernelChoice, node: int) -> int:
-    """The node itself, or the node that it copies."""
+    """The node itself, or the copied node."""
     return choice.nodes[node].inputs[0] if _is_copy(choice.nodes[node]) else node
 
 
@@ -257,7 +257,7 @@ def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
 
 
 def _refusal(call: KernelCall) -> str:
-    """Each reason with the variants that it excludes."""
+    """Each reason with the excluded variants."""
     reasons: dict[str, list[str]] = {}
     for refusal in call.refusals:
         reasons.setdefault(refusal.reason, []).append(refusal.variant)

@@ -23,7 +23,7 @@ class CoreNodes:
     """The nodes of a net for the choice of kernels.
 
     `owners`: the op of each node, or an empty string. `reasons`: the reason why an op has no layer. `homes`: for each
-    activation the tensor that it is a view of, apart from axes of one element dropped or added.
+    activation the tensor with the same contents, except for axes of one element dropped or added.
     """
 
     nodes: tuple[Node, ...]
@@ -33,9 +33,9 @@ class CoreNodes:
 
 
 def core_nodes(net: Net, core: CoreType = CORTEX_M4F) -> CoreNodes:
-    """The nodes of a net, in the order of its ops.
+    """The nodes of a net, in the order of the net's ops.
 
-    A padded convolution of a dense tensor begins with a copy. So does a depthwise convolution unless its input is
+    A padded convolution of a dense tensor begins with a copy. A depthwise convolution also does, unless the input is
     produced in planes.
     """
     return _Builder(net, helium=core.assembly == "helium").built()
@@ -79,7 +79,7 @@ class _Builder:
         self._places[op.output] = self._add(Node.of(layer, *sources), op.name)
 
     def _wants_copy(self, layer: OpView) -> bool:
-        """True if the input lacks the border or the planes that the layer needs, and a copy would add them."""
+        """True if the input lacks the border or the planes for the layer, and a copy would add them."""
         home = self._homes[layer.op.inputs[0]]
         if not isinstance(layer.attributes, DepthwiseConv2d) or takes_pixels(layer):
             return (

@@ -20,7 +20,7 @@ from npukit.net.ops import Select
 @dataclass(frozen=True)
 class WriteRoutine:
     """A selection, line by line, between a new line and a state. The new line is the same along the last axis but one.
-    The result replaces the state, so that most of it stays in place."""
+    The result replaces the state: most of the state stays in place."""
 
     note: str = "written in place"
 
@@ -50,7 +50,7 @@ class WriteRoutine:
 
 
 def apart_from_output(tile: Tile) -> tuple[Operand, ...]:
-    """The operands of a tile that do not alias the output: all but the state of a selection in place."""
+    """The operands of a tile outside the output's memory: all but the state of a selection in place."""
     return tile.inputs[:2] if _is_in_place(tile.net, tile.op) else tile.inputs
 
 

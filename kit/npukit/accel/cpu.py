@@ -1,6 +1,6 @@
-"""The core as an engine. It takes every kind of op, with kernels from the code generator.
+"""The core as an engine. The core takes every kind of op, with kernels from the code generator.
 
-This module defines the constants of each kernel and the order of its arguments; `codegen/tir/ops` generates matching
+This module defines the constants of each kernel and the order of the arguments; `codegen/tir/ops` generates matching
 kernels.
 """
 
@@ -99,7 +99,7 @@ class Cpu:
         return Cpu(self.kernels, self.core, self.waits, others)
 
     def with_kernels(self, chosen: Callable[[CoreType], CoreKernels]) -> Cpu:
-        """The core and its others, each with the kernels that `chosen` returns for the core's type."""
+        """The core and the other cores, each with the kernels that `chosen` returns for the core's type."""
         others = {cpu: other.with_kernels(chosen) for cpu, other in self.others.items()}
         return Cpu(chosen(self.core), self.core, self.waits, others)
 
@@ -249,8 +249,8 @@ def _steps(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray
 
 
 def _first_of_part(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray]:
-    """The index in its row of the first number to compute, if a tile computes part of each row. The index is data, so
-    that PEs with parts of equal length have the same code."""
+    """The index in its row of the first number to compute, if a tile computes part of each row. The index is data: PEs
+    with parts of equal length have the same code."""
     if output.shape[-1:] != net.tensor(op.output).shape[-1:]:
         yield _array(prefix, "first", np.array(output.start[-1:], np.int32), "of each row's numbers that is made")
 

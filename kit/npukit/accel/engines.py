@@ -76,9 +76,9 @@ def assign_engines(
 ) -> Net:
     """The net with each op on the engine that needs the fewest cycles for the whole op. An op on the core has a reason.
 
-    `only`: the one accelerator to use; the core takes the remaining ops. `slower_too`: an accelerator gets every op
+    `only`: the only accelerator to use; the core takes the remaining ops. `slower_too`: an accelerator gets every op
     that it takes, even if the core is faster. Then ops are fused where an engine takes several as one: subgraphs first,
-    because they are larger, then patterns.
+    because subgraphs are larger, then patterns.
     """
     net = with_placed_ops(net, engines, only, slower_too=slower_too)
     return with_patterns_of(with_subgraphs_of(net, engines, only), engines, only, slower_too=slower_too)
@@ -165,7 +165,7 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
 
 
 def _slower_than_core(net: Net, op: Op, engine: Accelerator, core: Accelerator) -> str | None:
-    """The reason to keep an op on the core that an accelerator takes, or None if the accelerator is as fast."""
+    """The reason to keep an op on the core although an accelerator takes it, or None if the accelerator is as fast."""
     takes = _cycles(net, op, engine)
     if takes <= _least_on_core(net, op):
         return None

@@ -1,7 +1,7 @@
-"""Fusion of ops that an engine takes as one: patterns of a few ops, and subgraphs of as many as possible.
+"""Fusion of ops for engines that take several ops as one: patterns of a few ops, and subgraphs of as many as possible.
 
-A group has one output. Only the group reads its other tensors, so that no outside op can depend on the group and also
-feed it: the group can run in the place of its last op.
+A group has one output. Only the group reads its other tensors. No outside op can therefore depend on the group and also
+feed the group: the group can run in the place of its last op.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ quadratic time if the engine takes few at once."""
 
 
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
-    """The net with the engine's patterns fused where the fused op is faster than its parts."""
+    """The net with the engine's patterns fused where the fused op is faster than the parts."""
     for pattern in engine.abilities.chains:
         uses, fused, within = _Uses(net), dict[str, Op](), set[str]()
         for last in (op for op in net.ops if op.kind == pattern[-1]):
@@ -81,7 +81,7 @@ def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
 def _subgraph_ending_at(
     uses: _Uses, last: Op, engine: Accelerator, engines: Engines, within: Collection[str], most: int
 ) -> tuple[Sequence[Op], Op]:
-    """A group of at most `most` ops, none of them in another group, and the fused op; or no group, and the op with the
+    """A group of at most `most` ops, outside all other groups, and the fused op; or no group, and the op with the
     reason."""
     net, reason = uses.net, engine.refusal(uses.net, last)
     while most and reason is None:
@@ -142,9 +142,8 @@ class _Uses:
                 yield from ((*chain, last) for chain in self.chains(maker, pattern[:-1]))
 
     def grown(self, last: Op, engine: Accelerator, most: int, within: Collection[str]) -> tuple[Op, ...]:
-        """The largest group that ends with `last`, of ops that the engine takes and no other group contains, in the
-        net's order. The search goes backwards through the net, so that all readers of an op are decided before the op.
-        """
+        """The largest group that ends with `last`, of ops that the engine takes, outside all other groups, in the net's
+        order. The search goes backwards through the net: all readers of an op are decided before the op."""
         group, front = {last.name: last}, [-self._order[maker.name] for maker in self._makers_for(last)]
         heapify(front)
         while front and len(group) < most:

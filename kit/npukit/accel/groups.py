@@ -69,7 +69,7 @@ def _outputs(ops: Sequence[Op]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Some groups of the op as an op of a single group, with its weights and its result."""
+    """Some groups of the op as an op of a single group, with weights and result."""
 
     op: Op
     weights: Tensor
@@ -104,6 +104,6 @@ def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: 
 
 
 def _cycles(net: Net, op: Op, engines: Sequence[Accelerator]) -> float:
-    """Cycles of the op on the fastest engine that takes it, infinite if none does."""
+    """Cycles of the op on the fastest engine, infinite if all engines refuse the op."""
     output, willing = Box.whole(net.tensor(op.output).shape), [each for each in engines if not each.refusal(net, op)]
     return min((each.cost(net, op, output).cycles for each in willing), default=inf)

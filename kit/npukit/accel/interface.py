@@ -117,7 +117,7 @@ Field = int | Address | str
 
 @dataclass(frozen=True)
 class Struct:
-    """A C struct with an initialiser, e.g. one accelerator command."""
+    """A C struct with an initialiser, e.g. an accelerator command."""
 
     fields: tuple[tuple[str, Field], ...]
 
@@ -159,7 +159,7 @@ class Routines:
 
 @dataclass(frozen=True)
 class Commands:
-    """Commands that an accelerator executes without the core. Consecutive tiles on one accelerator form one chain."""
+    """Commands that an accelerator executes without the core. Consecutive tiles on an accelerator form a chain."""
 
     structs: tuple[Struct, ...]
 
@@ -192,9 +192,9 @@ class CommandFormat:
 class Choice:
     """One of several ways in which an accelerator can compute an op: a tiling, a schedule, a placement of weights.
 
-    `name`: one line for people, in the plan and in tuning records; `Op.choice` holds it during costing and lowering.
-    `keeps`: bytes per memory of the accelerator (`Abilities.memories`) that the op owns from frame to frame;
-    `Op.places` holds their offsets.
+    `name`: a single line for people, in the plan and in tuning records; `Op.choice` holds the name during costing and
+    lowering. `keeps`: bytes per memory of the accelerator (`Abilities.memories`) that the op owns from frame to frame;
+    `Op.places` holds the offsets.
     """
 
     name: str
@@ -256,7 +256,7 @@ class Accelerator(Protocol):
     abilities: Abilities
 
     def refusal(self, net: Net, op: Op) -> str | None:
-        """The reason why the op cannot run on this engine, or None if it can."""
+        """The reason why the op cannot run on this engine, or None."""
         ...
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:

@@ -1,6 +1,6 @@
 """Sources of plug-ins: npukit itself, installed packages, folders or files named in a board file.
 
-A build folder contains only names and versions of accelerators. The plug-ins are the installed ones, or come from a
+A build folder contains only names and versions of accelerators. The plug-ins themselves are installed, or come from a
 board file given to this process.
 """
 
@@ -21,7 +21,7 @@ from npukit.board.board import AcceleratorSlot, Board, place_of_figure
 from npukit.errors import NpukitError, raised
 
 GROUP = "npukit.accelerators"
-"""The entry point group. An entry's name is the accelerator's name, its object makes the plug-in."""
+"""The entry point group. An entry's name is the accelerator's name; the entry's object makes the plug-in."""
 
 ATTRIBUTE = "accelerator"
 """The name of the plug-in's maker in a folder's `__init__.py` or in a Python file."""
@@ -35,7 +35,7 @@ _NAMED: dict[str, Path] = {}
 
 
 def name_plugins(places: Mapping[str, Path]) -> None:
-    """Register paths of plug-ins by accelerator name, also for boards without such paths."""
+    """Register paths of plug-ins by accelerator name, also for boards without paths."""
     _NAMED.update(places)
 
 
@@ -104,7 +104,7 @@ def _load(name: str, path: Path) -> Maker:
 
 
 def _module(name: str, file: Path) -> ModuleType:
-    """The file as a module. For a package's `__init__.py`, the modules in its folder are importable from it."""
+    """The file as a module. If the file is a package's `__init__.py`, the modules of the folder are submodules."""
     folder = [str(file.parent)] if file.name == "__init__.py" else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folder)
     assert spec is not None

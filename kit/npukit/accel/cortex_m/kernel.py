@@ -23,7 +23,7 @@ _BRANCH_CYCLES, _MOVE_BYTES, _WORD = 2, 2, 4
 
 @dataclass(frozen=True)
 class Constant:
-    """An array that the kernel refers to by its symbol."""
+    """An array that the kernel refers to by symbol."""
 
     symbol: str
     values: np.ndarray
@@ -32,7 +32,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class SharedRoutine:
-    """Code without constants, which layers of the same shape share. Takes the constants' address in r12."""
+    """Code without constants, shared by layers of the same shape. Takes the constants' address in r12."""
 
     name: str
     assembly: str
@@ -43,8 +43,8 @@ class SharedRoutine:
 class Kernel:
     """A function `void symbol(const int8_t *input, int8_t *output, void *scratch)`; an addition takes two inputs.
 
-    `reads_beyond`: bytes behind the input that may be read but are not used; they must exist. `may_overwrite`: indices
-    of inputs at whose address the output may begin. `instructions` and `cycles` are for one call.
+    `reads_beyond`: bytes behind the input that may be read but are not used; the bytes must exist. `may_overwrite`:
+    indices of inputs at whose address the output may begin. `instructions` and `cycles` are for one call.
     """
 
     symbol: str
@@ -59,7 +59,7 @@ class Kernel:
     reads_beyond: int = 0
     may_overwrite: tuple[int, ...] = ()
     sweeps: int = 1
-    """Number of times that a call reads all its constants."""
+    """Number of passes of a call over its constants."""
 
     @cached_property
     def routine(self) -> SharedRoutine:
@@ -114,15 +114,15 @@ class Refusal:
 
 @lru_cache(maxsize=1 << 12)
 def routine(body: Assembly) -> SharedRoutine:
-    """The body as a routine, named after a digest of its text."""
+    """The body as a routine, named after a digest of the text."""
     text = body.text()
     name = f"npukit_m4_{sha256(text.encode()).hexdigest()[:12]}"
     return SharedRoutine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
 
 
 def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -> Routine:
-    """The body as a function, named after its purpose (`note`) and a digest of its text. `pointers`: number of
-    arguments; at least four are assumed."""
+    """The body as a function, named after its purpose (`note`) and a digest of the text. `pointers`: number of
+    arguments, at least four."""
     code, entry = routine(body), "    mov r12, r3\n" * constants
     name = re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
     size = _in_words(code.bytes + _MOVE_BYTES * constants)

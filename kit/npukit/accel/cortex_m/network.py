@@ -1,4 +1,4 @@
-"""Choice of the kernels of a whole network, together with the layouts of the tensors between them."""
+"""Choice of the kernels of a whole network, together with the layouts of the tensors between kernels."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million
 (`benchmarks/core/kernel_constants.py`)."""
 
 _MEMORY_BYTE_WORTH, _CYCLES_WORTH_A_BYTE = 4, 1000
-"""For the objective `memory`: factor on the savings per byte of code; instructions and cycles worth a byte of flash."""
+"""Factor on the savings per byte of code for the objective `memory`; instructions and cycles worth a byte of flash."""
 
 _NO_KERNEL_COST = 1e12
 """Cost of a node without a kernel, above any kernel's: chosen only if no kernel applies."""
 
 _WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
-"""Limits of an alternative choice of layouts, relative to the cheapest choice: its SRAM, and its time and flash.
-Without them keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and
-1.1 decide nothing (`benchmarks/core/kernel_constants.py`)."""
+"""Limits of alternative layouts, relative to the cheapest choice: SRAM, then time and flash. Without alternative
+layouts keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and 1.1
+decide nothing (`benchmarks/core/kernel_constants.py`)."""
 
 AS_USUAL: Mapping[int, float] = {}
 
 
 class Fetches(NamedTuple):
-    """Cycles that the core waits per byte of code, and bytes of the largest loop that is fetched only once."""
+    """Cycles of waiting per byte of code, and bytes of the largest loop that is fetched only once."""
 
     cycles: float
     kept_bytes: int
@@ -51,7 +51,7 @@ class Fetches(NamedTuple):
 AT_ONCE = Fetches(0, 0)
 
 ConstantCycles = Callable[[Kernel], float]
-"""A function of a kernel that returns the cycles that the core waits for the kernel's constants."""
+"""A function of a kernel: the cycles of waiting for the kernel's constants."""
 
 
 def no_waits(kernel: Kernel) -> float:
@@ -61,7 +61,7 @@ def no_waits(kernel: Kernel) -> float:
 
 @dataclass(frozen=True)
 class Node:
-    """A tensor of a network. `inputs`: the nodes from which it is computed; INPUT is the network's input.
+    """A tensor of a network. `inputs`: the nodes from which the tensor is computed; INPUT is the network's input.
 
     If `layer` is None, the tensor and its inputs are dense: an input, the output of an op without kernels, the host's
     tensors.
@@ -81,14 +81,14 @@ class Node:
 
     @property
     def padding(self) -> Padding:
-        """The border of zero points that a kernel needs around its input."""
+        """The border of zero points around the input of the node's kernel."""
         wanted = self.is_a(Conv2d) or (self.is_a(DepthwiseConv2d) and self.layer is not None and self.layer.helium)
         return self.layer.window.padding if self.layer and wanted else NO_PADDING
 
 
 @dataclass(frozen=True)
 class KernelCall:
-    """A kernel call on the outputs of nodes, which computes the output of `node` or fills its border.
+    """A kernel call on the outputs of nodes. The call computes the output of `node` or fills the output's border.
 
     `kernel` is None if no variant applies; `refusals` has the reasons.
     """
@@ -148,7 +148,7 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class _Partial:
-    """The cheapest known calls of the first nodes that leave the live tensors in certain layouts."""
+    """The cheapest known calls of the first nodes for certain layouts of the live tensors."""
 
     cost: float
     live_bytes: int
@@ -256,7 +256,7 @@ class _Search:
         return min(partials.values(), key=lambda each: each.cost)
 
     def _extended(self, index: int, partials: Mapping[State, _Partial]) -> dict[State, _Partial]:
-        """All states after one more node, each with its cheapest partial choice."""
+        """All states after the next node, each with the cheapest partial choice."""
         result: dict[State, _Partial] = {}
         for state, before in partials.items():
             for target in self._candidates(index):
@@ -285,7 +285,7 @@ class _Search:
                 result[state] = partial
 
     def _saved(self, index: int, call: KernelCall, target: Layout) -> int:
-        """Bytes that the output shares with an input that has no later reader."""
+        """Bytes that the output shares with an input without later readers."""
         if call.kernel is None:
             return 0
         readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.may_overwrite if call.inputs[i] != INPUT}
@@ -304,7 +304,7 @@ class _Search:
         return _Partial(cost, max(before.live_bytes, live), routines, before, calls, (index, target))
 
     def _cost(self, call: KernelCall, flash: int) -> float:
-        """The cost of a call. Instructions count beside cycles, because each is also a fetch, which costs time in flash
+        """The cost of a call. Instructions count beside cycles, because each instruction is also a fetch: time in flash
         with wait states."""
         if call.kernel is None:
             return _NO_KERNEL_COST
@@ -314,7 +314,7 @@ class _Search:
         return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
 
     def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[KernelCall, ...]]:
-        """Each way to compute a node's output, with the fill of its border."""
+        """Each way to compute a node's output, with the fill of the border."""
         node = self._nodes[index]
         found, refused = self._kernels(index, sources, target)
         fill = self._fill(index, target)
@@ -344,7 +344,7 @@ class _Search:
         return (KernelCall(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
 
     def _candidates(self, index: int) -> list[Layout]:
-        """The candidate layouts of a node's output, given its readers."""
+        """The candidate layouts of a node's output, given the output's readers."""
         shape, readers = self._nodes[index].shape, [self._nodes[i] for i in self._consumers[index]]
         borders = {NO_PADDING, _hull([reader.padding for reader in readers])}
         sides = (False, True) if shape[0] > shape[1] > 1 and readers else (False,)
@@ -371,7 +371,7 @@ def _byte_worth(nodes: Sequence[Node]) -> list[float]:
 
 
 def _signature(layer: OpView | None) -> tuple:
-    """A key that is equal for layers that can share code."""
+    """A key, equal for layers that can share code."""
     return (type(layer.attributes), layer.input_shape, layer.output_shape, layer.window) if layer else ()
 
 

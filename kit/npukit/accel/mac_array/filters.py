@@ -55,7 +55,7 @@ class KnownFilters:
 
 
 def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
-    """The op's filter. A channel that can overflow but has only one possible result becomes a constant."""
+    """The op's filter. A channel that can overflow but has a single possible result becomes a constant."""
     if op.kind == Mean.kind:
         return _sums(net, op)
     raw = _raw_filter(net, op)
@@ -80,7 +80,7 @@ def _raw_filter(net: Net, op: Op) -> Filter:
 
 
 def _settle(raw: Filter, net: Net, op: Op, accumulator_bits: int) -> Filter:
-    """Replace channels that overflow but saturate. Requantisation is monotone, so equal results at both bounds hold for
+    """Replace channels that overflow but saturate. Requantisation is monotone: equal results at both bounds hold for
     every input."""
     low, high = accumulator_bounds(raw.weights, raw.bias)
     limit = 1 << (accumulator_bits - 1)

@@ -66,7 +66,7 @@ def _rows_of_padding(net: Net, op: Op) -> bool:
 
 
 class InParts:
-    """A tile computed in `parts` partial sums: its cost and its call."""
+    """A tile computed in `parts` partial sums: cost and call."""
 
     def __init__(self, net: Net, op: Op, plane: Plane, parts: int, figures: Figures) -> None:
         self._plane, self._figures = plane, figures
@@ -89,7 +89,7 @@ class InParts:
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes of two rows of sums; of one row if there is one part."""
+        """Bytes of two rows of sums, or of a single row for a single part."""
         return 4 * self._plane.width * self._plane.channels * min(len(self._sizes), 2)
 
     def lower(self, tile: Tile, chosen: Filter, fields: Mapping[str, Field]) -> Lowered:

@@ -79,7 +79,7 @@ class MacArray:
         return tuple(data_folder("firmware") / "mac_array" / each for each in (name, "mac_array_parts.c"))
 
     def _parts(self, net: Net, op: Op) -> int:
-        """The number of partial sums, 0 if one sum is enough. Cached, because the planner calls often."""
+        """The number of partial sums, 0 if a single sum is enough. Cached, because the planner calls often."""
         if op.kind not in ("conv2d", "dense"):
             return 0
         weights, bias = net.constants[op.inputs[1]], net.constant(op, 2)

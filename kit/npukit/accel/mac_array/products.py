@@ -29,7 +29,7 @@ class Products:
 
     `along_pixels`: each row of the second input holds the `depth` factors of one column, like a block of weights along
     pixels. `turned`: a single row times such a matrix. The array then streams the matrix as pixels, sixteen rows side
-    by side, and holds the single row; otherwise it would hold four rows of the matrix at a time.
+    by side, and holds the single row, instead of holding four rows of the matrix at a time.
     """
 
     leading: tuple[int, ...]

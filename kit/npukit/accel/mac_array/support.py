@@ -1,4 +1,4 @@
-"""The ops that the array takes, and the reasons for refusing others."""
+"""The ops that the array takes, and the reasons against others."""
 
 from __future__ import annotations
 

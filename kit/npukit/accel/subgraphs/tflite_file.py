@@ -1,7 +1,7 @@
 """A subgraph as a TFLite model, for TFLite compilers. TFLite Micro computes the same integers.
 
-TFLite pads a window as SAME or VALID. Any other padding becomes an op of its own here, and so does a clamp without a
-fused activation in TFLite.
+TFLite pads a window as SAME or VALID. Any other padding becomes a separate op here, and also a clamp without a fused
+activation in TFLite.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _window_options(window: Window) -> dict[str, int]:
 
 
 def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
-    """The input and TFLite's name of its padding. A padding without a name becomes an op of its own."""
+    """The input and TFLite's name of the padding. A padding without a name becomes a separate op."""
     net, window, name = model.net, window_of(model.net, op), op.inputs[0]
     if not any(window.padding):
         return name, tflite.Padding.VALID

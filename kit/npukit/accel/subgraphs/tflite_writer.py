@@ -18,7 +18,7 @@ _TYPES = {name: getattr(tflite.TensorType, name.upper()) for name in ("int8", "u
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator by TFLite's names. `table`: the name of its options table, without `Options`."""
+    """An operator by TFLite's names. `table`: the name of the options table, without `Options`."""
 
     code: str
     inputs: Sequence[str]
@@ -127,7 +127,7 @@ class Tables:
         return tflite.QuantizationParametersEnd(self.builder)
 
     def options(self, table: str, options: Mapping[str, Any]) -> int:
-        """The options of an operator. `table`: the name of its options table, without `Options`."""
+        """The options of an operator. `table`: the name of the options table, without `Options`."""
         texts = {key: self.builder.CreateString(value) for key, value in options.items() if isinstance(value, str)}
         getattr(tflite, f"{table}OptionsStart")(self.builder)
         for key, value in options.items():

@@ -1,4 +1,4 @@
-"""An assembly writer that counts instructions, cycles and bytes as code is emitted.
+"""An assembly writer that counts instructions, cycles and bytes during emission.
 
 The generator determines the trip count of every loop, so the counts are exact, not estimates.
 """
@@ -128,9 +128,9 @@ class Assembly:
             self.emit(f"{name} {target}, {source}, {spare}")
 
     def cost(self, worth: CodeWorth) -> float:
-        """The cost of a routine, to compare ways of writing it.
+        """The cost of a routine, to compare variants.
 
-        Instructions count beside cycles: each is also a fetch, whose cost the board file may not give.
+        Instructions count beside cycles: each is also a fetch, with a cost that the board file may not give.
         """
         fetched = worth.fetch * self.fetched_bytes(worth.kept_bytes) if worth.fetch else 0
         return self.instructions + self.cycles + worth.byte * self.bytes + fetched

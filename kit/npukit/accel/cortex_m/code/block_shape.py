@@ -1,4 +1,4 @@
-"""The shape of a 2x2 block, its unrolling, and the addresses of its results."""
+"""The shape of a 2x2 block, the unrolling, and the addresses of results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Stores:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """The outputs of the blocks: `channels` of `depth` products each. The weights pad `depth`."""
+    """The outputs of the blocks: `channels` of `depth` products each, with the padding of the weights included in
+    `depth`."""
 
     depth: int
     channels: int
@@ -80,7 +81,7 @@ class BlockShape:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of the stream that one block reads."""
+        """Bytes of the stream per block."""
         constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
         weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
         return 4 * (weights + constants)

@@ -16,7 +16,7 @@ WEIGHTS = ("r10", "r11", "r12", "lr")
 STEP = 8
 FRAME_OUTPUT = 0
 FRAME_SHARED = 4
-"""multiplier, addend and tie of all channels, directly after the output pointer, so one load brings all four"""
+"""multiplier, addend and tie of all channels, directly after the output pointer: one load brings all four"""
 FRAME_STREAM_END = 16
 FRAME_INPUTS_END = 20
 FRAME_INPUTS = 24

@@ -60,8 +60,7 @@ def _emit_row_weights(asm: Assembly, plan: DepthwisePlan, kernel_row: int) -> No
 
 @dataclass(frozen=True)
 class _Place:
-    """The offset of a row's inputs for a group from the input pointer. `aligned`: True if the address is a multiple of
-    a word."""
+    """The offset of a row's inputs for a group from the input pointer. `aligned`: True for a word-aligned address."""
 
     offset: int
     aligned: bool

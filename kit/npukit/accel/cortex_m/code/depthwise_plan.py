@@ -45,12 +45,12 @@ class DepthwisePlan:
 
     @property
     def tiles_start_alike(self) -> bool:
-        """True if equal tiles, which share code, all start at a word boundary or all off it."""
+        """True if equal tiles, which share code, start all at a word boundary or all off a boundary."""
         return self.tiles[0].height * self.row_step * strides(self)[0] % 4 == 0
 
     @property
     def weight_registers(self) -> tuple[str, ...]:
-        """The registers of weights loaded together: of the whole kernel, or of one row."""
+        """The registers of weights loaded together: of the whole kernel, or of a row."""
         rows = self.weights.rows if self.resident else self.weights.rows[:1]
         return tuple(sorted({register for row in rows for register, _ in row}))
 

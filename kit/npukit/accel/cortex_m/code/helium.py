@@ -9,10 +9,10 @@ LANES = 4
 CHUNK = 16
 """Bytes of a vector."""
 REACH = 127
-"""Largest step in bytes by which a load of bytes can advance its pointer."""
+"""Largest step in bytes by which a load of bytes advances the pointer."""
 
 SAVED_BYTES = PUSHED_BYTES + 64
-"""Bytes on the stack for the saved registers of the core and of its vectors."""
+"""Bytes on the stack for the saved registers of core and vectors."""
 
 
 def emit_entry(asm: Assembly, frame_bytes: int) -> None:

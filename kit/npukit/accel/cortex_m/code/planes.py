@@ -69,7 +69,7 @@ class Group:
 
 
 def tiles(down: Line, height: int) -> Iterator[RowTile]:
-    """Tiles of `height` output rows. The last tile may be lower."""
+    """Tiles of `height` output rows. The last tile may have fewer."""
     for row in range(0, down.outputs, height):
         starts = [down.start(each) for each in range(row, min(row + height, down.outputs))]
         first, last = max(starts[0], 0), min(starts[-1] + down.kernel, down.inputs)
@@ -106,7 +106,7 @@ def _halfword_pairs(base: int, last: int) -> list[Pair]:
 
 
 def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:
-    """Words as two pairs each; a single last byte as one pair, with its other half outside the image."""
+    """Words as two pairs each; a single last byte as a pair with the other half outside the image."""
     pairs: list[Pair] = []
     for x in range(base, last, 4):
         pairs += [(x, outside)] if last - x == 1 else [(x, x + 2), (x + 1, x + 3)]
@@ -133,8 +133,7 @@ class WeightPlace:
 
 
 def streamed_weights(kernel: Pair, *, halfwords: bool) -> WeightPlace:
-    """Each row in registers from r0 on, loaded before its use: one register for every pair of taps in which inputs
-    arrive."""
+    """Each row in registers from r0 on, loaded before use: a register for every pair of taps in which inputs arrive."""
     apart = 1 if halfwords else 2
     taps = kernel[1]
     pairs: list[Columns] = [(tap, tap + apart) for tap in range(taps - apart)]

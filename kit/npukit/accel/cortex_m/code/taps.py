@@ -1,4 +1,4 @@
-"""The arithmetic of a depthwise kernel's row: which multiply-accumulate adds which inputs to which outputs.
+"""The arithmetic of a depthwise kernel's row: the multiply-accumulates that add inputs to outputs.
 
 Inputs and weights are halves of registers. A dual multiply-accumulate computes two taps if a register holds both inputs
 and another both weights; single multiply-accumulates compute the rest. Taps outside the image are omitted: inputs are

@@ -1,7 +1,7 @@
 """Bytes and cycles of the emitted Thumb-2 instructions.
 
 Cycles are from the Cortex-M4 Technical Reference Manual, without wait states. A load directly after a load costs one
-cycle instead of two, unless its address comes from the first load. Helium instructions take two beats.
+cycle instead of two, unless the second address comes from the first load. Helium instructions take two beats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS_OF_A_VECTOR = 4
 
 @dataclass(frozen=True)
 class Instruction:
-    """One parsed instruction."""
+    """A parsed instruction."""
 
     mnemonic: str
     operands: tuple[str, ...]
@@ -87,7 +87,7 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
 
 
 def _vector_cycles(name: str, before: Instruction | None) -> int:
-    """Cycles of two beats of 64 bits. One beat overlaps with the vector instruction before if exactly one of the two
+    """Cycles of two beats of 64 bits. A beat overlaps with the vector instruction before if exactly one of the two
     accesses memory."""
     overlaps = (
         before is not None
@@ -163,7 +163,7 @@ def _narrow_pop(operands: tuple[str, ...]) -> bool:
 
 
 def _narrow_conditional_subtract(operands: tuple[str, ...]) -> bool:
-    """True if the short form applies, which leaves the flags unchanged within an IT block."""
+    """True if the short form applies: within an IT block it leaves the flags unchanged."""
     return operands[0] == operands[1] and _low(operands[0]) and _fits(operands[2], 255, 1)
 
 

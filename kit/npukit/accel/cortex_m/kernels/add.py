@@ -1,7 +1,7 @@
 """Elementwise sums: seven or eight instructions an element.
 
-The operand with the larger scale always has the rescaling factor one half, so its share is a shift. The other operand's
-share depends on eight bits and comes from a table. Both shares are doubled, so that SMMLAR is the doubling high
+The operand with the larger scale always has the rescaling factor one half: its share is a shift. The other operand's
+share depends on eight bits and comes from a table. Both shares are doubled, which makes SMMLAR the doubling high
 multiply.
 """
 

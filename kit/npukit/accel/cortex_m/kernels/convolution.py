@@ -29,8 +29,8 @@ from npukit.accel.cortex_m.op_view import INT8, OpView
 
 _PAIR_WORDS_EXPONENT = 16
 _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps in (4, 8, 16, 32))
-"""Unrollings, of which the cheapest is chosen: with the smallest alone the MLPerf Tiny networks take up to 4.3 % longer
-(`benchmarks/core/kernel_constants.md`)."""
+"""Candidate unrollings. The cheapest is chosen: with the smallest alone the MLPerf Tiny networks take up to 4.3 %
+longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def convolution(
@@ -91,7 +91,7 @@ def walk_over(layer: OpView, source: Layout, target: Layout) -> PairWalk | None:
 
 
 def _flattened(walk: PairWalk) -> PairWalk:
-    """The walk with contiguous lines merged to one line."""
+    """The walk with contiguous lines merged."""
     gapless = (walk.pixels * walk.input_step, walk.pixels * walk.output_step)
     if (walk.input_line, walk.output_line) != gapless:
         return walk
@@ -99,7 +99,7 @@ def _flattened(walk: PairWalk) -> PairWalk:
 
 
 def runs(layer: OpView, source: Layout) -> Iterator[ByteRun]:
-    """The bytes of a window, merged where they are contiguous."""
+    """The bytes of a window, contiguous bytes merged."""
     (rows, columns), channels = layer.window.kernel, layer.input_shape[2]
     across = source.column_stride * layer.window.dilation[1]
     joined = across == channels

@@ -1,7 +1,7 @@
 """Matrix-vector products, four output channels at a time.
 
-Layers with a single multiplier keep it in the stack frame, so the stream contains only weights and biases. Blocks
-alternate between reading the inputs forwards and backwards.
+Layers with a single multiplier keep the multiplier in the stack frame: the stream contains only weights and biases.
+Blocks alternate between reading the inputs forwards and backwards.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.value_ranges import LOWEST
 
 _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 8, 16, 20))
-"""Unrolled blocks of outputs and steps, of which the cheapest are chosen: with the fewest alone anomaly detection takes
-5.8 % longer (`benchmarks/core/kernel_constants.md`)."""
+"""Candidate unrollings: blocks of outputs, and steps. The cheapest is chosen: with the fewest alone anomaly detection
+takes 5.8 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def dense(
@@ -55,8 +55,8 @@ def dense(
 
 
 def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int]:
-    """Common exponents worth trying. With one multiplier and bytes, the exponent that leaves the first sum of a pair
-    unshifted."""
+    """Common exponents worth trying. With a single multiplier and bytes, the exponent that leaves the first sum of a
+    pair unshifted."""
     common = common_exponents(layer.requantization)
     if shared and density is Density.BYTES:
         return [common[-1] + BYTE_BITS - 2]
@@ -64,8 +64,8 @@ def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int
 
 
 def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
-    """The requantisation with one instruction for ties instead of two; None if the layer has no ties, or if it does not
-    fit."""
+    """The requantisation with a single instruction for ties instead of two; None if the layer has no ties, or on
+    overflow."""
     if density is Density.BYTES or layer.output_zero == LOWEST or exponents(layer.requantization).min() < 1:
         return None
     fast = rounded_requantization(layer.requantization, layer.output_zero)

@@ -1,7 +1,7 @@
 """Depthwise convolutions on channel planes. Borders are skipped instead of stored.
 
-Planes hold values relative to the zero point, so a tap outside the image is one product less. The weights of a 3x3
-kernel stay in registers for a channel's whole plane; the weights of other kernels are loaded row by row.
+Planes hold values relative to the zero point: a tap outside the image is a product less. The weights of a 3x3 kernel
+stay in registers for a channel's whole plane; the weights of other kernels are loaded row by row.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import INT8, OpView
 
 _COLUMN_ROUNDS = (1, 2, 3, 4, 6, 8, 12)
-"""Unrolled groups of columns, besides all groups, of which the cheapest is chosen. With one alone visual wake words
-takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
+"""Candidate numbers of column groups per pass of the loop, besides all groups. The cheapest is chosen: with one alone
+visual wake words takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 
 def depthwise(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:

@@ -149,7 +149,7 @@ def _emit_spread(asm: Assembly, length: int, before: int, *, centred: bool) -> N
 
 
 def _emit_inverse_root(asm: Assembly) -> None:
-    """r8 = 2^46 / sqrt of the top 32 bits of r5:r4, as in the reference's `inverse_root`; r3 = half the zeros before."""
+    """r8 = 2^46 / sqrt of the top 32 bits of r5:r4, as the reference's `inverse_root`; r3 = half the zeros before."""
     asm.comment("r5 its top bits, an even number of zeros before them gone; r3 half of those")
     asm.emit("mov r3, #0", "cmp r5, #0", "itt eq", "moveq r5, r4", "moveq r3, #16", "clz r8, r5", "lsr r8, r8, #1")
     asm.emit("lsl r9, r8, #1", "lsl r5, r5, r9", "cmp r3, #0", "it ne", "movne r4, #0", "rsb r9, r9, #32")

@@ -32,7 +32,7 @@ _STORES = {1: "strb", 2: "strh", 4: "str"}
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the output: its size, and its strides in bytes in the input and in the output."""
+    """An axis of the output: size, and strides in bytes in the input and in the output."""
 
     size: int
     source: int
@@ -126,8 +126,8 @@ def _emit_loops(along: _Along, outer: Sequence[Axis], counters: Sequence[str], *
 
 
 def _begun(asm: Assembly, register: str, passes: int, size: int | None) -> str:
-    """Begin a loop and return the instruction that closes it. `passes`: their number. `size`: bytes written per pass,
-    for the outermost loop, else None."""
+    """Begin a loop of `passes` passes and return the closing instruction. `size`: bytes written per pass of the
+    outermost loop, else None."""
     if size is not None:
         asm.add(register, "r2", size, register)
         return f"cmp r1, {register}"

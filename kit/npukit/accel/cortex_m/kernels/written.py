@@ -19,7 +19,7 @@ MOST_AXES = 2
 
 @dataclass(frozen=True)
 class WrittenLines:
-    """Lines of `length` bytes, each with a condition of one byte. `around`: outer loops, each with its rounds and its
+    """Lines of `length` bytes, each with a condition of one byte. `around`: outer loops, each with rounds and with
     strides in bytes in the new lines and in the overwritten tensor."""
 
     length: int
