@@ -1,4 +1,5 @@
-"""Choices of accelerators for their ops, and places in accelerator memories for data that ops keep."""
+"""The ways in which accelerators compute their ops (choices), and places in accelerator memories for data that ops
+keep."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class OpKernels:
     """The kernels of an op: optionally a copy of the input with a border, in scratch memory; the op; optionally a fill
     of the output's border.
 
-    The op is the last reader of a copied input, so the output may overwrite the input.
+    The input is not read again after the copy, so the output may overwrite the input.
     """
 
     copy: cortex_m.Kernel | None

@@ -23,7 +23,7 @@ class CoreNodes:
     """The nodes of a net for the choice of kernels.
 
     `owners`: the op of each node, or an empty string. `reasons`: the reason why an op has no layer. `homes`: for each
-    activation the tensor with the same contents, except for axes of one element dropped or added.
+    activation the tensor with the same memory, whose shape differs only by axes of one element.
     """
 
     nodes: tuple[Node, ...]

@@ -22,7 +22,7 @@ from npukit.net.net import CORE, LINK, NO_WORK, Net, Op
 from npukit.net.ops import Reshape, TvmCode
 
 AS_ASKED = "--engine cpu"
-"""The reason of an op on the core if the user excludes the accelerators."""
+"""The reason recorded for ops on the core if the user excludes the accelerators."""
 
 
 def engines_of(board: Board) -> dict[str, Accelerator]:
@@ -74,7 +74,8 @@ def relax_patterns(engines: Iterable[Accelerator]) -> list[tuple[Any, ...]]:
 def assign_engines(
     net: Net, engines: Mapping[str, Accelerator], *, only: str | None = None, slower_too: bool = False
 ) -> Net:
-    """The net with each op on the engine that needs the fewest cycles for the whole op. An op on the core has a reason.
+    """The net with each op on the engine that needs the fewest cycles for the whole op, and with the reason of each op
+    on the core.
 
     `only`: the only accelerator to use; the core takes the remaining ops. `slower_too`: an accelerator gets every op
     that it takes, even if the core is faster. Then ops are fused where an engine takes several as one: subgraphs first,
@@ -109,7 +110,7 @@ def with_patterns_of(net: Net, engines: Engines, only: str | None = None, *, slo
 
 
 def _used(engines: Engines, only: str | None) -> dict[str, Accelerator]:
-    """The allowed engines, with the core at its best."""
+    """The allowed engines. The core has its best kernels for whole ops."""
     core = _CoreAtItsBest(engines[CORE])
     if only is None:
         return {**engines, CORE: core}

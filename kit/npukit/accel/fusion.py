@@ -18,8 +18,8 @@ from npukit.net.net import CORE, LINK, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
 
 GROWS = 4
-"""Limit of the next group's ops, as a multiple of the previous group's. Trying all remaining ops each time would take
-quadratic time if the engine takes few at once."""
+"""Size limit of the next group, as a multiple of the previous group's ops. Trying all remaining ops each time would
+take quadratic time if the engine takes few at once."""
 
 
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:

@@ -67,11 +67,12 @@ class Tile:
 class Cost:
     """The cost of a tile: cycles of the engine, and bytes of constants and of scratch memory on the PE.
 
-    The other fields are promises that save memory or time; an engine may leave them out.
+    The other fields are optional. Most are promises that save memory; npukit assumes nothing without a promise.
 
     - `arrangement`: memory layout of the output, if not dense. Only for a whole output whose readers expect the layout.
-    - `reads_beyond`: bytes behind each input that the engine may read but does not use.
-    - `may_overwrite`: indices of inputs at whose address the output may begin: the engine reads before it overwrites.
+    - `reads_beyond`: bytes behind each input that the engine may read but does not use. The plan keeps them in memory.
+    - `may_overwrite`: indices of inputs at whose address the output may begin, because every byte of the input is read
+      before the output overwrites it.
     - `aliases`: indices of inputs that the output may alias element by element, also if it is computed in pieces.
     - `constants_key`: tiles of an op, or of ops that differ only in the source of their activations, have the same
       constants (except commands) if they span the same channels (the last axis) and have equal keys. None: no promise.

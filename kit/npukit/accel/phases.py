@@ -1,8 +1,8 @@
-"""Rewriting of transposed convolutions as convolutions with one phase per position within the strides.
+"""Transposed convolutions rewritten as convolutions.
 
-Outputs at a distance of a whole stride share a kernel: their phase. The convolution computes all phases of an input
-position as channels, with exactly the same sums. Reshapes and a transpose then move the phases to their rows and
-columns.
+Outputs that are whole strides apart use the same taps of the kernel: they form a phase. The convolution computes all
+phases of an input position as channels, with exactly the same sums. Reshapes and a transpose then move the phases to
+their rows and columns.
 """
 
 from __future__ import annotations

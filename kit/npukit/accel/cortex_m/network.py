@@ -23,9 +23,9 @@ INPUT = -1
 """The index of the network's input among nodes."""
 
 _MACS_PER_BYTE_WORTH = 350_000
-"""Products of a network in which a byte of code must save one instruction or cycle a frame. With 100,000 the MLPerf
-Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB more
-(`benchmarks/core/kernel_constants.py`)."""
+"""Number of products of a network in which a byte of code must save one instruction or cycle a frame. With 100,000 the
+MLPerf Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB
+more (`benchmarks/core/kernel_constants.py`)."""
 
 _MEMORY_BYTE_WORTH, _CYCLES_WORTH_A_BYTE = 4, 1000
 """Factor on the savings per byte of code for the objective `memory`; instructions and cycles worth a byte of flash."""

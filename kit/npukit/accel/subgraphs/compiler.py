@@ -22,7 +22,7 @@ from npukit.net.net import Net, Op
 COMPILED = "compiled.json"
 Form = Literal["json", "onnx", "tflite"]
 LAST_WORDS = 400
-"""Limit in characters of the command's last output in an error."""
+"""Limit in characters of the command's output quoted in an error, counted from the end."""
 
 
 def _decoded(text: object) -> bytes:

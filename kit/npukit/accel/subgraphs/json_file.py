@@ -71,7 +71,8 @@ def _op(net: Net, op: Op) -> dict[str, Any]:
 
 
 def _factors(net: Net, op: Op) -> Iterator[tuple[int, int]]:
-    """The fixed-point factors of an op: one per channel; of both operands and the sum; of the product; of the ratio."""
+    """The fixed-point factors of an op: one per channel of a filter; of operands and sum of an addition; of a product;
+    of a ratio."""
     match op.attributes:
         case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():
             scaling = requantization(net, op)

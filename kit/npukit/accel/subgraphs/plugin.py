@@ -13,7 +13,7 @@ from npukit.net.net import Net, Op
 
 
 class NetworkPlugin:
-    """A plug-in that takes connected ops, as many at once as its compiler does.
+    """A plug-in that takes connected ops, as many at once as its compiler accepts.
 
     A subclass checks single ops without the compiler (`refusal_of_one`) and names the C driver. The driver has `int32_t
     NAME_start(const uint8_t *blob, void *scratch, void *output, void *input0, ...)` with `inputs` inputs, and `int32_t

@@ -64,7 +64,7 @@ def _table(code: str) -> str:
 
 
 class Tables:
-    """The tables of TFLite's schema that are independent of the source of a model, from the inside out."""
+    """Builders of tables in TFLite's schema, independent of `Model`. Flatbuffers are built from the inside out."""
 
     def __init__(self) -> None:
         self.builder = flatbuffers.Builder(1024)

@@ -52,7 +52,7 @@ class _Loop(NamedTuple):
 
 
 class Assembly:
-    """The body of one routine. `instructions`, `cycles` and memory `accesses` are for one whole call."""
+    """The body of a routine. `instructions`, `cycles` and memory `accesses` are for a whole call."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -77,7 +77,8 @@ class Assembly:
 
     @contextmanager
     def loop(self, trips: int, *, closing: Sequence[str] = (), branch: str = "bne") -> Iterator[None]:
-        """The body, `trips` times. `closing` sets the flags for `branch`; a single trip needs neither."""
+        """A loop as a context: the code inside runs `trips` times. `closing` sets the flags for `branch`; a single trip
+        needs neither."""
         if trips == 1:
             yield
             return
@@ -95,8 +96,8 @@ class Assembly:
 
     @contextmanager
     def unless(self, condition: str, of: int) -> Iterator[None]:
-        """The body, skipped if `condition` is true. The counts assume that all but one of `of` rounds of the enclosing
-        loop skip it."""
+        """A branch as a context: the code inside is skipped if `condition` is true. The counts assume a skip in all but
+        one of `of` rounds of the enclosing loop."""
         label = str(len(self._label_at) + 1)
         self._label_at[label] = self.bytes
         self.emit(f"b{condition}.w {label}f")

@@ -1,4 +1,4 @@
-"""The 2x2 block: two pixels times two output channels, accumulated over K in four registers.
+"""The 2x2 block: two pixels times two output channels, accumulated over the depth K in four registers.
 
 Ten instructions make sixteen products: two four-word loads and eight dual multiply-accumulates. Even and odd blocks
 alternate. Even blocks read the widened pixels forwards and odd ones backwards, so the pixel pointer needs no reset.

@@ -61,7 +61,7 @@ class BlockShape:
     channels: int
     density: Density
     exponent: int | None
-    """E of all channels, or None if the stream has one per channel"""
+    """the exponent E of all channels (`requantize.py`), or None if the stream has one per channel"""
     ties: bool
     left_shift: bool
     stores: Stores

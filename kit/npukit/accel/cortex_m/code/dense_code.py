@@ -25,8 +25,8 @@ FRAME_BYTES = 28
 
 @dataclass(frozen=True)
 class DensePlan:
-    """Parameters of the emitter. `shared`: constants stand once before the stream. `rounded`: shared constants for
-    SMMLAR, which rounds, with ties of one."""
+    """Parameters of the emitter. `shared`: constants stand once before the stream. `rounded`: the shared constants are
+    for SMMLAR, which rounds, with a tie step of 1."""
 
     inputs: int
     outputs: int
@@ -150,8 +150,7 @@ def _step_rounds(plan: DensePlan) -> tuple[int, int]:
 
 def _emit_step16(asm: Assembly, *, last: bool) -> None:
     """Products of four words of inputs. The weights of the first word are already loaded; every step but the last loads
-    the first weights of the next. Registers of used inputs take further weights, so that three loads bring sixteen
-    words."""
+    the first weights of the next. Registers of used inputs take further weights: three loads bring sixteen words."""
     spare, another = INPUTS[:2]
     pairs = iter([(x, a) for x in INPUTS for a in ACCUMULATORS])
     _emit_sums(asm, WEIGHTS, pairs)

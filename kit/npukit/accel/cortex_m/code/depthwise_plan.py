@@ -31,7 +31,7 @@ class DepthwisePlan:
     source: Layout
     target: Layout
     exponent: int | None
-    """E of all channels, or None if each channel has its own"""
+    """The exponent E of all channels (`requantize.py`), or None if each channel has its own"""
     ties: bool
     resident: bool
     weights: WeightPlace

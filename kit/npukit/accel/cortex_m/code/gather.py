@@ -202,7 +202,7 @@ def _emit_byte_pair(asm: Assembly, gather: Gather, pointer: str, target: str, of
 
 
 def _emit_padding(asm: Assembly, gather: Gather) -> None:
-    """Skip words that meet no weight."""
+    """Step over words that meet no weight."""
     missing = gather.depth - 4 * len(gather.words) - (len(gather.leftovers) + 3) // 4 * 4
     for _ in range(missing // 4):
         asm.emit("stmia r1!, {r2-r5}")

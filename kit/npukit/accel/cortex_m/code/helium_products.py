@@ -25,7 +25,7 @@ _LIMITS = ("q5", "q6", "q7")
 class ProductsPlan:
     """Parameters of the emitter. `chunks`: offsets of the chunks of 16 inputs in a window.
 
-    `unrolled`: chunks per pass of the loop. It divides their number, and the steps between chunks repeat in each pass.
+    `unrolled`: chunks per pass of the loop, a divisor of their number. The steps between chunks repeat in each pass.
     """
 
     walk: PairWalk

@@ -16,7 +16,7 @@ _UNROLLED = 16
 """Elements per pass of the loop: with 4 a block of a language model takes 0.5 % longer, with 64 0.1 % less, for 8 KB
 more (`benchmarks/core/kernel_constants.md`)."""
 _AT_ONCE = 2
-"""Elements with consecutive loads, which share a cycle: with 1 a block takes 0.2 % longer."""
+"""Elements whose loads are consecutive and share a cycle: with 1 a block takes 0.2 % longer."""
 _POINTERS = ("r0", "r1", "r2")
 _COUNTERS = ("r3", "r8", "r9")
 MOST_AXES = len(_COUNTERS)

@@ -37,9 +37,9 @@ class RowPart:
 
 @contextmanager
 def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides, held: int = 0) -> Iterator[None]:
-    """Loop over rows around the code for a row, which advances r0 and r1 by `part.count`. r2 is the end of the input,
-    r4 is spare. r12 advances from the start of the constants, over `held` bytes of the op and the index of a part's
-    first number, to the constants of the row's numbers."""
+    """A loop over rows as a context: the code inside computes a row and advances r0 and r1 by `part.count`. r2 is the
+    end of the input, r4 is spare. r12 advances from the start of the constants, over `held` bytes of the op and the
+    index of a part's first number, to the constants of the row's numbers."""
     asm.add("r12", "r12", held + part.bytes_before, "r4")
     if rows > 1:
         asm.add("r2", "r0", rows * strides[0], "r4")
@@ -51,8 +51,7 @@ def each_row(asm: Assembly, rows: int, part: RowPart, strides: Strides, held: in
 
 @contextmanager
 def from_first(asm: Assembly, part: RowPart) -> Iterator[None]:
-    """Move r0 to the first number to compute, and back after the code for the numbers. The number's index lies before
-    r12; r4 is spare."""
+    """A context in which r0 points to the first number to compute. The number's index lies before r12; r4 is spare."""
     if not part.is_whole:
         asm.emit("ldr r4, [r12, #-4]", "add r0, r0, r4")
     yield

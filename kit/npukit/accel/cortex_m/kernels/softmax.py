@@ -20,7 +20,7 @@ LONGEST = 4095
 """Longest row in elements: the sum of its exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
 LONG = 64
-"""Elements of a row that is worth a second table of 1 KB: each element saves a cycle."""
+"""Shortest row in elements that is worth a second table of 1 KB: each element saves a cycle."""
 _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
@@ -68,7 +68,7 @@ def _emit_largest(asm: Assembly, length: int) -> None:
 
 
 def _emit_larger(asm: Assembly, place: int) -> None:
-    """Maxima of four numbers and the four before. The last four of a row may overlap the four before."""
+    """Maxima of the bytes in r5 and of four numbers. The last four of a row may overlap the four before."""
     asm.emit(f"ldr r4, [r0, #{place}]", *_LARGER)
 
 
