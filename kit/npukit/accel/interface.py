@@ -207,8 +207,8 @@ class Abilities:
     """Optional abilities of an engine. Without any, an engine runs op after op while the core waits.
 
     - `patterns`: groups of ops that the engine may take as one. Either kinds of ops, where each op is the only reader
-      of the op before; or a pattern over the model as a Relax module, in the form of TVM's `FuseOpsByPattern`: a name,
-      a pattern, and optionally annotations and a check.
+      of the op before, and reads it once; or a pattern over the model as a Relax module, in the form of TVM's
+      `FuseOpsByPattern`: a name, a pattern, and optionally annotations and a check.
     - `memories`: bytes of each memory of the accelerator, from which `Choice.keeps` may take some.
     - `subgraphs`: True if the engine takes any connected ops as one, provided that it takes each op alone.
     - `wait`: C function that waits for all started work, `int32_t wait(void)`: returns 0 or an error code, at once if
