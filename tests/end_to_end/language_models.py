@@ -1,8 +1,8 @@
-"""Language models as exporters spell them in ONNX, a token a frame: LLaMA's blocks, weights by a seed.
+"""Language models in ONNX as exporters write them, one token per frame: LLaMA's blocks, weights from a seed.
 
-A token comes in as its embedding, with the cosines and sines of its position, the mask of the tokens that have not
-been there yet, and its slot among those that are kept. Keys and values of the last tokens are states: each frame writes
-its own over those of the oldest.
+The inputs are a token's embedding, the cosines and sines of its position, the mask of the tokens not yet seen, and the
+token's slot among the kept tokens. Keys and values of the last tokens are states: each frame overwrites the oldest
+token's.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 UNSEEN = -16.0
-"""What the mask adds to the score of a token that is not there."""
+"""Mask value added to the score of an absent token."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers a token, heads, numbers of the feed-forward layer, blocks, tokens that attention sees.
+    """Numbers per token, heads, numbers in the feed-forward layer, blocks, tokens within attention's reach.
 
-    `shared` heads ask the same keys and values: grouped-query attention, where they are more than one.
+    `shared`: heads that use the same keys and values; more than one is grouped-query attention.
     """
 
     width: int
@@ -49,14 +49,14 @@ class Sizes:
 
 @dataclass
 class Network:
-    """Nodes as they come; each method gives the name of its result."""
+    """Nodes in order of creation; each method returns the name of its result."""
 
     random: np.random.Generator
     sizes: Sizes
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     states: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
-    """What each becomes, and its shape."""
+    """The output that each state becomes, and the state's shape."""
 
     def constant(self, value: Any, dtype: str = "float32") -> str:
         name = f"constant{len(self.constants)}"
@@ -92,7 +92,7 @@ class Network:
         return self.node("Add", self.node("Mul", x, "cos"), self.node("Mul", turned, "sin"))
 
     def kept(self, name: str, new: str, shape: list[int]) -> str:
-        """The state with the new part in its slot of axis 2."""
+        """The state with `new` in the current slot of axis 2."""
         written = self.node("Where", "slot", new, name)
         self.states[name] = (written, shape)
         return written
@@ -124,7 +124,7 @@ class Network:
 
 
 def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
-    """The model; the state that each input is, and the output that it becomes."""
+    """Save the model. Returns the name of each state's input, with the output that becomes the state."""
     net = Network(np.random.default_rng(21), sizes)
     x = "token"
     for number in range(sizes.blocks):
@@ -148,7 +148,7 @@ def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
 
 
 def position(number: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The cosines, sines, mask and slot of the token of a number."""
+    """The cosines, sines, mask and slot of token `number`."""
     half = number / 10000 ** (np.arange(0, sizes.head, 2) / sizes.head)
     angles = np.concatenate([half, half]).astype(np.float32)
     slots = np.arange(sizes.tokens)
@@ -157,7 +157,7 @@ def position(number: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def save_samples(path: Path, sizes: Sizes, count: int = 16) -> None:
-    """One stream of tokens to calibrate with."""
+    """A stream of tokens for calibration."""
     tokens = np.random.default_rng(22).normal(size=(count, 1, 1, sizes.width))
     cosines, sines, masks, slots = map(np.stack, zip(*(position(n, sizes) for n in range(count)), strict=True))
     of_one_row = [each[:, None, None, None] for each in (cosines, sines, masks)]

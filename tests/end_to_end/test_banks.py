@@ -1,4 +1,5 @@
-"""Activations over two memories: the fast one as far as it has room, and QEMU's PSRAM, for which the core waits."""
+"""Activations in two memories: the fast memory as far as there is room, the rest in QEMU's PSRAM, on which the core
+stalls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Small files that would take much memory or time to read: each ends as one line within a budget of the kernel's.
+"""Small files that would take much memory or time to read: each ends in a one-line error, within a budget that the
+kernel enforces.
 
-What each takes is what the kernel says of the process that reads it, and of those that it starts.
+The kernel also measures the memory and time of the reading process and its children.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from npukit.link.messages import Hello
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's budgets are Linux's")
 
 SECONDS, MEGABYTES = 25, 400
-"""The most that any takes here. Python with npukit alone takes 1.5 s and 70 MB; without budgets each takes more."""
+"""Upper bounds for every file here. Python with npukit alone takes 1.5 s and 70 MB; without budgets every file exceeds
+the bounds."""
 LIMITS = "0.25"
 """A quarter of every budget: 128 MB and 8 seconds for a part of a build folder."""
 MEGA = 1 << 20
@@ -53,11 +55,11 @@ METER = """import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=-1, text=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss, done.stdout, end="")"""
-"""A small process that starts the work: Linux counts the memory of whoever starts a process as the process's own."""
+"""A small process that starts the work: Linux counts the memory of the process that forks as the child's own."""
 
 
 def ended(code: str, given: Path) -> str:
-    """The error that the work ends with, within bounds of time and memory."""
+    """The error that `code` prints for the file `given`, within bounds of time and memory."""
     told = "import sys; from npukit.errors import NpukitError\ntry:\n    {}\nexcept NpukitError as e: print(e.message)"
     command = [sys.executable, "-c", METER, sys.executable, "-c", told.format(code.format(str(given)))]
     measured = subprocess.run(command, stdout=-1, text=True, check=True, env={**os.environ, VARIABLE: LIMITS}).stdout
@@ -69,7 +71,7 @@ def ended(code: str, given: Path) -> str:
 
 
 def changed(build: Path, folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
-    """A copy of the build in which one file is another, and the digests are right."""
+    """A copy of the build with file `name` changed and its digest corrected."""
     copy = Path(shutil.copytree(build, folder / "out"))
     (copy / name).write_bytes(change((copy / name).read_bytes()))
     manifest = json.loads((copy / "npukit.json").read_text())
@@ -108,7 +110,7 @@ def test_a_net_of_a_megabyte(good: Path, tmp_path: Path, what: str) -> None:
 
 
 def bombs_in_a_plan(text: bytes) -> bytes:
-    """The plan with a PE of which each line says all lines before it again."""
+    """The plan with a PE whose every line repeats all lines before."""
     again = (f"  {n} again 0-{n - 1}, frames 0, micro-batches 0, messages 0" for n in (1 << k for k in range(30)))
     return text + b"\n  0 wait 0 x 0\n" + "\n".join(again).encode()
 
@@ -161,13 +163,13 @@ def test_c_that_is_deep(tmp_path: Path, text: str) -> None:
 
 
 class Endless:
-    """A device that never stops talking, in frames or in none."""
+    """A device that sends without end, in frames or not."""
 
     def __init__(self, says: bytes) -> None:
         self._says = says
 
     def write(self, data: bytes) -> None:
-        """It does not listen."""
+        """Ignore the data."""
 
     def read(self, timeout: float) -> bytes:
         return self._says

@@ -1,4 +1,4 @@
-"""Boards with dead parts, and of several chips, run what was planned for them: every output and tile."""
+"""Boards with dead parts and boards of several chips run their plans: every output and tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project changed by hand and made with its own `make`: tried, and not believed before it is."""
+"""A project changed by hand and built with its own `make`: accepted only with `--modified`, and validated first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NET = "project/net/net.c"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build whose project was made by hand, as it is."""
+    """A build whose unchanged project was built by hand."""
     folder = tmp_path_factory.mktemp("by hand") / "out"
     shared_build(DIGITS / "digits_int8.tflite", folder, pes=1)
     make_by_hand(folder / "project")
@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def changed(made: Path, tmp_path: Path) -> Path:
-    """A copy in which the deployed chain is no longer waited for, and the layers of observed frames still are."""
+    """A copy whose deployed frame no longer waits for its chain; observed frames still wait for each layer."""
     folder = shutil.copytree(made, tmp_path / "out")
     change(folder / NET, WAITS, DOES_NOT_WAIT)
     return folder

@@ -1,4 +1,4 @@
-"""Kernels that are wrong in one value of a thousand: the golden cases of the build catch them."""
+"""Kernels with one wrong value in a thousand: the golden cases of the build find the error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDED_TWICE = (r"\bsmmla\b", "smmlar")
 
 
 def changed(routine: str, mistake: tuple[str, str]) -> Callable[..., Project]:
-    """Renders the project, and makes the mistake wherever it can be made in the first routine of that name."""
+    """Render the project with `mistake` wherever possible in the first routine whose name begins with `routine`."""
     render = pipeline.render_project
 
     def rendered(*arguments: object, **options: object) -> Project:

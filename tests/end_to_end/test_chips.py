@@ -1,4 +1,4 @@
-"""A board of 2 x 2 chips of 2 x 2 PEs: every chip takes frames of its own, by one plan, in the same images."""
+"""A board of 2 x 2 chips of 2 x 2 PEs: every chip computes frames of its own, by one plan, from the same images."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def on_small_chips(folder: Path, **options: object) -> Build:
 
 @pytest.mark.exhaustive
 def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
-    """The root's, that of the leaders of the other chips, and what all share."""
+    """One program for the root, one for the leaders of the other chips, one for all workers."""
     plan = built.plan()
     assert plan.pes_used == PES * CHIPS
     assert {pe.pe for pe in plan.pes} == set(range(PES))
@@ -60,7 +60,7 @@ def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
 
 @pytest.mark.exhaustive
 def test_every_frame_on_every_chip_is_exact(built: Build) -> None:
-    """As many cases as all chips take together, and some; all tiles of all PEs."""
+    """More cases than all chips take together; all tiles of all PEs."""
     plan = built.plan()
     with np.load(DIGITS / "digits.npz") as file:
         images = file["in0"][: plan.frames_of_all + 3]
@@ -91,7 +91,7 @@ def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None:
-    """The root's round begins with its word to the other chips, and ends with theirs."""
+    """The root's round begins with its signal to the other chips and ends with their signals."""
     built = on_small_chips(tmp_path, trace=True)
     with open_target(built) as target:
         traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
@@ -105,7 +105,7 @@ def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None
 def test_long_programs_start_and_end_with_the_words_of_the_chips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here every program is a table, as on full chips, where the root hears of 152 PEs."""
+    """Every program is a table in this test, as on full chips, whose root hears from 152 PEs."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     built = on_small_chips(tmp_path, trace=True)
     plan = built.plan()
@@ -121,7 +121,7 @@ def test_long_programs_start_and_end_with_the_words_of_the_chips(
 
 @pytest.mark.exhaustive
 def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> None:
-    """The data by which PEs differ is in the flash once for all chips."""
+    """Flash holds the own data of PEs once for all chips."""
     own = sum(len({overlay.data for overlay in image.overlays}) for image in built.images())
     payload = mesh_image(built.board, built.images(), built.build_id)
     overlays = [overlay for image in built.images() for overlay in image.overlays]

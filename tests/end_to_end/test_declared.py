@@ -1,4 +1,4 @@
-"""A float network that takes a sensor's bytes and gives the likeliest classes, on a device."""
+"""A float network with a sensor's bytes as input and the likeliest classes as output, on a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BYTES, CASES = "uint8 scale=0.00392156862745098 layout=NHWC", 40
 
 @pytest.fixture(scope="module")
 def sensed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The digits as a camera would give them."""
+    """The digits as a camera would deliver them."""
     digits, path = np.load(DIGITS / "digits.npz"), tmp_path_factory.mktemp("digits") / "bytes.npz"
     images = np.round(digits["float0"].reshape(-1, 1, 8, 8, 1) * 255).astype(np.uint8)
     np.savez(path, in0=images, labels=digits["labels"])
@@ -74,7 +74,8 @@ def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     ),
 )
 def test_a_camera_and_a_microphone(sensor: str, tmp_path: Path) -> None:
-    """Steps in front of the network, on several PEs and from frame to frame, equal to the reference's bits."""
+    """Preprocessing of sensor data, on several PEs and with state from frame to frame, equal to the reference's bits.
+    """
     options = api.Options(pes=2, preprocess=(sensor,))
     api.build(DIGITS / "digits_int8.tflite", output=tmp_path / "out", options=options)
     found = api.validate(tmp_path / "out", cases=4)

@@ -1,7 +1,7 @@
-"""A model that ONNX Runtime quantised dynamically: the emulator's outputs are ONNX Runtime's, bit for bit.
+"""A model quantised dynamically by ONNX Runtime: the emulator's outputs equal ONNX Runtime's, bit for bit.
 
-ONNX Runtime runs each node on its own, in IEEE single precision as the device does. There is no sum of floats in the
-model, whose order could differ.
+ONNX Runtime runs each node on its own, in IEEE single precision as the device does. The model has no sum of floats,
+whose order could differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""One network on the stock boards of every emulator that is here: the same bytes, and as many instructions."""
+"""One network on the stock boards of every installed emulator: the same bytes, and nearly the same instruction count.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from npukit.errors import NpukitError
 MODEL = DIGITS / "digits_int8.tflite"
 BOARDS = {"netduinoplus2": "qemu", "stm32f4-disco": "renode", "nrf52840-dk": "renode"}
 MOST_DIFFERENCE = 0.005
-"""What differs: how the firmware sleeps, and counts, on each board; and where a compiler puts constants."""
+"""Largest relative difference between instruction counts. Boards differ in how the firmware sleeps and counts, and in
+where a compiler puts constants."""
 
 
 @pytest.fixture(scope="module")
 def on_the_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The network on one PE of the mesh, all on its core."""
+    """The network on one PE of the mesh, entirely on the core."""
     folder = tmp_path_factory.mktemp("core") / "build"
     shared_build(MODEL, folder, engine="cpu", pes=1)
     return folder
@@ -42,5 +44,5 @@ def test_the_same_layers_and_outputs_and_as_many_instructions(board: str, on_the
     shared_build(MODEL, tmp_path / "build", board)
     assert api.validate(tmp_path / "build", on=BOARDS[board]).passed
     ours, theirs = api.bench(on_the_core, on="emulator"), api.bench(tmp_path / "build", on=BOARDS[board])
-    counted = theirs.instructions or theirs.latency_cycles  # on Renode an instruction of a stock board takes a cycle
+    counted = theirs.instructions or theirs.latency_cycles  # a stock board in Renode takes one cycle per instruction
     assert counted == pytest.approx(ours.instructions, rel=MOST_DIFFERENCE)

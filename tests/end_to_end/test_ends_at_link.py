@@ -1,4 +1,5 @@
-"""Networks between floats, or images by planes: converted as they arrive and as they leave, on a device."""
+"""Networks with float inputs and outputs, or planar images: data is converted on arrival and on departure, on a device.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ SIDE = 96
 
 
 def network(folder: Path) -> Path:
-    """A float image that takes more than a PE has, and its rectified integers as float."""
+    """A float image larger than a PE's memory; its quantised and rectified values as float."""
     model, shape = Model(), (1, SIDE, SIDE, 4)
     model.inputs.append(model.tensor("x", shape, dtype="float32"))
     model.tensor("q", shape, 0.25, 3)
@@ -37,14 +38,14 @@ def test_floats_of_144_kb_fit_a_pe_of_128_kb_and_stay_exact(pes: int, tmp_path: 
     assert [row["engine"] for row in rows] == ["link", "cpu", "link"]
     given = np.random.default_rng(1).normal(0, 20, (1, 1, SIDE, SIDE, 4)).astype(np.float32)
     steps = np.trunc(given * 4 + np.copysign(np.float32(0.5), given))
-    wanted = np.clip(steps, 0, 124) / 4 + np.float32(0)  # none is -0
+    wanted = np.clip(steps, 0, 124) / 4 + np.float32(0)  # turns -0 into 0
     np.savez(tmp_path / "in.npz", in0=given, out0=wanted)
     found = api.validate(tmp_path / "out", inputs=tmp_path / "in.npz")
     assert found.passed, found.mismatches
 
 
 def network_of_planes(folder: Path) -> Path:
-    """The largest of each 2 x 2 pixels of a float image whose channels lie apart, and so does its output."""
+    """The maximum of each 2 x 2 pixels of a planar float image; the output is planar too."""
     model, shape, pooled = Model(), (1, 3, 8, 12), (1, 3, 4, 6)
     model.inputs.append(model.tensor("x", shape, dtype="float32"))
     model.tensor("q", shape, 0.25, 3)

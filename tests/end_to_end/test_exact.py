@@ -1,4 +1,4 @@
-"""Networks on every engine and board: bit for bit what the references say."""
+"""Networks on every engine and board: bit for bit equal to the references."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUICK, ALL = "two cases", "all cases"
 
 
 def with_cases(places: Sequence[tuple[str, str]], quick: int) -> list[Any]:
-    """Each with two cases; on the mesh and on one of its PEs with all cases too, which elsewhere take minutes."""
+    """`places` with two cases each; on the mesh and on one PE also with all cases, which take minutes elsewhere."""
     two = [(*each, QUICK) for each in places]
     return first_of([*two, *((*each, ALL) for each in places if each[1] in ("mesh", "one PE"))], quick)
 
@@ -110,7 +110,7 @@ def test_keywords_are_heard_as_well_as_the_reference_hears_them(tmp_path: Path) 
 
 
 def test_instructions_agree_with_qemu(tmp_path: Path) -> None:
-    """The same C on two emulators: they differ in the boards' own few instructions of counting."""
+    """The same C on two emulators. The counts differ by each board's own few instructions for counting."""
     need("qemu-system-arm")
     model = models() / "kws_ref_model.tflite"
     shared_build(model, tmp_path / "ours", engine="cpu", pes=1)

@@ -1,4 +1,4 @@
-"""What goes wrong on a board is noticed: each kind of fault, injected by a plan into a build on four PEs."""
+"""Faults of a board are noticed: a fault plan injects each kind into a build on four PEs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def validate(built: Build, *faults: dict[str, object]) -> Validation:
 
 
 def outcome(built: Build, fault: dict[str, object]) -> str:
-    """What a person sees of it."""
+    """The printed validation or the error."""
     try:
         return str(validate(built, fault))
     except NpukitError as error:
@@ -35,7 +35,7 @@ def outcome(built: Build, fault: dict[str, object]) -> str:
 
 
 def a_message(plan: Plan) -> int:
-    """One from the root to another PE, with bytes in it."""
+    """A message with payload from the root to another PE."""
     root = plan.pes[0]
     sent = [step.message for step in root.steps if isinstance(step, Send)]
     return next(m for m in sent if plan.messages[m].tensor and plan.messages[m].landings[0].pe != root.pe)
@@ -59,7 +59,8 @@ def test_a_lost_message_is_a_wait_for_ever_that_names_the_pes(built: Build) -> N
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("bit", [0, 77, None])
 def test_a_flipped_bit_is_a_mismatch(built: Build, bit: int | None) -> None:
-    """In every frame, as the outputs of one may be what they would be without it: of an observed one tiles tell."""
+    """The bit flips in every frame, because the outputs of a single frame may stay the same. The tiles of an observed
+    frame show the flip."""
     which = {} if bit is None else {"bit": bit}
     fault = {"kind": "flip", "message": a_message(built.plan()), "chance": 0.99, **which}
     found = validate(built, fault)
@@ -69,7 +70,7 @@ def test_a_flipped_bit_is_a_mismatch(built: Build, bit: int | None) -> None:
 
 @pytest.mark.exhaustive
 def test_a_message_that_comes_twice_is_noticed(built: Build) -> None:
-    """The flag counts once too often: the next frame begins before its inputs are there."""
+    """The flag counts once too often: the next frame begins before its inputs arrive."""
     fault = {"kind": "duplicate", "message": a_message(built.plan()), "cycles": 50}
     assert outcome(built, fault) != str(validate(built))
 

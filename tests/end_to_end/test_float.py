@@ -1,4 +1,4 @@
-"""Networks with float in them, whole and in part: on the emulator and QEMU bit for bit what the reference says."""
+"""Float networks, and networks with float parts: bit for bit equal to the reference, on the emulator and on QEMU."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_float_network(board: str, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_pes_share_a_transformer_in_float(tmp_path: Path) -> None:
-    """Rows of softmax and of norms too, whose work does not fit the stack."""
+    """PEs share rows of softmax and norms too, whose work memory does not fit the stack."""
     transformer(tmp_path / "transformer.onnx", length=40)
     built = build(tmp_path / "transformer.onnx", tmp_path / "out", in_float=True, pes=4)
     shared = {op["op"]: op["pes"] for op in built.manifest.summary["ops"] if op["op"] != "reshape"}

@@ -1,4 +1,5 @@
-"""TFLite ops without kernels of their own, with a few that have one, on the emulator: each layer is the reference's."""
+"""TFLite ops without kernels of their own, mixed with ops that have one, on the emulator: each layer equals the
+reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cycles, instructions and memory are those of `benchmarks/golden_metrics.json`: a change is committed on purpose."""
+"""Cycles, instructions and memory equal `benchmarks/golden_metrics.json`: a change is committed on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays in, arrays out: the Python API takes what NumPy has, as the file of the same arrays."""
+"""Arrays in, arrays out: the Python API takes NumPy arrays like a file of the same arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every verb in a stranger's build folder full of modules and programs with known names: none of them runs."""
+"""Every verb in a stranger's build folder full of modules and programs with known names: none of these runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ VERBS: dict[str, Sequence[str]] = {
 }
 UNTIL_STOPPED = ("emulate", "serve")
 SECONDS = 4.0
-"""Seconds after which verbs that do not end by themselves are stopped."""
+"""Seconds after which `emulate` and `serve` are stopped, because neither ends by itself."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fill(folder: Path, marks: Path, *, as_packages: bool) -> None:
-    """Modules and programs that leave a mark when they run."""
+    """Write modules and programs that leave a mark when run."""
     for name in NAMES:
         text = f"open({str(marks)!r}, 'a').write('module {name} ')\n"
         if as_packages:
@@ -79,7 +79,7 @@ def left_marks(build: Path, verb: str, tmp_path: Path, *, as_packages: bool) -> 
     fill(folder, marks, as_packages=as_packages)
     searched = os.pathsep.join(["", ".", os.environ["PATH"]])
     given = {**os.environ, "PATH": searched, "PYTHONPATH": str(CHECKOUT / "kit"), "NPUKIT_TUNED": str(tmp_path / "t")}
-    # As the installed program has it: the current folder is not where Python looks.
+    # As in the installed program, Python does not search the current folder.
     command = [sys.executable, "-P", "-c", "from npukit.cli.main import run; run()", *VERBS[verb]]
     with subprocess.Popen(command, cwd=folder, env=given, stdout=-1, stderr=-2, text=True) as process:
         stop = Timer(SECONDS if verb in UNTIL_STOPPED else 120, process.send_signal, [signal.SIGINT])

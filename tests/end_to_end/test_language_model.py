@@ -1,4 +1,4 @@
-"""A small language model in LLaMA's form: a token a frame, keys and values kept on the PEs of two chips."""
+"""A small language model in LLaMA's form: one token per frame, keys and values kept on the PEs of two chips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from npukit.quantize.scales import quantised
 
 SIZES = Sizes(width=64, heads=4, wide=128, blocks=1, tokens=16, shared=2)
 PES = 4
-"""PEs of each of two chips."""
+"""PEs per chip."""
 
 
 def two_small_chips(folder: Path) -> Path:
@@ -46,7 +46,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.mark.exhaustive
 def test_tokens_are_exact_and_predicted_on_two_chips(built: Build) -> None:
-    """Nothing is float, and norms, gates and rotations are integer ops; the states' first frame is not predicted."""
+    """Nothing is float; norms, gates and rotations are integer ops. The prediction leaves out the states' first frame.
+    """
     kinds = " ".join(op["op"] for op in built.manifest.summary["ops"]).split()
     assert [kinds.count(kind) for kind in ("norm", "softmax", "matmul")] == [3, 1, 2]
     assert not any(kind.startswith("nn.") or kind == "divide" for kind in kinds)
@@ -59,7 +60,7 @@ def test_tokens_are_exact_and_predicted_on_two_chips(built: Build) -> None:
 
 @pytest.mark.exhaustive
 def test_generated_tokens_are_those_of_the_reference(built: Build) -> None:
-    """More tokens than attention sees, none twice; without what the PEs keep of those before they are others."""
+    """More tokens than attention reaches, none twice. Without the kept keys and values the tokens differ."""
     said = list[int]()
     api.generate(built, speaker(built.net(), said))
     assert len(said) == SIZES.tokens + 8
@@ -83,9 +84,10 @@ def test_generate_names_an_input_of_another_type(built: Build) -> None:
 
 
 def speaker(net: Net, said: list[int]) -> Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]:
-    """What makes a frame of each token, and notes which it says: the one of the highest score that was not said yet.
+    """A function that picks the next token from a frame's outputs, appends it to `said` and returns its frame. The next
+    token is the unsaid token of the highest score.
 
-    Embeddings and scores are by a seed.
+    Embeddings and scores come from a seed.
     """
     words, scores = np.random.default_rng(5).normal(size=(2, 64, SIZES.width)).astype(np.float32)
 

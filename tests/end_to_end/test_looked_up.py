@@ -1,4 +1,4 @@
-"""A row of a table by a number that comes in, as a token's embedding: PEs share the table, and each gives its part."""
+"""A table row selected by an input index, like a token's embedding: PEs share the table, and each computes its part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_each_pe_has_its_part_of_the_table(built: Build) -> None:
 
 @pytest.mark.exhaustive
 def test_rows_from_both_ends(built: Build) -> None:
-    """The last rows by negative numbers, too, as ONNX has it."""
+    """Negative indices count from the last row, as in ONNX."""
     assert api.validate(built.folder).passed
     tokens = np.array([0, 1, 250, ROWS - 1, -1, -ROWS], np.int32).reshape(-1, 1, 1)
     (found,) = api.run(built.folder, inputs=tokens)

@@ -1,4 +1,4 @@
-"""A target that goes away in the midst of it: named in one line, whatever verb was at work."""
+"""A target that disappears in the middle of a run: named in one line, for every verb."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from npukit.project.build_folder import GOLDEN, Build
 
 
 class Loses(Silent):
-    """Progress in which the target goes once the work has begun."""
+    """Progress that calls `lose` once the work has begun."""
 
     def __init__(self, lose: Callable[[], None]) -> None:
         self._lose = lose
@@ -72,7 +72,7 @@ def test_the_emulators_worker_dies(on_mesh: Build, verb: str) -> None:
 
 
 def at_a_line(built: Build) -> tuple[subprocess.Popen[bytes], str]:
-    """QEMU as a device: a line of which nobody knows what is at its other end."""
+    """QEMU as a device at the returned port; the host cannot see that the device is an emulator."""
     board, port = built.board, free_port()
     assert board.qemu
     machine = ["qemu-system-arm", "-machine", board.qemu.machine, "-icount", "shift=0", "-nodefaults"]
@@ -81,7 +81,7 @@ def at_a_line(built: Build) -> tuple[subprocess.Popen[bytes], str]:
     until = time.monotonic() + 30
     while not listens(port) and time.monotonic() < until:
         time.sleep(0.1)
-    time.sleep(0.5)  # what comes before the firmware listens would wait until QEMU looks again
+    time.sleep(0.5)  # bytes sent before the firmware listens would wait until QEMU polls again
     return process, f"socket://127.0.0.1:{port}"
 
 
@@ -111,7 +111,7 @@ def test_a_device_is_unplugged(on_stock_board: Build, verb: str) -> None:
 
 
 def test_qemu_at_a_line_counts_no_cycles(on_stock_board: Build, tmp_path: Path) -> None:
-    """Its ticks are no cycles, whatever the line is called."""
+    """QEMU's ticks are not cycles, whatever the port's name."""
     process, port = at_a_line(on_stock_board)
     try:
         measured = api.bench(on_stock_board, on=port, frames=1)

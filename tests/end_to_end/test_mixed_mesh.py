@@ -1,4 +1,4 @@
-"""A mesh whose PEs are not alike, from the model to compared frames."""
+"""A mesh of different PEs, from the model to compared frames."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ cpu = "cortex-m0plus"
 
 @pytest.mark.exhaustive
 def test_chips_of_different_kinds_compute_one_frame(tmp_path: Path) -> None:
-    """The root's chip talks to the host, the other one has the arrays."""
+    """The root's chip talks to the host; the other chip has the arrays."""
     (tmp_path / "chiplets.toml").write_text(CHIPLETS)
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", str(tmp_path / "chiplets.toml"), chips=2)
     assert {pe.pe for pe in built.plan().pes} == {0, 4, 5, 6, 7}
@@ -109,7 +109,7 @@ def small(tmp_path: Path) -> str:
 
 @pytest.mark.exhaustive
 def test_frames_on_pes_with_more_and_with_less_memory(small: str, tmp_path: Path) -> None:
-    """Each PE's activations end with its own memory, and all know where the others' do."""
+    """Each PE's activations end with its own memory, and the code of all PEs uses the right ends."""
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", small, objective="throughput", toolchain="zig")
     used = {pe.pe for pe in built.plan().pes}
     assert {0, 1, 2, 3} <= used

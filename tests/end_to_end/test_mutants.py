@@ -1,4 +1,5 @@
-"""A sample of the mutants that `benchmarks/mutants.py` makes: validation finds them; and what proves one equivalent."""
+"""A sample of the mutants from `benchmarks/mutants.py`: validation finds them. Also the proofs that a mutant is
+equivalent."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 def changed(workshop: Workshop, kind: str, file: str, before: str, after: str) -> Verdict:
-    """The verdict on the first line of a file that has a text, with another one in its place."""
+    """The verdict on a mutant: `after` instead of `before` in the first line of `file` with `before`."""
     lines = workshop.text(file).split("\n")
     at = next(number for number, line in enumerate(lines) if before in line)
     mutant = Mutant(kind, file, at + 1, lines[at], lines[at].replace(before, after))
@@ -80,7 +81,7 @@ def test_each_wait_for_a_message_that_is_dropped_is_a_race_with_both_sides(works
 
 
 def test_records_are_read_once_their_pe_is_done(workshop: Workshop) -> None:
-    """PE 1 computes a layer again and records it, long behind its last message."""
+    """PE 1 computes a layer again and records it, long after its last message."""
     late = "if (observed != 0) { for (volatile int32_t i = 0; i < 20000; i++) { } net_end_layer(3); }"
     sent = "status = noc_send(&net_constants.message_4_descriptor_0);"
     verdict = changed(workshop, "C", "roles/1/net/net.c", sent, f"{sent} {late}")
@@ -154,7 +155,7 @@ def test_steps_of_a_frame_are_swapped() -> None:
 
 
 def line_of(text: str, before: str, after: str, kind: str = "assembly") -> Mutant:
-    """A mutant of the first line that has a text."""
+    """A mutant with `after` instead of `before` in the first line with `before`."""
     lines = text.split("\n")
     at = next(number for number, line in enumerate(lines) if before in line)
     return Mutant(kind, "routines.S", at + 1, lines[at], lines[at].replace(before, after))

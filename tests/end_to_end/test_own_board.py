@@ -1,4 +1,4 @@
-"""A board of one's own, from outside the package, following docs/boards.md and nothing else: an M33 and a RISC-V."""
+"""A custom board from outside the package, made by docs/boards.md alone: an M33 and a RISC-V."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(command: str) -> tuple[int, str]:
 
 
 def follow(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Write the board's files as the page has them. Returns its three commands, for that board."""
+    """Write the board's files as on the page. Returns the page's three commands, for this board."""
     shutil.copy(DIGITS / "digits_int8.tflite", folder)
     monkeypatch.chdir(folder)
     assert run(f"npukit new board {name}")[0] == 0

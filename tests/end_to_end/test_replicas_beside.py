@@ -24,7 +24,7 @@ MODEL = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
 def two_pairs_and_one(problem: Problem) -> Plan:
-    """Two groups of two PEs, all of whose weights the fifth asks for."""
+    """Two groups of two PEs; the fifth PE requests the weights of both."""
     assignment = LatencySearch(problem.on(problem.order[:2]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in problem.graph.ops if op.engine != CORE and len(op.parts[0].inputs) == 3)
     wanted = replace(

@@ -1,4 +1,4 @@
-"""Frames that are right only where nobody looked: repeated in a batch, or timed in a row."""
+"""Frames that are wrong only when repeated in a batch or timed in a row are found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODEL = DIGITS / "digits_int8.tflite"
 
 @pytest.mark.exhaustive
 def test_a_frame_of_a_batch_that_takes_the_inputs_of_another_is_found(tmp_path: Path) -> None:
-    """The build has three golden cases: a batch filled up with them again has each case several times."""
+    """The build has three golden cases: filling up a batch repeats each case several times."""
     shared_build(MODEL, tmp_path / "out", pes=4, objective="throughput")
     write = Session.write_input
 
@@ -41,7 +41,7 @@ def test_a_frame_of_a_batch_that_takes_the_inputs_of_another_is_found(tmp_path: 
 def test_a_wrong_frame_among_those_that_are_timed_in_a_row_is_found(
     stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where frames overwrite their inputs, and the reference knows nothing of the last one."""
+    """Also where frames overwrite their inputs, and the reference cannot compute the last frame."""
     shared_build(MODEL, tmp_path / "out", pes=4)
     run, read = Session.run, Session.read_output
 
@@ -70,7 +70,7 @@ DEPTHWISE = "status = mac_array_run_one(&net_constants.depthwise_conv2d_0_comman
 
 
 def without(statement: str) -> Callable[..., Project]:
-    """Renders the project, and leaves something out of the program of the PEs beside the root."""
+    """Render the project without `statement` in the program of the PEs beside the root."""
     render = pipeline.render_project
 
     def rendered(*arguments: object, **options: object) -> Project:
@@ -85,7 +85,8 @@ def without(statement: str) -> Callable[..., Project]:
 
 @pytest.mark.exhaustive
 def test_a_layer_that_an_observed_frame_leaves_out_is_named_with_the_elements_that_differ(tmp_path: Path) -> None:
-    """Its tile lies where no other buffer does: a deployed frame of the same case would have left the right one."""
+    """The layer's tile shares no memory with another buffer: a deployed frame of the same case would have left the
+    right tile."""
     with mock.patch.object(pipeline, "render_project", without(DEPTHWISE)):
         built = api.build(MODEL, output=tmp_path / "out", options=api.Options(pes=4), check=False)
     found = api.validate(built, cases=1)

@@ -1,4 +1,4 @@
-"""Meshes of RISC-V PEs: the bytes of those of Cortex-M4F, in the cycles that are predicted."""
+"""Meshes of RISC-V PEs: the same bytes as Cortex-M4F meshes, in the predicted cycles."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from npukit.measure.validate import run_case
 
 @pytest.mark.exhaustive
 def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: Path) -> None:
-    """More cases than a round has frames, and no whole number of rounds."""
+    """More cases than a round has frames, and not a multiple of a round."""
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective="throughput")
     frames = built.plan().frames
     assert frames >= 4

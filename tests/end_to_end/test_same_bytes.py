@@ -1,4 +1,4 @@
-"""The same input gives the same bytes, wherever it is built, and by hand too."""
+"""The same input gives the same bytes, in every folder and by hand."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ NETWORKS = {
     "ad01_int8": (1, "latency"),
     "kws_ref_model in rounds": (16, "throughput"),
 }
-"""Models, on how many PEs, and built for what: image classification on 4 x 4; anomaly detection streams from DRAM."""
+"""Number of PEs and objective of each network: image classification on 4 x 4; anomaly detection streams from DRAM."""
 
 STREAMED = ("ad01_int8", "kws_ref_model in rounds")
 
@@ -39,7 +39,8 @@ def built(name: str, folder: Path) -> Build:
 
 
 def a_round(build: Build, on: str) -> Frames:
-    """Outputs of the first golden frames; the digest of what each PE computed, by PE, layer and place in its order."""
+    """Outputs of the first golden frames, and the digest of each computed tile by PE, layer and position in the order.
+    """
     net, plan = build.net(), build.plan()
     (chosen, *_) = rounds(golden_cases(net).count, plan.frames_of_all)
     with open_target(build, on) as target:

@@ -1,4 +1,4 @@
-"""Builds whose firmware tests itself: a bit that flips in any region of any PE is an error that names both."""
+"""Builds whose firmware tests itself: a flipped bit in any region of any PE is an error with region and PE."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from npukit.project.images.elf import Elf
 from npukit.project.images.regions import CODE, REGIONS, LoadedRegion, regions_of
 
 UNUSED_VECTOR = 36
-"""A byte of the code that only an exception reads which never comes."""
+"""Offset of a code byte in the vector of an exception that never occurs."""
 BYTES_A_FRAME = 64
 EXPECTED = "self_test_expected"
 
@@ -33,7 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @contextmanager
 def board(built: Build) -> Iterator[Emulator]:
-    """A board that has been loaded, and not started yet."""
+    """A loaded board before its start."""
     with closing(Emulator(built.board, built.images(), built.models(), built.dram() or b"")) as emulator:
         yield emulator
 

@@ -1,4 +1,4 @@
-"""Networks that remember: exact over sequences of frames, deployed and observed, on one PE, on several, under QEMU."""
+"""Networks with states: exact over sequences of frames, deployed and observed, on one PE, on several, under QEMU."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FRAMES = np.random.default_rng(4).integers(-128, 128, (2, 5, 1, 1, 3), np.int8)
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A streaming layer that keeps the last two frames in a variable of TFLite's."""
+    """A streaming layer that keeps the last two frames in a TFLite variable."""
     path = tmp_path_factory.mktemp("model") / "ring.tflite"
     path.write_bytes(ring(begins=5).bytes(["all"]))
     return path
 
 
 def expected() -> np.ndarray:
-    """Each frame behind the two before it, in each stream."""
+    """Each frame after the two before, in each stream."""
     begins = np.full((2, 2, 3), 5, np.int8)
     stream = np.concatenate([begins, FRAMES.reshape(2, 5, 3)], axis=1)
     return np.stack([stream[:, at : at + 3] for at in range(5)], axis=1)[:, :, np.newaxis]
@@ -84,7 +84,7 @@ def _answer(session: Session, frame: np.ndarray, *, reset: bool) -> bytes:
 def test_a_mesh_remembers_whatever_the_split(
     seed: int, long_program: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last of them with a table of steps for a program."""
+    """With a `long_program` of 1 the program is a table of steps."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", long_program)
     graph = Graph(NET)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")

@@ -1,6 +1,6 @@
-"""Build folders of an attacker: one clear error in seconds, and nothing of them runs on the host.
+"""Build folders of an attacker: one clear error in seconds, and none of the attacker's code runs on the host.
 
-Each is a good build changed by somebody who knows the format: all digests are right again.
+Each is a good build changed with knowledge of the format: all digests are right again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from npukit import api
 from npukit.errors import NpukitError
 
 SECONDS = 60
-"""More than anything here takes beside other tests; alone it is five."""
+"""Upper bound in seconds for every attack beside other tests; five alone."""
 
 LARGE = 1 << 30
 
@@ -35,7 +35,7 @@ Change = Callable[[Path], None]
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """On two PEs, with code of TVM's and with own data of PEs."""
+    """A build for one PE, with C from TVM."""
     folder = tmp_path_factory.mktemp("good") / "out"
     return shared_build(DIGITS / "digits_float.onnx", folder, in_float=True, pes=1).folder
 
@@ -47,17 +47,17 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(build: Path, folder: Path, change: Change) -> Path:
-    """A copy with the change, and with digests that agree."""
+    """A copy of the build with the change and matching digests."""
     copy = Path(shutil.copytree(build, folder / "out"))
     change(copy)
     if any(file.is_fifo() or file.stat().st_size > LARGE for file in copy.rglob("*") if file.exists()):
-        return copy  # nobody computes its digest, npukit neither
+        return copy  # npukit computes no digest of a file like this either
     path = copy / "npukit.json"
     try:
         manifest = json.loads(path.read_text())
         digests = {name: sha256(copy / name) for name in manifest["sha256"]}
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return copy  # whoever changed the manifest itself has left none, or names that are nowhere
+        return copy  # the changed manifest has no digests, or digests of absent files
     path.write_text(json.dumps({**manifest, "sha256": digests}))
     return copy
 
@@ -67,7 +67,7 @@ def sha256(path: Path) -> str:
 
 
 def every_verb(folder: Path) -> None:
-    """What one does with a build."""
+    """Every use of a build."""
     built = api.load(folder)
     api.validate(folder, cases=1)
     api.run(folder)
@@ -81,7 +81,7 @@ def every_verb(folder: Path) -> None:
 
 
 def refused(folder: Path) -> str:
-    """What the error says; it must come soon."""
+    """The error's text; the error must come within `SECONDS`."""
     started = monotonic()
     with pytest.raises(NpukitError) as raised:
         every_verb(folder)
@@ -111,7 +111,7 @@ def in_file(name: str, data: bytes) -> Change:
 
 @pytest.mark.exhaustive
 def test_a_good_build_passes(good: Path, tmp_path: Path):
-    """What the attacks below change is all right as it is."""
+    """An unchanged build passes, so each error below comes from its attack."""
     every_verb(changed(good, tmp_path, lambda folder: None))
 
 
@@ -213,7 +213,7 @@ def test_a_manifest_that_is_none(good: Path, tmp_path: Path, text: bytes):
 
 @pytest.mark.exhaustive
 def test_openocd_and_pyocd_find_no_files_of_a_build(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Both obey what lies where they run: `pyocd_user.py`, or a configuration of the target's name."""
+    """Both tools obey files in their working folder: `pyocd_user.py`, or a configuration of the target's name."""
     tools, seen = tmp_path / "tools", tmp_path / "seen"
     tools.mkdir()
     (tools / "pyocd").write_text(f"#!/bin/sh\nls > {seen}\n")
@@ -273,7 +273,7 @@ def test_a_net_that_makes_no_sense(good: Path, tmp_path: Path, old: str, new: st
     refused(folder)
 
 
-# Kernels that tune has TVM make again
+# Kernels that `tune` has TVM rebuild
 
 
 def in_kernel(*place: str | int, value: object) -> Change:
@@ -324,7 +324,7 @@ def test_tune_is_given_kernels_that_are_none(good: Path, tmp_path: Path, what: s
 
 
 def npz(claimed: int | None = None, **members: bytes) -> bytes:
-    """An archive of these members, each of which claims to have so many bytes, if not as many as it has."""
+    """An archive of these members. Each member claims to have `claimed` bytes; without `claimed`, its real size."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
@@ -341,7 +341,7 @@ def npy(array: np.ndarray) -> bytes:
 
 
 class Evil:
-    """What unpickles to a command."""
+    """An object that unpickles to a command."""
 
     def __reduce__(self):
         return os.system, ("touch evil",)
@@ -379,7 +379,7 @@ def test_arrays_that_are_none(good: Path, tmp_path: Path, what: str, name: str, 
 
 
 def in_plan(before: str, after: str) -> Change:
-    """The first place in the plan that is like `before` as `after`."""
+    """A change of the plan: the first match of `before` becomes `after`."""
 
     def changed_plan(folder: Path) -> None:
         plan = (folder / "plan.txt").read_text()
@@ -504,7 +504,7 @@ def test_dram_that_is_missing(mesh: Path, tmp_path: Path):
 
 
 def test_results_of_others_are_no_way_out_of_it(mesh: Path, tmp_path: Path):
-    """Reports are written, and nothing that a link in the folder leads to."""
+    """Reports are written, but never through a link in the folder."""
     mine = tmp_path / "mine"
     mine.write_text("mine")
 

@@ -1,4 +1,4 @@
-"""Bottlenecks as in ResNet, all of whose weights come from DRAM, on groups of PEs in lock step: every tile, exact."""
+"""Bottlenecks as in ResNet with all weights from DRAM, on groups of PEs in lock step: every tile, exact."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def bottlenecks(*, softmax: bool = False) -> Net:
 
 @pytest.mark.exhaustive
 def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are four and three, so tiles differ; the last layer's slices are of four channels; programs are tables.
+    """PEs have four and three rows, so tiles differ. The last layer's slices are of four channels. Programs are tables.
 
-    A softmax has its table of exponentials from DRAM as well: its routine on the core is told where that is.
+    The softmax's table of exponentials comes from DRAM as well; the core's routine receives the table's address.
     """
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
@@ -82,7 +82,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
 
 @pytest.mark.exhaustive
 def test_sums_of_more_bits_than_an_accumulator_has_are_streamed_too(tmp_path: Path) -> None:
-    """A driver's function makes them, so that none of their constants is a command of the chain."""
+    """A driver function computes the sums, so none of their constants is a command of the chain."""
     b, engines = Builder("large sums"), with_core(plugins_of(BOARD))
     net = b.net(b.conv(b.input(1, 2, 2, 512), 16))
     (op,), source = net.ops, net.tensor(net.inputs[0]).quantization
@@ -102,7 +102,7 @@ def test_sums_of_more_bits_than_an_accumulator_has_are_streamed_too(tmp_path: Pa
 
 @pytest.mark.exhaustive
 def test_a_frame_whose_largest_tensor_fits_no_pe_is_made_in_bands(tmp_path: Path) -> None:
-    """A bottleneck as in MobileNetV2: what is between its convolutions takes 144 KB on each of two PEs."""
+    """A bottleneck as in MobileNetV2: the tensor between its convolutions takes 144 KB on each of two PEs."""
     engines = with_core(plugins_of(BOARD))
     b = Builder("expanded")
     x = b.depthwise(b.conv(b.input(1, 48, 48, 8), 128), stride=2)
@@ -116,7 +116,7 @@ def test_a_frame_whose_largest_tensor_fits_no_pe_is_made_in_bands(tmp_path: Path
 
 @pytest.mark.exhaustive
 def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table has rows that are done again; the dense layer is done once for all waves."""
+    """Some rows of the table repeat; the dense layer runs once for all waves."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("waves")
@@ -143,7 +143,8 @@ def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch
 
 @pytest.mark.exhaustive
 def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Larger and sooner where tensors leave room, in as much memory; waves leave layers in one place."""
+    """Weight tiles are larger and arrive sooner where tensors leave room, in the same memory. All waves of a layer have
+    one place."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("narrow")
@@ -175,7 +176,8 @@ def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: 
 def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One multicast, with a row for the list of them; and the plan reserves what the records take, and little more."""
+    """One multicast, with a table row for the list of receivers. The plan reserves the bytes of the records, and little
+    more."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("channels")
@@ -203,8 +205,8 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
 def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows and channels in turn: what others send comes late, slices are as large as each layer leaves room for; and
-    each PE's orders come from DRAM, in pages that hold few steps, as if it lacked memory."""
+    """Layers are cut by rows and by channels in turn. Messages arrive late, slices are as large as each layer's free
+    memory, and each PE's orders come from DRAM in pages of few steps, as if the PE lacked memory."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", 0)
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 4 << 10)
@@ -239,7 +241,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
 def test_a_crowded_root_has_a_table_beside_pes_with_code_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if memory had no room for all that is reserved for code."""
+    """The memory pretends to have no room for all reserved code."""
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda _, use: max(0, use.code - (12 << 10)))
     engines = with_core(plugins_of(BOARD))
     net = assign_engines(bottlenecks(), engines)

@@ -1,4 +1,4 @@
-"""Sums made in parts on several PEs, through C on the emulator: every tile equal."""
+"""Sums computed in parts on several PEs, by C on the emulator: every tile equal."""
 
 from __future__ import annotations
 

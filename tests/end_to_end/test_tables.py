@@ -1,4 +1,4 @@
-"""Programs that are a table of steps: the same frames, whatever a program's length."""
+"""Programs as tables of steps: the same frames, whatever a program's length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from npukit.measure.target import open_target
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("objective", ["throughput", "latency"])
 def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
-    """Here every program counts as long: waits, messages, signals, chains, and kernels of the core."""
+    """Every program counts as long in this test: waits, messages, signals, chains, and kernels of the core."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective=objective, trace=True)
     assert all((folder / "net_table.c").exists() for folder in (tmp_path / "out/project").glob("roles/*/net"))

@@ -1,4 +1,4 @@
-"""Two cores of one chip on one network, which see each other's memories: exact, and how much faster than one."""
+"""Two cores of one chip share a network and see each other's memories: exact, and nearly twice as fast as one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("board", first_of(["pico-dual", "mps2-an521"]))
 def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: Path) -> None:
-    """The first wait of each core, for what the other has stored in its memory."""
+    """Drops each core's first wait for data that the other core stores."""
     shared_build(MODEL, tmp_path / "build", board, toolchain="zig")
     workshop = load_workshop(tmp_path / "build", tmp_path / "scratch")
     for file in ("roles/0/net/net.c", "roles/1/net/net.c"):
@@ -57,7 +57,7 @@ def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: 
 def test_keyword_spotting_on_both_cores_has_nearly_twice_the_frames_of_one(
     one: str, objective: str, times: float, tmp_path: Path
 ) -> None:
-    """On the Pico both have the constants that make them wait in their SRAM."""
+    """On the Pico both cores keep the constants that would stall them in SRAM."""
     model = models() / "kws_ref_model.tflite"
     alone = cycles_between_frames(model, one, tmp_path, "latency")
     both = cycles_between_frames(model, f"{one}-dual", tmp_path, objective)

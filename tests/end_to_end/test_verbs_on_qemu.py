@@ -1,4 +1,4 @@
-"""What the verbs do on an emulator, they do on both of QEMU's boards, over the UART that QEMU emulates."""
+"""All verbs work on both QEMU boards as on the emulator, over the UART that QEMU emulates."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SIZES = Sizes(side=8, width=32, heads=4)
 
 @pytest.mark.exhaustive
 def test_two_blocks_quantised(tmp_path: Path) -> None:
-    """Nothing is float; int8 is exact on the emulator, and near the float model."""
+    """Nothing is float; int8 is exact on the emulator, and close to the float model."""
     save_model(tmp_path / "vit.onnx", SIZES)
     save_samples(tmp_path / "samples.npz", SIZES)
     images = np.random.default_rng(13).normal(size=(10, 1, 1, SIZES.side, SIZES.side)).astype(np.float32)
@@ -32,7 +32,8 @@ def test_two_blocks_quantised(tmp_path: Path) -> None:
 
 
 def _signal_over_error(folder: Path, images: np.ndarray) -> float:
-    """Of the emulator's scores against ONNX Runtime's of the float model, on images that calibrated nothing, in dB."""
+    """Signal-to-error ratio in dB of the emulator's scores against the float model in ONNX Runtime, on images not used
+    for calibration."""
     net = api.load_build(folder / "out").net()
     given, result = (net.tensor(name).quantization for name in (net.inputs[0], net.outputs[0]))
     assert given is not None

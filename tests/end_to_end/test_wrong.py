@@ -1,4 +1,4 @@
-"""One test a way to be wrong: one clear line, what to try, the right status, and nothing left behind."""
+"""One test per user error: one clear line, remedies, the right status, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Said:
 
 
 def npukit(*words: object, folder: Path, **environment: str) -> Said:
-    """The command in this process, in a folder."""
+    """Run the command in this process, in `folder`."""
     with chdir(folder), mock.patch.dict(os.environ, environment):
         done = CliRunner().invoke(app, [*map(str, words)])
     assert done.exception is None or isinstance(done.exception, SystemExit)
@@ -39,7 +39,7 @@ def npukit(*words: object, folder: Path, **environment: str) -> Said:
 
 
 def npukit_apart(*words: object, folder: Path) -> Said:
-    """The command in a process of its own."""
+    """Run the command in a process of its own."""
     command = [sys.executable, "-c", "from npukit.cli.main import run; run()", *map(str, words)]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "kit")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)

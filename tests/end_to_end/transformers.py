@@ -1,4 +1,4 @@
-"""Vision transformers as PyTorch exports them to ONNX: norms, GELU and attention in small ops, weights by a seed."""
+"""Vision transformers as PyTorch exports them to ONNX: norms, GELU and attention in small ops, weights from a seed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 @dataclass(frozen=True)
 class Sizes:
-    """An image of `side` x `side` in square patches, numbers a token, heads, blocks, and what else is usual for small
-    ones: `widen` times as many numbers in a feed-forward layer as in a token."""
+    """An image of `side` x `side` pixels in square patches, numbers per token, heads, blocks, and usual figures of
+    small transformers. A feed-forward layer has `widen` times as many numbers as a token."""
 
     side: int
     width: int
@@ -36,7 +36,7 @@ class Sizes:
 
 @dataclass
 class Network:
-    """Nodes as they come; each method gives the name of its result."""
+    """Nodes in order of creation; each method returns the name of its result."""
 
     random: np.random.Generator
     sizes: Sizes
@@ -115,6 +115,6 @@ def save_model(path: Path, sizes: Sizes) -> None:
 
 
 def save_samples(path: Path, sizes: Sizes, count: int = 40) -> None:
-    """Images to calibrate with."""
+    """Images for calibration."""
     images = np.random.default_rng(12).normal(size=(count, *sizes.image))
     np.savez(path, in0=images.astype(np.float32))
