@@ -1,4 +1,5 @@
-"""Networks for the core's kernels in assembly, some ops of which have none; and a way to run a net on the emulator."""
+"""Networks for the core's assembly kernels, with some ops that have no such kernel, and a function to run a net on the
+emulator."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ BUILD_ID = "31" * 16
 
 
 class CoreBuilder(Builder):
-    """Every op on the core; zero points as after a ReLU, now and then another."""
+    """A builder with every op on the core. Most zero points are -128, as after a ReLU."""
 
     def multiply(self, first: str, second: str) -> str:
         return self._op(Multiply(), (first, second), self.tensors[first].shape, "cpu")
@@ -50,7 +51,7 @@ class CoreBuilder(Builder):
 
 
 def mixed_net(seed: int) -> Net:
-    """Three networks in one: borders, planes, sums, windows that only plain C has, reshapes between, shared tensors."""
+    """Three networks in one: borders, planes, sums, windows only for plain C, reshapes, shared tensors."""
     b = CoreBuilder("mixed", seed)
     x = b.conv(b.depthwise(b.conv(b.input(1, 13, 10, 3), 8, 3, 2)), 16)
     x = b.add(x, b.conv(b.conv(x, 16, 3), 16, 3))
@@ -63,7 +64,7 @@ def mixed_net(seed: int) -> Net:
 
 @dataclass(frozen=True)
 class Ran:
-    """A net built for one core and run."""
+    """A net built for one core, and its run."""
 
     planned: Planned
     image: BuiltImage
@@ -73,7 +74,7 @@ class Ran:
 def run_on_emulator(
     net: Net, folder: Path, compiler: str | None = None, objective: str = "latency", board: str = "pe-mesh"
 ) -> Ran:
-    """On one PE of the mesh on the built-in emulator, or on another board under QEMU."""
+    """Run the net on one PE of the mesh on the built-in emulator, or on another board under QEMU."""
     return _run(net, folder, compiler, objective, load_board(board))
 
 

@@ -1,4 +1,4 @@
-"""A tile as the MAC array's plug-in lowers it, run on the numpy model of the array."""
+"""A tile lowered by the MAC array's plug-in, run on the numpy model of the array."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES: Mapping[str, int] = {f"MAC_ARRAY_{each.name}": int(each) for each in (*Ki
 
 @dataclass
 class Memory:
-    """The SRAM of a PE, filled from the bottom with what tensors and constants need."""
+    """The SRAM of a PE, filled from the bottom with tensors and constants."""
 
     sram: np.ndarray = field(default_factory=lambda: np.full(SRAM_BYTES, 0x5A, np.uint8))
     places: dict[str, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Memory:
         return self.places[symbol]
 
     def operand(self, symbol: str, tensor: Tensor, box: Box, held: Box) -> Operand:
-        """A box of a tensor inside a dense buffer that holds another."""
+        """An operand for `box` of a tensor, inside a dense buffer of the box `held`."""
         item = np.dtype(tensor.dtype).itemsize
         strides = [item * prod(held.shape[axis + 1 :]) for axis in range(len(held.shape))]
         self.take(symbol, item * held.elements, item)
@@ -48,7 +48,7 @@ class Memory:
         return Operand(tensor, box, Address(symbol, begin), row, pixel)
 
     def bytes_of(self, operand: Operand) -> np.ndarray:
-        """Where the bytes of its elements lie, in the shape of its box."""
+        """Addresses of the operand's bytes, in the shape of its box."""
         *rest, channels = operand.box.shape
         item = np.dtype(operand.tensor.dtype).itemsize
         positions = np.ogrid[tuple(slice(size) for size in (*rest, channels * item))]
@@ -57,7 +57,7 @@ class Memory:
         return first + sum((at * stride for at, stride in steps), start=np.zeros((), np.int64))
 
     def run(self, lowered: Lowered) -> int:
-        """Load the constants, run the commands one after the other: the cycles."""
+        """Load the constants and run the commands one after the other. Returns the cycles."""
         for constant in lowered.constants:
             place = self.take(constant.symbol, constant.values.nbytes, constant.align)
             self.sram[place : place + constant.values.nbytes] = np.frombuffer(constant.values.tobytes(), np.uint8)

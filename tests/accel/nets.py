@@ -15,7 +15,7 @@ OUTPUT = Quantization((0.11,), (-7,))
 
 
 def filter_net(op: Op, shape: tuple[int, ...], result: tuple[int, ...], weights: np.ndarray, bias: np.ndarray) -> Net:
-    """A net of one op with weights and bias; per-channel scales that differ."""
+    """A net of one op with weights and bias. Per-channel scales differ."""
     axis = 3 if op.kind == DepthwiseConv2d.kind else 0
     scales = tuple(float(s) for s in np.linspace(0.001, 0.02, weights.shape[axis]))
     tensors = [
@@ -28,7 +28,7 @@ def filter_net(op: Op, shape: tuple[int, ...], result: tuple[int, ...], weights:
 
 
 def conv(height: int, width: int, cin: int, cout: int, kernel: int = 3, *, seed: int = 0, bias: int = 2000) -> Net:
-    """A stride 1 convolution that keeps height and width."""
+    """A convolution of stride 1; height and width stay the same."""
     rng = np.random.default_rng(seed)
     pad = kernel // 2
     op = Op("conv", Conv2d(padding=(pad, pad, pad, pad)), ("x", "w", "b"), ("y",))
@@ -60,7 +60,7 @@ def add(height: int, width: int, channels: int) -> Net:
 
 
 def add_constant(shape: tuple[int, ...], *, first: bool = False) -> Net:
-    """A sum with a constant, which may be the first operand."""
+    """The sum of an input and a constant; `first` puts the constant first."""
     op = Op("sum", Add((-100, 90)), ("c", "a") if first else ("a", "c"), ("y",))
     tensors = [Tensor(n, shape, "int8", q) for n, q in (("a", ACTIVATION), ("c", OUTPUT), ("y", OUTPUT))]
     values = np.random.default_rng(3).integers(-128, 128, shape).astype(np.int8)
@@ -77,7 +77,7 @@ def pool(height: int, width: int, channels: int, *, output: Quantization = ACTIV
 
 
 def loud(net: Net, seed: int = 0) -> Net:
-    """The same filter with weights of 127 and -127, and scales by which its sums still make a difference."""
+    """The same filter with weights of 127 and -127, and scales at which sums still change the output."""
     weights = np.where(np.random.default_rng(seed).integers(0, 2, net.constants["w"].shape) == 0, 127, -127)
     depth = weights.size // net.tensor("y").shape[-1]
     scales = tuple(0.05 / depth * factor for factor in np.linspace(0.1, 1, weights.shape[0]))

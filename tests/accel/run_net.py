@@ -1,4 +1,5 @@
-"""A net on one PE of a board, from its engines to the emulator: what `npukit build`, `validate` and `bench` do."""
+"""A net on one PE of a board, from engine assignment to the emulator: the steps of `npukit build`, `validate` and
+`bench`."""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ BUILD_ID = "29" * 16
 
 @dataclass(frozen=True)
 class Ran:
-    """The net with its engines, and what became of it; `c` is the C of its frame.
+    """The net with its engines, and the results of its run. `c` is the C of its frame.
 
-    `worked` are the cycles of all accelerators in a frame, by the emulator's own record.
+    `worked`: cycles of all accelerators in a frame, from the emulator's own record.
     """
 
     net: Net

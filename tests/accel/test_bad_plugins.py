@@ -1,4 +1,4 @@
-"""Plug-ins that are wrong: each is named, with the op, before anything comes of it."""
+"""Wrong plug-ins: the error names plug-in and op, and no build folder is left."""
 
 from __future__ import annotations
 

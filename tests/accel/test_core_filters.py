@@ -1,4 +1,4 @@
-"""Convolutions and dense layers in C whose products are in assembly, for a core of Armv6-M: as the reference."""
+"""Convolutions and dense layers in C with products in assembly, for an Armv6-M core: equal to the reference."""
 
 from __future__ import annotations
 

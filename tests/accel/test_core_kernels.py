@@ -1,4 +1,4 @@
-"""Kernels in assembly beside plain C in one network: every layer bit for bit, wherever and however it lies."""
+"""Kernels in assembly and plain C in one network: every layer bit for bit, for any layout and address."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_layer_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str
 @needs("qemu-system-arm")
 @pytest.mark.parametrize("seed", first_of([3, 4]))
 def test_qemu_faults_where_silicon_does_and_finds_nothing(tmp_path: Path, seed: int) -> None:
-    """Loads and stores of several words off a word: the built-in emulator's processor lets them pass."""
+    """Loads and stores of several words at unaligned addresses: the built-in emulator's processor accepts them."""
     net = mixed_net(seed)
     ran = run_on_emulator(net, tmp_path, None, ("latency", "memory")[seed % 2], "mps2-an386")
     assert ran.validation.passed, ran.validation.mismatches
@@ -36,7 +36,7 @@ def test_qemu_faults_where_silicon_does_and_finds_nothing(tmp_path: Path, seed: 
 @needs("qemu-system-arm")
 @pytest.mark.parametrize(("seed", "compiler"), first_of([(5, "zig"), (6, "gcc")]))
 def test_vectors_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) -> None:
-    """On QEMU, as the built-in emulator's processor has none of Helium."""
+    """QEMU runs the test, because the built-in emulator's processor has no Helium."""
     ran = run_on_emulator(mixed_net(seed), tmp_path, compiler, board="mps3-an547")
     assert ran.validation.passed, ran.validation.mismatches
     notes = " ".join(ran.planned.kernels.values())
@@ -46,7 +46,8 @@ def test_vectors_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) ->
 
 @pytest.mark.exhaustive
 def test_the_stack_analysis_agrees_with_the_generator(tmp_path: Path) -> None:
-    """The one reads the image's instructions, the other counted as it wrote them, and measured on an emulated core."""
+    """The analysis reads the image's instructions. The generator counts while it writes them, and is also measured on
+    an emulated core."""
     net = mixed_net(0)
     ran = run_on_emulator(net, tmp_path)
     functions = {function.name for function in Elf(ran.image.elf).functions.values()}

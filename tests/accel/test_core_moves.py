@@ -1,4 +1,4 @@
-"""Moves and maps in assembly: exact in every shape, type and cut, and predicted to the cycle."""
+"""Moves and maps in assembly: exact for every shape, type and cut, and predicted to the cycle."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from npukit.project.render import About, render_project
 BOARD = load_board("pe-mesh")
 BUILD_ID = "61" * 16
 OBSERVED = 50
-"""More cycles than a layer takes longer where it is stopped after, to be measured."""
+"""Upper bound in cycles on the cost of stopping after a layer to measure it."""
 MOST = (900, 60, 16, 8, 5)
-"""The size of an axis, by the number of axes."""
+"""The largest size of an axis, by the number of axes."""
 DTYPES = ("int8", "int8", "int16", "int32")
 
 
 def transposes(seed: int, count: int) -> Net:
-    """Random shapes of one to five axes, thousands of bytes each at most."""
+    """Transposes of random shapes with one to five axes, each at most thousands of bytes."""
     bundle = Bundle(np.random.default_rng(seed))
     for number in range(count):
         rank = bundle.pick(1, len(MOST))
@@ -99,7 +99,7 @@ def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_pat
 
 
 def moves(seed: int) -> Net:
-    """Ops of each kind that has such routines."""
+    """Four ops of each kind with a move or map routine."""
     bundle = Bundle(np.random.default_rng(seed))
     for kind in ("transpose", "slice", "lookup", "resize_nearest", "pad", "concat") * 4:
         MAKERS[kind](bundle)
@@ -107,7 +107,7 @@ def moves(seed: int) -> Net:
 
 
 def cut(net: Net, pes: int) -> dict[str, tuple[Tile, ...]]:
-    """Every op cut along the axes that allow it, its tiles on so many PEs."""
+    """Every op cut along its cuttable axes, in tiles on `pes` PEs."""
     found: dict[str, tuple[Tile, ...]] = {}
     for op in net.ops:
         shape, left, parts = net.tensor(op.output).shape, pes, [1] * len(net.tensor(op.output).shape)
@@ -172,7 +172,7 @@ def test_bytes_looked_up_share_a_routine_however_many_they_are() -> None:
 
 
 def test_code_of_a_pe_is_that_of_its_tiles_once_and_no_firmware_for_code_in_c() -> None:
-    """PEs other than the root, which all compute the same with routines that they share."""
+    """PEs beside the root all compute the same, with shared routines."""
     bundle = Bundle(np.random.default_rng(0))
     source = bundle.activation((1, 8, 8, 32))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Predicted cycles of the core's ops beside the emulator's, for what is C made by TVM."""
+"""Predicted cycles of the core's ops against the emulator's, for C from TVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.net.box import Box
 from npukit.net.examples import examples
 
 KINDS = ("add", "dense", "matmul", "mean", "minimum", "multiply", "resize_bilinear", "softmax", "total")
-"""Both compilers make nearly the same of them."""
+"""Kinds for which both compilers generate nearly the same code."""
 
 
 @pytest.mark.exhaustive

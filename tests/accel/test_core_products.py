@@ -64,7 +64,7 @@ def test_both_assemblers_make_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("shapes", [((3, 8), (3, 1)), ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5))])
 def test_other_products_are_c(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    """One number for a whole line, and more axes than there are registers for loops."""
+    """Products with one number for a whole line, or with more axes than registers for loops."""
     bundle = Bundle(np.random.default_rng(1))
     bundle.add(Multiply(), *map(bundle.activation, shapes))
     assert products_of(bundle.net(), bundle.ops[0]) is None

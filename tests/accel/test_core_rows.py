@@ -135,7 +135,7 @@ def test_long_rows_and_other_cores_have_kernels_in_c() -> None:
 @pytest.mark.parametrize("length", [1001, 4095])
 @pytest.mark.parametrize("alike", [True, False])
 def test_a_long_row_of_small_shares(length: int, tmp_path: Path, *, alike: bool) -> None:
-    """Sums of many equal exponentials, whose shares are below the least step; and one that has the whole row."""
+    """Sums of many equal exponentials with shares below the least step, or one exponential with the whole sum."""
     bundle = Bundle(np.random.default_rng(2))
     source = bundle.activation((1, length), Quantization((0.1,), (0,)))
     bundle.add(Softmax(), source, quantization=Quantization((1 / 256,), (-128,)))

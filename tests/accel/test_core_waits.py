@@ -1,4 +1,4 @@
-"""Waits of a board's memories: what is predicted of them, and which constants are copied to where there are none."""
+"""Wait states of a board's memories: their prediction, and the choice of constants for memory without wait states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLASH = Waits(cycles=5, next_cycles=2, line_bytes=8, lines=16, data_lines=4)
 
 
 def _nested() -> Assembly:
-    """A loop of 4 passes, 10 bytes long, in one of 3 passes, with 18 bytes more, behind 4 bytes."""
+    """After 4 bytes, a loop of 3 passes with 18 bytes of its own, around a loop of 4 passes with 10 bytes."""
     code = Assembly()
     code.emit("movw r0, #1000")
     with code.loop(3, closing=("subs r1, r1, #1",)):
@@ -43,7 +43,7 @@ def test_code_that_waits_is_worth_less_where_its_loops_are_not_kept() -> None:
 
 
 def test_kernels_are_chosen_by_what_their_fetches_cost() -> None:
-    """A cache of 1 KB keeps no loop that is written out for eight blocks."""
+    """A cache of 1 KB cannot hold a loop unrolled for eight blocks."""
     net = load_model(DIGITS / "digits_int8.tflite").net
     net = net.with_ops(tuple(op.placed(CORE) for op in net.ops))
     waits = core_waits(load_board("nucleo-l4r5zi"))
@@ -80,7 +80,7 @@ def test_what_is_near_is_not_waited_for() -> None:
 
 
 def test_a_board_whose_memory_is_full_keeps_constants_in_flash(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """As many near as there is room: with all of the board's SRAM, nearly all."""
+    """Constants are copied to SRAM as far as there is room; with all of the board's SRAM, nearly all constants."""
     folder = tmp_path_factory.mktemp("boards")
     path = folder / "small.toml"
     path.write_text(SMALL)

@@ -1,4 +1,4 @@
-"""Lines written over those of a state: exact on every shape and cut, predicted, the same from both assemblers."""
+"""Lines written into a state in place: exact on every shape and cut, predicted, the same from both assemblers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHAPES = ((1, 8, 16, 64), (1, 3, 5, 7), (2, 1, 40, 130), (12, 33), (3, 9, 4))
 
 
 def caches(shapes: tuple[tuple[int, ...], ...] = SHAPES) -> Net:
-    """States of these shapes, each with a line to write and the places where."""
+    """States of these shapes, each with inputs for a line and for its position."""
     bundle = Bundle(np.random.default_rng(4))
     states = list[State]()
     for shape in shapes:

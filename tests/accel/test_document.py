@@ -1,4 +1,4 @@
-"""docs/accelerators.md: every command in it works, in its order."""
+"""docs/accelerators.md: every command on the page works, in the page's order."""
 
 from __future__ import annotations
 

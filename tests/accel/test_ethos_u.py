@@ -1,4 +1,4 @@
-"""The example of Arm's Ethos-U: Vela gets TFLite files, its command streams end in the image and in libraries."""
+"""The Arm Ethos-U example: Vela compiles TFLite files, and its command streams are in images and libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ with_vela = pytest.mark.skipif(find_spec("ethosu") is None, reason="Vela (ethos-
 
 
 def blob_of(folder: Path) -> bytes:
-    """The blob as the C of a library, or of a build, has it."""
+    """The blob in the C of a library or a build."""
     text = (folder / "constants.c").read_text()
     values = text.split("_blob = {\n", 1)[1].split("}", 1)[0].replace("\n", "").split(",")
     return bytes(int(value) for value in values if value.strip())
@@ -57,7 +57,7 @@ def test_a_network_is_one_op_and_goes_into_a_library_with_its_stream(tmp_path: P
 
 
 def offsets_in_the_arena(built: Build) -> list[int]:
-    """Those of the one op's inputs, then of its output."""
+    """Offsets in the arena of the only op's inputs, then of its output."""
     (pe,) = built.plan().pes
     (step,) = pe.computes()
     arena = pe.buffer(step.scratch or "")

@@ -1,4 +1,4 @@
-"""Scales from 2^-30 to 2^20 and zero points at the ends: every engine is exact, or the op is refused by its name."""
+"""Scales from 2^-30 to 2^20 and extreme zero points: every engine is exact, or the op is refused by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ON_THE_ARRAY = ("add", "average_pool", "conv2d", "dense", "depthwise_conv2d", "m
 
 @dataclass
 class Extreme(Bundle):
-    """Ops whose tensors have scales near each other, most of the time, wherever that is."""
+    """Ops with extreme scales; most tensors of an op have scales near each other."""
 
     exponent: int = 0
 
@@ -46,7 +46,7 @@ class Extreme(Bundle):
 
 
 def net_of(kinds: tuple[str, ...], seed: int, each: int) -> tuple[Net, Counter[bool]]:
-    """Of random ops of these kinds those that are not refused, and how many are."""
+    """A net of the accepted ops among random ops of these kinds, and the counts of accepted and refused ops."""
     bundle, told = Extreme(np.random.default_rng(seed)), Counter[bool]()
     for kind in kinds * each:
         MAKERS[kind](bundle)
@@ -58,7 +58,7 @@ def net_of(kinds: tuple[str, ...], seed: int, each: int) -> tuple[Net, Counter[b
 
 
 def _is_refused(bundle: Bundle) -> bool:
-    """Whether the last op is refused, by its name; then it goes."""
+    """Check whether the last op is refused by name. A refused op is removed."""
     op = bundle.ops[-1]
     said = ""
     try:
@@ -85,7 +85,7 @@ def test_the_core_is_exact(seed: int, tmp_path: Path) -> None:
 
 
 def with_extreme_scales(net: Net, seed: int) -> Net:
-    """The same ops, those that are not refused, between tensors of extreme scales."""
+    """The accepted ops of `net`, between tensors of extreme scales."""
     bundle, ops, tensors = Extreme(np.random.default_rng(seed)), [], dict(net.tensors)
     for op in net.ops:
         names = [*net.activations(op), op.output]
@@ -105,7 +105,7 @@ def with_extreme_scales(net: Net, seed: int) -> Net:
 
 
 def plain_layers() -> Net:
-    """Layers that have nothing to do with each other, for each of which there are kernels in assembly."""
+    """Independent layers, each of a kind with assembly kernels."""
     b = CoreBuilder("plain")
     made = [b.conv(b.input(1, 6, 5, 4), 8, kernel) for kernel in (1, 3, 3)]
     made += [b.depthwise(b.input(1, 6, 6, 8)) for _ in range(3)]

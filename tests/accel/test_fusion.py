@@ -1,4 +1,4 @@
-"""Groups of ops for an engine that takes subgraphs: connected, with one way out, and the net computes what it did."""
+"""Groups of ops for an engine with subgraphs: connected, with one way out, and the net's outputs do not change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plan.tensors.test_op_order import branchy_nets
 
 
 class Grower(SimpleCore):
-    """Takes everything but softmax, four ops at most at once."""
+    """An engine for everything but softmax, at most four ops at once."""
 
     name = "grower"
     abilities = Abilities(subgraphs=True)
@@ -56,7 +56,7 @@ def test_any_net_is_grouped_and_computes_the_same(net: Net) -> None:
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_results_that_are_added_to_themselves_are_not_fused(twice: bool) -> None:
-    """The fused op would have nothing else to add."""
+    """The fused op would have no other operand to add."""
     builder = Builder("sums")
     given = builder.input(1, 16)
     dense = builder.dense(given, 16)
@@ -68,13 +68,13 @@ def test_results_that_are_added_to_themselves_are_not_fused(twice: bool) -> None
 
 
 def test_an_op_is_asked_for_so_often_as_its_group_is_tried_however_long_the_net() -> None:
-    """An engine that takes few ops at once refuses larger groups; the next ones start from what it took."""
+    """An engine with a limit on ops refuses larger groups; the next group starts after the accepted one."""
     asked = {ops: _asked(ops) for ops in (100, 400)}
     assert asked[400] < 6 * asked[100]
 
 
 def _asked(ops: int) -> int:
-    """How many parts of ops an engine is shown for a chain of so many ops."""
+    """The number of ops, counted by parts, offered to an engine for a chain of `ops` ops."""
     b, shown = Builder("chain"), 0
     x = b.input(1, 4, 4, 4)
     for _ in range(ops):

@@ -1,4 +1,5 @@
-"""The example of a vendor's own network compiler: subgraphs go out as files, blobs come back and run as one op."""
+"""The example of a vendor's own network compiler: subgraphs go out as files, blobs come back, and each blob runs as one
+op."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_the_blob_on_the_core_computes_the_same(tmp_path: Path) -> None:
 
 
 def branches() -> Net:
-    """Everything the NPU has, padded and strided; two inputs; what is read twice; an output in the middle."""
+    """Every op of the NPU, padded and strided; two inputs; a tensor with two readers; an output in the middle."""
     b = Builder("branches", seed=6)
     x, y = b.input(1, 9, 7, 5), b.input(1, 5, 4, 6)
     seen = b.add(b.conv(b.depthwise(x), 6, (3, 2), 2), y)
@@ -127,7 +128,7 @@ def test_the_compiler_is_asked_once_for_each_subgraph(tmp_path: Path) -> None:
     assert (tmp_path / "asked").read_text() == "x"
 
 
-# --- what can go wrong
+# --- errors
 
 ANSWER = '{"format": "npukit-blob", "version": 1, "blob": "AAEC", "cycles": 7'
 WRONG = {
@@ -194,7 +195,7 @@ def test_a_build_with_a_broken_compiler_says_so(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.exhaustive
 def test_the_model_refuses_what_is_no_blob(tmp_path: Path) -> None:
-    """A compiler that gives nonsense of the right form: the NPU says so, and the host hears it."""
+    """The compiler returns nonsense in the right form: the NPU reports an error, and the host receives it."""
     shutil.copytree(EXAMPLE / "graphnpu", tmp_path / "graphnpu")
     shutil.copy(BOARD, tmp_path / "board.toml")
     answer = {"format": "npukit-blob", "version": 1, "blob": base64.b64encode(bytes(64)).decode(), "cycles": 9}
@@ -208,7 +209,7 @@ def test_the_model_refuses_what_is_no_blob(tmp_path: Path) -> None:
         api.validate(built.folder, inputs=tmp_path / "in.npz")
 
 
-# --- operands in its arena
+# --- operands in the arena
 
 BEHIND = """
 import itertools, json, math, pathlib, subprocess, sys
@@ -221,7 +222,7 @@ if "blob" in answer:
     *answer["arena"], answer["scratch_bytes"] = itertools.accumulate(-(-size // 16) * 16 for size in sizes)
 pathlib.Path(sys.argv[2]).write_text(json.dumps(answer))
 """
-"""A compiler whose operands lie behind its own scratch memory, one after the other."""
+"""A compiler that puts operands behind its scratch memory, one after the other."""
 
 
 @pytest.fixture
@@ -249,7 +250,7 @@ def test_operands_lie_in_the_arena(behind: Board, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_what_others_need_meanwhile_lies_elsewhere(behind: Board, tmp_path: Path) -> None:
-    """What the second op reads is an output too, and lies where the first op wants it or in no arena."""
+    """The second op's input is an output too. It lies at the offset that the first op wants, or outside the arena."""
     ran = run_net(branches(), behind, tmp_path / "ran")
     assert ran.validation.passed, ran.validation.mismatches
     (pe,) = ran.plan.pes

@@ -1,4 +1,4 @@
-"""Convolutions in groups: on an accelerator with all channels, equal to the reference in groups."""
+"""Grouped convolutions run on an accelerator with all channels at once, equal to the reference in groups."""
 
 from __future__ import annotations
 

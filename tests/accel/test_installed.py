@@ -20,7 +20,7 @@ NPUKIT = ["-c", "from npukit.cli.main import run; run()"]
 
 
 def python(home: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The interpreter of a new environment, which sees what this one sees, the checkout first."""
+    """Run Python in the new environment. It sees this environment's packages, the checkout first."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(CHECKOUT / "kit"), *sys.path))}
     program = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     return subprocess.run(
@@ -29,7 +29,7 @@ def python(home: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[st
 
 
 def installed(home: Path) -> set[str]:
-    """Every file of the environment that is no byte code."""
+    """Every file of the environment except byte code."""
     return {str(path.relative_to(home)) for path in home.rglob("*") if "__pycache__" not in path.parts}
 
 

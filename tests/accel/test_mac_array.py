@@ -1,4 +1,4 @@
-"""The MAC array's plug-in: what it takes, what it costs, what it packs."""
+"""The MAC array's plug-in: ops that it accepts, their cost, and packed constants."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_settled_channels_give_what_the_raw_ones_gave(seed: int, bias: int) -> N
 def test_a_constant_is_added_wherever_it_stands(
     shape: tuple[int, ...], pes: int, tmp_path: Path, *, first: bool
 ) -> None:
-    """Position embeddings: each tile holds its part of the constant."""
+    """Position embeddings: each tile stores its part of the constant."""
     net = check_net(add_constant(shape, first=first))
     net = net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
@@ -137,7 +137,7 @@ def test_a_constant_is_added_wherever_it_stands(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("pes", [1, 4])
 def test_what_is_added_to_several_rows_or_pixels_is_read_again(pes: int, tmp_path: Path) -> None:
-    """A mask of the scores of all heads; a bias of all tokens, and of images."""
+    """A mask for the scores of all heads; a bias for all tokens, and for images."""
     bundle = Bundle(np.random.default_rng(3))
     for first, second in (((1, 8, 1, 40), (1, 1, 1, 40)), ((1, 1, 24), (1, 9, 24)), ((1, 5, 3, 7), (1, 1, 3, 7))):
         bundle.add(Add(), *map(bundle.activation, (first, second)))

@@ -1,4 +1,4 @@
-"""Sums that need more bits than the array's accumulators have: made in parts, and exact with the worst of inputs."""
+"""Sums with more bits than the array's accumulators: computed in parts, and exact for the worst inputs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from npukit.net.reference.interpreter import evaluate
 SLOT = load_board("pe-mesh").accelerator[0]
 ARRAY = MacArray(SLOT)
 NARROW = MacArray(SLOT.model_copy(update={"figures": {**SLOT.figures, "accumulator_bits": 18}}))
-"""Takes the accumulators for narrower than they are, so that it makes the sums of small filters in parts."""
+"""A plug-in configured with narrower accumulators, so that sums of small filters are computed in parts."""
 PARTS = 1
-"""The word of `layer` that says how many."""
+"""Index of the word in `layer` with the number of parts."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def called(library: ctypes.CDLL, memory: Memory, lowered: Lowered) -> int:
-    """Make the call on the host, with the constants in that memory."""
+    """Call the driver function on the host, with the constants in `memory`. Returns its status."""
     for constant in lowered.constants:
         place = memory.take(constant.symbol, constant.values.nbytes, constant.align)
         memory.sram[place : place + constant.values.nbytes] = np.frombuffer(constant.values.tobytes(), np.uint8)
@@ -52,7 +52,7 @@ def called(library: ctypes.CDLL, memory: Memory, lowered: Lowered) -> int:
 def computed(
     library: ctypes.CDLL, array: MacArray, net: Net, box: Box, hold: Callable[..., Box], x: np.ndarray
 ) -> None:
-    """Compare a tile with the reference, and the memory beside it with what it was."""
+    """Compare a computed tile with the reference, and check that the memory beside it is unchanged."""
     (op,) = net.ops
     want, memory = cut(evaluate(net, [x])[op.output], box), Memory()
     (need,) = needs(net, op, box)
@@ -85,7 +85,7 @@ def test_any_tile_of_any_shape_in_any_number_of_parts(kind: str, library: ctypes
 
 
 def worst(net: Net, sign: int) -> np.ndarray:
-    """The input that drives the first channel's sum to one end."""
+    """The input with the largest sum of the first channel for a `sign` of 1, and the smallest for -1."""
     source, weights = net.tensor("x"), net.constants["w"][0].astype(int)
     if source.shape[1:] == weights.shape or source.shape[1:] == weights.reshape(-1).shape:
         return np.where(sign * weights > 0, 127, -128).astype(np.int8).reshape(source.shape)
@@ -93,7 +93,7 @@ def worst(net: Net, sign: int) -> np.ndarray:
 
 
 def valid(net: Net) -> Net:
-    """Without padding: a kernel over the whole input."""
+    """The net without padding: its kernel covers the whole input."""
     (op,) = net.ops
     _, height, width, _ = net.constants["w"].shape
     shape = (1, 1, 1, net.tensor("y").shape[-1])

@@ -1,4 +1,4 @@
-"""What the plan says each tile takes on the MAC array, beside the emulator's own record of a frame."""
+"""The plan's predicted cycles of each tile on the MAC array, against the emulator's own record of a frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rows_of_features() -> Net:
 
 
 def streamed() -> Net:
-    """More weights than a PE holds: they arrive from DRAM through the port that the array works through."""
+    """More weights than a PE can hold: they arrive from DRAM through the port that the array uses too."""
     b = Builder("streamed")
     x = b.input(1, 300)
     for outputs in (250, 350, 200, 40):
@@ -30,7 +30,7 @@ def streamed() -> Net:
 
 
 def deep() -> Net:
-    """Sums of 18,000 products, which the core adds up of parts."""
+    """Sums of 18,000 products, which the core adds up from parts."""
     return loud(conv(3, 4, 2000, 3))
 
 

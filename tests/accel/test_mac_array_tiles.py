@@ -1,6 +1,6 @@
-"""Every op of the MAC array, of any shape, cut into any tile, lying anywhere: the reference's bytes.
+"""Every op of the MAC array, for any shape, tile and address: the reference's bytes.
 
-And the cycles that the plan counts with: the numpy model's, which tests/emulator compares with the emulator's.
+The plan's cycles equal the numpy model's, which tests/emulator compares with the emulator's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ sizes, channels = st.integers(1, 9), st.sampled_from([1, 3, 4, 7, 16, 17, 24, 33
 
 
 def net_of(kind: str, data: st.DataObject) -> Net:
-    """A net whose last op is of that kind, on shapes and windows at random."""
+    """A net whose last op is of `kind`, with random shapes and windows."""
     b = Builder(kind, seed=data.draw(st.integers(0, 99)))
     shape = (1, data.draw(sizes), data.draw(sizes), data.draw(channels))
     kernel, stride = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
@@ -79,14 +79,14 @@ def net_of(kind: str, data: st.DataObject) -> Net:
 
 
 def random_product(data: st.DataObject) -> Net:
-    """Of activations of any rank and order of axes."""
+    """A product of activations of any rank and order of axes."""
     bundle = Bundle(np.random.default_rng(data.draw(st.integers(0, 1 << 20))))
     matmul(bundle)
     return bundle.net()
 
 
 def one_of_its_sums(net: Net, data: st.DataObject) -> Net:
-    """Over some of the channels of the only op's input."""
+    """Sums over some of the channels of the only op's input."""
     (op,), depth = net.ops, net.tensor(net.inputs[0]).shape[-1]
     if depth == 1:
         return net
@@ -101,7 +101,7 @@ def features(data: st.DataObject) -> tuple[int, ...]:
 
 
 def varied(op: Op, net: Net, data: st.DataObject) -> Op:
-    """With a clamp, and dilated by padding at the far ends so that the output keeps its shape."""
+    """The op with a clamp, and dilated. Padding at the far ends keeps the shape of the output."""
     if op.kind == "mean":
         return op
     low = data.draw(st.integers(-128, 0))
@@ -125,7 +125,7 @@ def part_of(net: Net, op: Op, data: st.DataObject) -> Box:
 
 
 def around(box: Box, shape: tuple[int, ...], data: st.DataObject) -> Box:
-    """A box of the tensor that holds at least that one."""
+    """A random box of the tensor around `box`."""
     starts = tuple(data.draw(st.integers(0, start)) for start in box.start)
     stops = tuple(data.draw(st.integers(stop, size)) for stop, size in zip(box.stop, shape, strict=True))
     return Box(starts, stops)
@@ -162,7 +162,8 @@ def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
 
 
 def test_a_row_times_rows_that_are_summed_up_streams_these() -> None:
-    """Scores of a token's query and the keys: sixteen keys side by side, where four at a time would be held."""
+    """Scores of a token's query and the keys: sixteen keys are streamed side by side, where holding them would take
+    four at a time."""
     bundle = Bundle(np.random.default_rng(5))
     query, keys = bundle.activation((1, 8, 1, 64)), bundle.activation((1, 8, 32, 64))
     bundle.add(Matmul(second=(0, 1, 3, 2)), query, keys)

@@ -1,4 +1,4 @@
-"""`npukit new accelerator`: what it leaves. That it works as it is, its own tests too, test_document.py shows."""
+"""Files of `npukit new accelerator`. test_document.py shows that the skeleton and its own tests work."""
 
 from __future__ import annotations
 

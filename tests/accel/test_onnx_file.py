@@ -1,4 +1,5 @@
-"""Subgraphs as ONNX files: ONNX's own checker takes them, and ONNX Runtime is at most one away from the reference."""
+"""Subgraphs as ONNX files: ONNX's own checker accepts them, and ONNX Runtime differs from the reference by at most one.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from npukit.quantize.models import load_model
 from oracles.onnx_runtime import run_onnx
 
 ROUNDED_OTHERWISE = 0.05
-"""The share of results on which rounding once and rounding twice may differ."""
+"""Largest share of results on which single and double rounding may differ."""
 
 
 def largest_difference(net: Net, path: Path) -> int:
-    """The largest difference from the reference; those of one are few."""
+    """The largest difference from the reference. Asserts that few results differ."""
     path.write_bytes(subgraph_onnx(net, whole(net)))
     onnx.checker.check_model(onnx.load(path), full_check=True)
     random = np.random.default_rng(0)
@@ -46,7 +47,7 @@ def test_the_formats_have_the_same_kinds() -> None:
 
 
 def test_a_whole_network_recognises_the_same_digits(tmp_path: Path) -> None:
-    """Differences of one grow on the way through a network, and its answers stay the same."""
+    """Differences of one grow through a network, but its answers stay the same."""
     net = load_model(DIGITS / "digits_int8.tflite").net
     (tmp_path / "whole.onnx").write_bytes(subgraph_onnx(net, whole(net)))
     for image in np.load(DIGITS / "digits.npz")["in0"][:20]:

@@ -1,4 +1,4 @@
-"""Accelerators that run by themselves: beside the core, beside each other; in the plan, the C and the cycles."""
+"""Accelerators that run in parallel with the core and with each other: in the plan, the C and the cycles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTOR = CHECKOUT / "examples/accelerators/vector16"
 
 
 class Branches(Builder):
-    """Branches from one input that meet in a sum."""
+    """A builder of branches from one input, joined by a sum."""
 
     def multiply(self, first: str, second: str) -> str:
         return self._op(Multiply(), (first, second), self.tensors[first].shape, "cpu")
@@ -53,7 +53,7 @@ def three_side_by_side() -> Net:
 
 
 def cycles_by_engine(ran: Ran) -> dict[str, int]:
-    """Of the layers one by one, as predicted."""
+    """Predicted cycles of each engine, summed over its layers."""
     found: dict[str, int] = {}
     for layer in ran.bench.layers:
         found[layer.engine] = found.get(layer.engine, 0) + layer.predicted_cycles
@@ -61,7 +61,7 @@ def cycles_by_engine(ran: Ran) -> dict[str, int]:
 
 
 def check(ran: Ran) -> int:
-    """It computes what the net says, in the cycles that were predicted: those cycles."""
+    """Check outputs and predicted cycles. Returns the measured cycles of a frame."""
     assert ran.validation.passed, ran.validation.mismatches
     assert ran.bench.latency_cycles is not None
     assert ran.bench.predicted_latency_cycles == pytest.approx(ran.bench.latency_cycles, rel=0.1)
@@ -96,7 +96,7 @@ def test_without_an_order_for_it_less_goes_on_at_once(with_vector_unit: Board, t
 
 
 def test_neighbours_on_one_engine_share_buffers(tmp_path: Path) -> None:
-    """What one op of a chain makes is what the next one reads: the same address, and nothing moves in between."""
+    """Each op of a chain reads the output of the op before: the same address, and no move in between."""
     b = Branches("chain", seed=3)
     ran = run_net(b.net(b.convolutions(b.convolutions(b.input(1, 8, 8, 8)))), load_board("pe-mesh"), tmp_path)
     assert check(ran)

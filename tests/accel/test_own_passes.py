@@ -1,4 +1,4 @@
-"""Passes of a plug-in's own over the Relax module, the integer network and TVM's loops."""
+"""A plug-in's own passes over the Relax module, the integer network and TVM's loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions as convolutions of all phases, equal to the reference of the transposed ones."""
+"""Transposed convolutions rewritten as convolutions of all phases, equal to the reference of the originals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An op goes to whichever engine is fastest at it, the core with its kernel included, and the listing says so."""
+"""Each op goes to its fastest engine, the core with its kernel included, and the listing gives the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npukit.skeleton import new_accelerator
 
 MODEL = DIGITS / "digits_int8.tflite"
 SYSTOLIC = str(CHECKOUT / "examples/accelerators/systolic8x8/systolic8x8.toml")
-"""Slower than the core at three of the four ops of the digits that it takes."""
+"""The systolic array is slower than the core at three of the four digits ops that it accepts."""
 
 
 def fit(board: str = SYSTOLIC, **options: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def latency(found: dict[str, Any]) -> int:
 
 @pytest.fixture(scope="module")
 def by_engine() -> dict[str | None, dict[str, Any]]:
-    """The digits on one PE: as npukit places them, all on the core, all that it takes on the array."""
+    """The digits on one PE: npukit's own placement, all on the core, and all possible ops on the array."""
     return {engine: fit(pes=1, engine=engine) for engine in (None, "cpu", "systolic8x8")}
 
 
@@ -72,7 +72,8 @@ def test_an_engine_must_be_one_of_the_board() -> None:
 
 
 def test_strict_wants_what_the_accelerator_takes_on_it() -> None:
-    """The first op that strict finds on the core is none that the array takes and is slower at."""
+    """`--strict` accepts ops on the core that the array takes but computes more slowly; the first other op is the
+    error."""
     with pytest.raises(NpukitError, match=r"--strict: depthwise_conv2d_0 .* runs on the core"):
         fit(strict=True)
 

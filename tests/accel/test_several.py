@@ -1,4 +1,4 @@
-"""Several accelerators on one PE: each op goes to the one that is quicker at it, and all of it is exact."""
+"""Several accelerators on one PE: each op goes to the faster one, and the whole network is exact."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_quicker_one_gets_the_op(both: Path, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_both_work_in_one_frame(both: Path, tmp_path: Path) -> None:
-    """A MAC array with hardly any accumulator leaves the convolutions to others, and keeps the sums."""
+    """A MAC array with very narrow accumulators leaves the convolutions to other engines, and keeps the sums."""
     both.write_text(both.read_text().replace("accumulator_bits = 29", "accumulator_bits = 12"))
     placed = engines(both, tmp_path)
     assert placed["conv2d_2"] == "systolic8x8"

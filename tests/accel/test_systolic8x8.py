@@ -1,4 +1,5 @@
-"""The example of a third party's accelerator: as a folder, as an installed package, on the core; removed again."""
+"""The example of a third party's accelerator: from a folder, as an installed package, on the core; and removed again.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def engines(built: Build) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """All that the array takes on it, also what the core is faster at."""
+    """The digits with every possible op on the array, including ops that the core computes faster."""
     return build(DIGITS_MODEL, tmp_path_factory.mktemp("systolic") / "out", BOARD, pes=1, engine="systolic8x8")
 
 
@@ -55,7 +56,7 @@ def test_every_op_on_the_core_says_why(digits: Build) -> None:
 
 @pytest.mark.exhaustive
 def test_every_layer_is_predicted(digits: Build) -> None:
-    """To 15 percent: the driver is C, which gcc and zig compile to different cycles."""
+    """Within 15 percent: the driver is C, for which gcc and zig give different cycles."""
     layers = [layer for layer in api.bench(digits.folder, frames=1).layers if layer.engine == "systolic8x8"]
     assert len(layers) == 4
     for layer in layers:

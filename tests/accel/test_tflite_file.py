@@ -1,4 +1,4 @@
-"""Subgraphs as TFLite files: TFLite Micro computes from them what the reference does, to the last bit."""
+"""Subgraphs as TFLite files: TFLite Micro computes the reference's outputs, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of an instruction set: programs assembled, disassembled and run, every kind of op bit for bit."""
+"""The example with an instruction set: programs are assembled, disassembled and run, every kind of op bit for bit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOARD = str(EXAMPLE / "vector16.toml")
 
 @pytest.fixture(scope="module")
 def elementwise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every kind of op that the unit has a program for, on 3 x 5 x 7 elements: no whole number of vectors."""
+    """Every kind of op with a program for the unit, on 3 x 5 x 7 elements: no whole number of vectors."""
     graph = Graph()
     x, y = graph.dequantized("x", 0.05, 3), graph.dequantized("y", 0.02, -9)
     steps = (("Add", 0.09, 4), ("Sub", 0.06, -3), ("Mul", 0.04, 11))
