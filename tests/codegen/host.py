@@ -1,4 +1,4 @@
-"""Generated programs compiled for the machine the tests run on, and called through ctypes."""
+"""Generated programs compiled for the host that runs the tests, and called through ctypes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from npukit.codegen.sources import Sources
 FIRMWARE = CHECKOUT / "firmware"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 FLAGS = ["-std=c11", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", *WARNINGS]
-# Undefined behaviour traps.
+# Undefined behaviour ends the process with a trap.
 COMPILERS = {
     "cc": ["cc", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
     "zig": [*ZIG, *TRAPS],
@@ -91,12 +91,12 @@ class HostProgram:
         return [self.description.layer_names[i].decode() for i in range(len(self._layers))]
 
     def run(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> list[bytes]:
-        """One frame; the bytes of the outputs."""
+        """Run one frame. Returns the bytes of the outputs."""
         assert self.status(inputs, observer) == 0
         return [_read(self.description.outputs[i]) for i in range(self.description.output_count)]
 
     def status(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> int:
-        """One frame; what `net_run` returns."""
+        """Run one frame. Returns the status of `net_run`."""
         for index, values in enumerate(inputs):
             _write(self.description.inputs[index], values.tobytes())
         callback = _OBSERVER(observer) if observer else None
@@ -104,7 +104,7 @@ class HostProgram:
         return self._library.net_run()
 
     def layer(self, index: int) -> bytes:
-        """What a layer has left, while it is still in place."""
+        """The output of a layer, while still in memory."""
         layer = self._layers[index]
         start = ctypes.addressof(layer.data.contents)
         rows = [
@@ -116,7 +116,7 @@ class HostProgram:
 
 
 def build(sources: Sources, folder: Path) -> HostProgram:
-    """Compile a program with the flags its project would have."""
+    """Compile a program with its project's flags."""
     write_files({**sources.files, "observer.c": OBSERVER}, folder)
     library = folder / "net.so"
     includes = [f"-I{folder}", *(f"-I{FIRMWARE / name}" for name in ("include", "rpc", "mac_array"))]

@@ -1,4 +1,4 @@
-"""Random ops of every kind the core has a kernel for, as nets of many ops that have nothing to do with each other."""
+"""Random ops of every kind with a kernel on the core, as nets of many independent ops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 @dataclass
 class Bundle:
-    """A net as it grows. `pick` draws integers, `extent` sizes of axes, which may be `scale` times as large."""
+    """A net under construction. `pick` draws integers. `extent` draws sizes of axes, up to `scale` times as large."""
 
     random: np.random.Generator
     scale: int = 1
@@ -28,7 +28,7 @@ class Bundle:
     inputs: list[str] = field(default_factory=list)
 
     def pick(self, low: int, high: int) -> int:
-        """low <= the number <= high."""
+        """A random integer from `low` to `high`, both included."""
         return int(self.random.integers(low, high + 1))
 
     def extent(self, low: int, high: int) -> int:
@@ -59,7 +59,7 @@ class Bundle:
         return name
 
     def filter(self, shape: Shape, axis: int, depth: int) -> tuple[str, ...]:
-        """Weights, and mostly a bias. Scales are spread so that shifts of both signs occur."""
+        """Weights, and a bias in three of four cases. Scales are spread, so shifts of both signs occur."""
         channels = shape[axis]
         scales = tuple(float(s) for s in np.exp(self.random.uniform(-7, 1, channels)) / depth**0.5)
         weights = self.random.integers(-127, 128, shape).astype(np.int8)
@@ -79,7 +79,7 @@ class Bundle:
         dtype: str = "int8",
         plain: bool = False,
     ) -> None:
-        """The op, with an output of the shape it must have; `plain` numbers have no scale."""
+        """Add the op, with an output of the required shape. `plain`: the output has no scale."""
         name = f"{attributes.kind}_{len(self.ops)}"
         self.tensors[name] = Tensor(name, (), dtype, None if plain else quantization or self.quantization())
         op = Op(name, attributes, inputs, (name,))
@@ -99,7 +99,7 @@ def _image(bundle: Bundle, channels: int | None = None, dtype: str = "int8") -> 
 
 
 def _padding(bundle: Bundle, window: tuple[int, int]) -> ops.Padding:
-    """Less than the window on every side."""
+    """Padding smaller than the window on every side."""
     (top, left), (bottom, right) = ((bundle.pick(0, w - 1), bundle.pick(0, v - 1)) for w, v in (window, window))
     return top, left, bottom, right
 
@@ -192,7 +192,7 @@ def norm_by_squares(bundle: Bundle) -> None:
 
 
 def _two_operands(bundle: Bundle, quantization: Quantization | None = None) -> tuple[str, str]:
-    """Of one shape, or broadcasting; one of them constant, or none."""
+    """Two operands of one shape, or broadcasting. At most one is constant."""
     shape = tuple(bundle.extent(1, 5) for _ in range(bundle.pick(1, 4)))
     other = [shape, tuple(1 if bundle.pick(0, 1) else size for size in shape), shape[-1:]][bundle.pick(0, 2)]
     if bundle.pick(0, 2):
@@ -284,7 +284,8 @@ def resize_nearest(bundle: Bundle) -> None:
 
 
 def resize_bilinear(bundle: Bundle) -> None:
-    """Of 16 bits too, in steps of a 1024th, whose products need 64 bits, and of an eighth, whose do not."""
+    """Images of 8 or 16 bits. Fractions in steps of a 1024th need products of 64 bits; fractions in steps of an eighth
+    do not."""
     shape, source = _image(bundle, dtype="int16" if bundle.pick(0, 1) else "int8")
     step = 128 ** bundle.pick(0, 1)
     rows, columns = (
@@ -301,7 +302,7 @@ def argmax(bundle: Bundle) -> None:
 
 
 def quantize(bundle: Bundle) -> None:
-    """Steps that are powers of two meet halves; random ones do not."""
+    """With powers of two as steps, halves occur; with random steps, hardly ever."""
     channels = bundle.extent(1, 6)
     dtype = ("float32", "uint8", "int16", "int8")[bundle.pick(0, 3)]
     source = bundle.tensor((1, bundle.extent(1, 9), channels), None, dtype)
@@ -322,7 +323,7 @@ def dequantize(bundle: Bundle) -> None:
 
 
 def sums(bundle: Bundle) -> None:
-    """Of a convolution, or of a dense layer, alone or added to others."""
+    """Sums of a convolution or a dense layer, alone or added to other sums."""
     window, depth = bundle.pair(1, 3), bundle.extent(1, 4)
     shape, source = _image(bundle, depth + bundle.pick(0, 5))
     first, images = bundle.pick(0, shape[3] - depth), bundle.pick(0, 1)
@@ -371,7 +372,7 @@ def matmul(bundle: Bundle) -> None:
 
 
 def _orders(bundle: Bundle, rank: int, ends: int) -> tuple[int, ...]:
-    """The axes of a transpose in which the last axis is one of the last so many; perhaps none."""
+    """Axes of a transpose: the last axis becomes one of the last `ends`. Empty without a transpose."""
     others = [bundle.pick(0, 1) * (axis + 1) for axis in range(rank - 1)]
     moved = sorted(range(rank - 1), key=others.__getitem__)
     moved.insert(rank - 1 - bundle.pick(0, ends - 1), rank - 1)
@@ -421,7 +422,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
 
 
 def random_inputs(net: Net, random: np.random.Generator) -> list[np.ndarray]:
-    """Over the whole range of each input's type, int32 within what sums of int8 products reach."""
+    """Values over the whole range of each input's type; int32 within the reach of sums of int8 products."""
     return [_values(net.tensor(name), random) for name in net.inputs]
 
 
@@ -436,7 +437,7 @@ def _values(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
 
 
 def _reals(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
-    """Eighths, some of any size, and what is no number."""
+    """Multiples of an eighth, some values of any magnitude, infinities and NaN."""
     values = (random.integers(-2000, 2000, tensor.shape) / 8).astype(np.float32)
     odd = random.choice(np.array([np.nan, np.inf, -np.inf, 1e30, 1e-30, 0.1, -0.0], np.float32), tensor.shape)
     return np.where(random.integers(0, 5, tensor.shape) == 0, odd, values)

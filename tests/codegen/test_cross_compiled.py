@@ -1,4 +1,4 @@
-"""The generated C is free of warnings with both cross compilers, and its constants have the size that was said."""
+"""The generated C gives no warnings with both cross compilers, and its constants have the announced size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _every_kind() -> Net:
 
 
 def _wide_layer() -> Net:
-    """Worth dividing between PEs."""
+    """A layer large enough to be divided between PEs."""
     weights = np.random.default_rng(12).integers(-127, 128, (64, 3, 3, 32)).astype(np.int8)
     output = quantized("y", (1, 24, 24, 64), 0.5)
     filters = quantized("w", weights.shape, 0.01)
@@ -48,7 +48,7 @@ def _sources(net: Net, board_name: str, pes: int) -> list[Sources]:
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 @pytest.mark.parametrize(("board", "pes"), [("mps2-an386", 1), ("pe-mesh", 4)])
 def test_no_warnings_and_the_size_that_was_said(compiler: str, board: str, pes: int, tmp_path: Path) -> None:
-    """The size is a static assertion in the C."""
+    """A static assertion in the C checks the size."""
     net = _every_kind() if pes == 1 else _wide_layer()
     programs = _sources(net, board, pes)
     assert sorted(pe for sources in programs for pe in sources.pes) == list(range(pes))

@@ -1,6 +1,6 @@
 """The C of one small net, as text.
 
-After a change that is meant: PYTHONPATH=kit:tests python tests/codegen/test_golden.py
+After an intended change: PYTHONPATH=kit:tests python tests/codegen/test_golden.py
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BOARDS = ("mps2-an386", "pe-mesh")
 
 
 def generated(board_name: str) -> dict[str, str]:
-    """Every file, with the version left out."""
+    """Text of every generated file, without the version."""
     board = load_board(board_name)
     engines = engines_of(board)
     net = assign_engines(image_net(), engines)

@@ -1,4 +1,4 @@
-"""Messages as descriptors: what the C says is what the plan says, and what cannot be said is refused."""
+"""Messages as descriptors: the generated C moves the bytes of the plan."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def _plan(net: Net) -> Plan:
 
 
 class _Made:
-    """What was generated for one PE: its share of the role's C, and its own data."""
+    """The generated code of one PE: its share of the role's C, and its own data."""
 
     def __init__(self, sources: Sources, pe: int) -> None:
         self.files, self.pe = sources.files, pe
         self._own = next((own for own in sources.own.pes if own.pe == pe), None)
 
     def descriptors(self, number: int) -> list[dict[str, Any]]:
-        """Those of a message, in order, from the C or from the PE's own data."""
+        """Descriptors of a message, in order, from the C or from the PE's own data."""
         rows = self._rows("noc_descriptor")
         found = [(offset, row) for offset, row in rows.items() if int(row["tag"]) == number]
         return [row for _, row in sorted(found, key=lambda each: each[0])]
 
     def destinations(self, descriptor: dict[str, Any]) -> dict[int, int]:
-        """By PE, the first byte that arrives there, counted from where its activations begin."""
+        """Offset of the first destination byte in the activations, by PE."""
         if "options" not in descriptor:
             return {int(descriptor["destination_pe"]): self.place(descriptor["destination"])}
         first, count = descriptor["destination_pe"], int(descriptor["destination"])
@@ -66,7 +66,7 @@ class _Made:
         return {int(row["pe"]): self.place(row["address"]) for row in listed}
 
     def place(self, value: Any) -> int:
-        """An offset from where the activations begin."""
+        """An offset from the start of the activations."""
         if isinstance(value, Spot):
             return value.offset
         foreign = re.fullmatch(r"\(uint32_t\)&net_activations_of_pe_\d+\[(\d+)\]", value)
@@ -104,7 +104,7 @@ def _generated(net: Net, plan: Plan) -> dict[int, _Made]:
 
 
 def test_the_bytes_that_move_are_those_of_the_plan() -> None:
-    """Read back from C and data: every byte of every landing is written once by its message, from the right place."""
+    """Reads C and data back: each message writes every byte of its landings once, from the right address."""
     net = _net()
     plan = _plan(net)
     made = _generated(net, plan)
@@ -128,7 +128,7 @@ def _bytes_before_arena(plan: Plan, number: int) -> int:
 
 
 def _moves(descriptor: dict[str, Any], sender: _Made, pe: int) -> list[tuple[int, int]]:
-    """(source byte, destination byte), from where activations begin, that a descriptor moves to a PE."""
+    """Pairs of source and destination byte that a descriptor moves to a PE, as offsets in the activations."""
     start = sender.destinations(descriptor).get(pe)
     if start is None:
         return []
@@ -143,7 +143,7 @@ def _moves(descriptor: dict[str, Any], sender: _Made, pe: int) -> list[tuple[int
 
 
 def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]:
-    """Where each byte of a view lies, from where the PE's activations begin, in the box's order."""
+    """Offset of each byte of a view in the PE's activations, in the box's order."""
     buffer = next(each for each in plan.pes if each.pe == pe).buffer(view.buffer)
     size = net.tensor(tensor).bytes // net.tensor(tensor).elements
     places = np.arange(buffer.box.elements * size).reshape(*buffer.box.shape, size)
@@ -172,7 +172,7 @@ def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> Non
 
 @pytest.mark.exhaustive
 def test_the_dram_holds_every_streamed_constant_once() -> None:
-    """As many bytes as the layers' weights and parameters, and each layer's weights among them."""
+    """The image has at least the bytes of the layers' weights, and holds a block of weights once."""
     net = heavy()
     plan = densest_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]))
     made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
@@ -184,7 +184,7 @@ def test_the_dram_holds_every_streamed_constant_once() -> None:
 
 
 def test_messages_sent_one_after_the_other_are_one_chain() -> None:
-    """As many doorbells as runs of sends."""
+    """One doorbell for each run of sends."""
     net = _net()
     plan = _plan(net)
     made = _generated(net, plan)

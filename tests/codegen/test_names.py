@@ -1,4 +1,4 @@
-"""Whatever a model calls its tensors, the C is C."""
+"""The generated C stays valid for any tensor names."""
 
 from __future__ import annotations
 

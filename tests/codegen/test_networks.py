@@ -1,4 +1,4 @@
-"""Whole networks as C on this machine: every layer and output equals the reference."""
+"""Whole networks as C on the host: every layer and output equals the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUILD_ID = bytes(range(16))
 @pytest.mark.parametrize("engines_from", ["mps2-an386", "pe-mesh"])
 @pytest.mark.parametrize("model", ["kws_ref_model", "pretrainedResnet_quant", "ad01_int8"])
 def test_every_layer_equals_the_reference(model: str, engines_from: str, tmp_path: Path) -> None:
-    """On a board without MAC array, so that its commands are computed by the driver's stand-in."""
+    """The board has no MAC array: the driver's stand-in computes the commands."""
     board = load_board("mps2-an386")
     engines = engines_of(load_board(engines_from))
     net = assign_engines(load_net_from_model(models() / f"{model}.tflite"), engines)

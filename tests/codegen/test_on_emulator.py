@@ -1,7 +1,6 @@
 """Random ops of every kind, with random shapes, strides, pads, groups, scales and zero points, on the emulator.
 
-What the cross compiler makes of the C, beside the kernels in assembly for those that have them, equals the reference in
-every layer.
+Cross-compiled C, and assembly kernels where available, equal the reference in every layer.
 """
 
 from __future__ import annotations

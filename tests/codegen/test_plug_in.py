@@ -42,7 +42,7 @@ int32_t vendor_lookup(void *input, const int8_t *table, void *output, int32_t co
 
 @dataclass
 class Vendor:
-    """Takes lookups; answers every call with `status`."""
+    """An accelerator for lookups; every call returns `status`."""
 
     driver: Path
     status: int = 0

@@ -1,4 +1,4 @@
-"""PEs of one code share it: what is alike on all is constants in C, what differs is each PE's own data."""
+"""PEs with the same code share a role: equal bytes are constants in C, differing bytes are each PE's own data."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_every_pe_is_in_one_role_and_the_root_alone_in_its_own() -> None:
 
 
 def test_pes_that_compute_like_boxes_elsewhere_in_a_tensor_share_a_kernel() -> None:
-    """The C of an addition has no place in it."""
+    """The C of an addition does not depend on the tile's position."""
     x, y = quantized("x", (1, 8, 4, 16), 0.1, 4), quantized("y", (1, 8, 4, 16), 0.2)
     made = assign_engines(op_net(Add(), [x, y], quantized("z", (1, 8, 4, 16), 0.3), {}), CORE_ALONE)
     graph = Graph(made)
@@ -104,7 +104,7 @@ def test_pes_that_compute_like_boxes_elsewhere_in_a_tensor_share_a_kernel() -> N
 
 
 def test_pes_that_make_other_rows_by_c_share_it() -> None:
-    """The C counts from the first row of each."""
+    """The C counts rows from the first row of each tile."""
     made = with_code(ROW_BY_ROW)
     graph = Graph(made)
     (op,) = graph.ops
@@ -115,7 +115,7 @@ def test_pes_that_make_other_rows_by_c_share_it() -> None:
 
 
 def test_pes_of_other_layers_share_a_program_if_their_c_is_one() -> None:
-    """Two layers that differ in a scale, which each PE has as data."""
+    """Two layers with different scales, stored as each PE's own data."""
     made = assign_engines(with_numbers_as_constants(scaled_by("0.5", "0.25")), CORE_ALONE)
     tiles = {op.name: (Tile(1 + place, Box((0,), (8,))),) for place, op in enumerate(made.ops)}
     plan = plan_with_pins(Problem(Graph(made), BOARD, CORE_ALONE), tiles)
@@ -129,7 +129,7 @@ def test_pes_of_other_layers_share_a_program_if_their_c_is_one() -> None:
 
 
 def scaled_by(*scales: str) -> Net:
-    """A tensor times each of these numbers."""
+    """A tensor times each of these factors."""
     code = "  for (int32_t i = 0; i < 8; ++i) {{\n    output[i] = (p0[i] * {}f);\n  }}\n"
     ops = [Op(f"o{scale[2:]}", TvmCode("scaled", code.format(scale)), ("x",), (f"y{scale[2:]}",)) for scale in scales]
     tensors = [Tensor(name, (8,), "float32") for name in ("x", *(op.output for op in ops))]
@@ -138,7 +138,7 @@ def scaled_by(*scales: str) -> Net:
 
 
 def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:
-    """With rows cut and not channels the weights are the same everywhere, and so are commands; descriptors are not."""
+    """Cut by rows only, weights and commands are the same on all PEs; descriptors differ."""
     graph = Graph(net())
     (op,) = graph.ops
     boxes = to_boxes(grid(graph.shape(op.output), (1, 4, 1, 1), (1, 1, 1, 1)))
@@ -187,7 +187,7 @@ def test_weights_that_several_frames_use_are_counted_once() -> None:
 
 
 def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
-    """A weight of one PE changed: its data and nobody else's program change."""
+    """A changed weight of one PE changes own data, not the programs of other PEs."""
     plan = planned()
     made, again = (generate(net(), plan, BOARD, ENGINES, bytes(16)) for _ in range(2))
     assert made == again
@@ -201,7 +201,7 @@ def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
 
 
 def different(count: int) -> tuple[Net, Plan]:
-    """A chain of tensors, each made of the one before by C of its own, on a PE of its own."""
+    """A chain of tensors. Each is computed from the one before by its own C, on its own PE."""
     code = "  for (int32_t i = 0; i < {0}; ++i) {{\n    output[i] = (p0[i] * {0}.0f);\n  }}\n"
     names = ["x", *(f"y{place}" for place in range(count))]
     ops = [
@@ -230,7 +230,7 @@ def test_few_programs_are_no_tables() -> None:
 
 
 def test_tables_share_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one calls is code in the memory of all."""
+    """A function called by one PE takes memory on all PEs of the role."""
     monkeypatch.setattr("npukit.plan.emit.allocate.MANY_PROGRAMS", 3)
     made, plan = different(4)
     others = [gather(made, plan, pe, CORE_ALONE) for pe in plan.pes[1:]]
@@ -240,7 +240,7 @@ def test_tables_share_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyP
 
 
 def test_tables_of_more_and_fewer_layers_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each PE says how many layers it has."""
+    """Each PE's own data has its number of layers."""
     monkeypatch.setattr("npukit.plan.emit.allocate.MANY_PROGRAMS", 0)
     made, _ = different(3)
     places = {made.ops[0].name: 1, made.ops[1].name: 2, made.ops[2].name: 1}
@@ -252,7 +252,7 @@ def test_tables_of_more_and_fewer_layers_share_a_program(monkeypatch: pytest.Mon
 
 
 def test_pes_with_as_many_pieces_of_fewer_layers_have_programs_of_their_own() -> None:
-    """A table's program counts layers: two pieces of one layer are not one piece of each of two."""
+    """A table's program counts layers: two tiles of one layer differ from one tile of each of two layers."""
     (role,) = workers()
     one, *others = role.programs
     fewer = replace(one, layers=one.layers[:-1])

@@ -1,4 +1,4 @@
-"""PEs of groups that do the same: their C and data are those that each would get by itself."""
+"""PEs with the same work in different groups: their C and data do not change when generated together."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BOARD = load_board("pe-mesh")
 
 
 def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """Three groups, whose programs are tables."""
+    """A plan of three groups with tables as programs."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
     return planned(rows_net(), micro_batches=2)
 
 
 def plan_in_pages(monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """The same where memory is short, as if all PEs lacked some: their orders are in DRAM."""
+    """The same plan with memory short on all PEs, so that their orders are in DRAM."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
     monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", 0)
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 1)

@@ -1,4 +1,4 @@
-"""Layers alone: what no input of the network shows is found, by inputs of the layer's own; and messages that differ."""
+"""Layers alone: inputs of a layer's own find errors that no input of the network shows. Also messages that differ."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def alone(built: Build) -> Validation:
 
 
 def changed(built: Build, folder: Path, before: bytes, after: bytes) -> Build:
-    """The build with other bytes in all images."""
+    """The build with `before` replaced by `after` in all images."""
     copy = replace(built, folder=Path(shutil.copytree(built.folder, folder)))
     for image in (copy.folder / "images").glob("*.elf"):
         image.write_bytes(image.read_bytes().replace(before, after))

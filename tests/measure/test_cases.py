@@ -1,4 +1,4 @@
-"""The cases in a file of a user's: as many of each array, of the model's shapes, and at least one."""
+"""Cases in a user's file: arrays of equal counts, of the model's shapes, and at least one case."""
 
 from __future__ import annotations
 

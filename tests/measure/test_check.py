@@ -1,4 +1,4 @@
-"""The check of a build before it is left: a wrong one is refused and leaves nothing."""
+"""The check at the end of a build: a wrong build is refused and leaves no files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL = DIGITS / "digits_int8.tflite"
 
 
 def of_another_bias(net: Net, *others: Any, **options: Any) -> Any:
-    """The firmware of a network whose last layer with a bias has another one."""
+    """The firmware of a network with a changed bias in its last layer with a bias."""
     name = [name for name in net.constants if name.startswith("dense_0")][-1]
     return generate(replace(net, constants={**net.constants, name: net.constants[name] + 20_000}), *others, **options)
 

@@ -1,4 +1,4 @@
-"""What the firmware notes of its steps is what the emulator sees of the same run, to the cycle."""
+"""The firmware's record of its steps equals the emulator's record of the same run, to the cycle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from npukit.project.images.calls import FRAME, call_sites
 
 FRAMES = 2
 COST = 60
-"""More than an event takes, in cycles: 39 in net_event(), compiled by gcc."""
+"""Upper bound on the cost of an event in cycles: 39 in net_event(), compiled by gcc."""
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
@@ -42,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 def settled(session: Session, frames: int) -> None:
-    """Every PE is done with as many frames."""
+    """Wait until every PE has finished `frames` frames."""
     while min(pe.frames for pe in session.pes()) < frames:
         pass
 
@@ -82,7 +82,7 @@ def test_every_step_of_every_frame_is_there_in_order(built: Build) -> None:
 
 @pytest.mark.exhaustive
 def test_the_emulators_own_trace_of_the_build_has_the_same_steps(built: Build) -> None:
-    """But for what noting them takes: both say how long each wait, message and layer was."""
+    """Apart from the cost of the events, both records give the same length of each wait, message and layer."""
     cases, moves = cases_of(built), ("noc_wait", "noc_send")
     with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
         device = record_on_device(built, session, cases, FRAMES)
@@ -94,12 +94,12 @@ def test_the_emulators_own_trace_of_the_build_has_the_same_steps(built: Build) -
             for each in (device, emulated)
         )
         assert [moved for moved, _ in noted[: len(seen)]] == [moved for moved, _ in seen]
-        whole = slice(int(pe != emulated.pes[0]), len(seen))  # other PEs than the root waited when the trace began
+        whole = slice(int(pe != emulated.pes[0]), len(seen))  # PEs beside the root were waiting when the trace began
         assert all(0 < n - e < 2 * COST for (_, n), (_, e) in zip(noted[whole], seen[whole], strict=False))
 
 
 def _cycles_of_all(timeline: Timeline) -> int:
-    """From the first step of the first frame to the end of the last."""
+    """Cycles from the first step of the first frame to the end of the last."""
     frames = [each for each in timeline.slices if (each.pe, each.name) == (timeline.pes[0], FRAME)]
     return max(each.end for each in frames) - min(each.start for each in frames)
 

@@ -1,4 +1,4 @@
-"""What every PE computes is checked, and counted, over the link alone."""
+"""The work of every PE is checked, and counted, over the link alone."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_tile_on_every_pe_is_checked(built: Build) -> None:
 
 
 def weights_on(built: Build, pe: int) -> tuple[str, bytes]:
-    """A layer of a PE that has weights, and their bytes."""
+    """The name of a layer with weights on a PE, and the weights' bytes."""
     plan = built.plan()
     program = gather(built.net(), plan, plan.by_pe[pe], engines_of(built.board))
     array = next(array for array in program.arrays if array.symbol.endswith("_weights"))
@@ -66,7 +66,7 @@ def weights_on(built: Build, pe: int) -> tuple[str, bytes]:
 
 
 def with_a_wrong_weight(built: Build, pe: int, weights: bytes) -> tuple[Image, ...]:
-    """The images, but the largest weight of one PE has changed its sign."""
+    """The images with the sign of one PE's largest weight changed."""
     image = next(image for image in built.images() if pe in image.pes)
     own = [(overlay.address, overlay.data) for overlay in image.overlays if overlay.pe == pe]
     ((start, data),) = [part for part in (*Elf(image.elf).segments(), *own) if weights in part[1]]
@@ -104,7 +104,7 @@ def test_bench_counts_what_the_emulator_counts(built: Build) -> None:
         old, new = before[row.pe], after[row.pe]
         assert row.npu_busy == pytest.approx(new.npu_busy - old.npu_busy, rel=0.05)
         if row.pe != plan.pes[0].pe:
-            # Between two frames the root looks once whether it still runs: not on the worker's account.
+            # Between two frames the root checks once whether the worker still runs, at no cost to the worker.
             assert row.instructions == pytest.approx(new.instructions - old.instructions, abs=40)
     assert measured.instructions == sum(row.instructions or 0 for row in measured.pes)
     assert [layer.name for layer in measured.layers] == [op.name for op in net.ops if op.kind != "reshape"]

@@ -1,4 +1,4 @@
-"""The rows of a frame, predicted and measured, add up to the frame, wherever they are shown."""
+"""The rows of a frame, predicted and measured, add up to the frame in every table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_layers_that_one_pe_computes_take_what_they_take(measured: tuple[Build, 
 
 
 def test_rows_and_shares_of_the_report_add_up(measured: tuple[Build, Bench]) -> None:
-    """As measured, and before anything was."""
+    """With measured results, and without."""
     built, bench = measured
     for results, cycles in (
         ({"bench": bench.to_json()}, bench.latency_cycles),
@@ -85,7 +85,7 @@ def test_the_tables_of_the_command_line_add_up(measured: tuple[Build, Bench]) ->
 
 
 def column(shown: str) -> list[int]:
-    """The numbers below "of the frame", or the batch, down to those of calls."""
+    """The numbers below "of the frame" or "of the batch", down to the row of calls."""
     heading, *lines = shown.splitlines()
     last = next(number for number, line in enumerate(lines) if line.startswith(CALLS))
     place = re.search(r"of the (frame|batch of \d+)", heading)

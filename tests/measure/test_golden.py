@@ -1,4 +1,4 @@
-"""Golden cases: chosen for what they reach, always the same, of any net."""
+"""Golden cases: chosen for coverage, always the same, for any net."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cores spend on messages belongs to the layer that waits for them, and to the layer whose results they carry."""
+"""Cycles of waits count for the layer that follows, cycles of sends for the layer before."""
 
 from __future__ import annotations
 

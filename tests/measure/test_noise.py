@@ -1,4 +1,4 @@
-"""Noise that fills a batch: every frame has inputs of its own."""
+"""Noise to fill a batch: every frame has inputs of its own."""
 
 from __future__ import annotations
 

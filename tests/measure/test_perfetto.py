@@ -1,4 +1,4 @@
-"""Messages of a place, as slices of one track."""
+"""Outgoing messages of one PE as slices of one track."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from npukit.plan.predict.timeline import Movement, Timeline
 
 
 def slices(*movements: Movement) -> list[tuple[int, int]]:
-    """When what leaves PE 0 is drawn."""
+    """Start and end of the drawn messages from PE 0."""
     timeline = Timeline("net", "board", 300_000_000, ((0, 100),), (), movements=movements)
     events = perfetto(timeline, Plan("net", "board", "latency", ()), [0])["traceEvents"]
     drawn = [e["args"] for e in events if e["ph"] == "X" and e["name"].startswith("to PE")]

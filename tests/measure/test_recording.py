@@ -1,4 +1,4 @@
-"""The steps that recorded calls belong to."""
+"""Mapping of recorded calls to the plan's steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation under schedules: what depends on when messages come is found, with its seed."""
+"""Validation under schedules: an error that depends on message timing is found, with its seed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WAITS, WAITS_FOR_NONE = (b"\x02\x20\x03\x21", b"\x03\x21\x02\x20"), (b"\x02\x20\
 
 
 def without_its_last_wait(built: Build, folder: Path) -> Build:
-    """The build, in which PE 0 does not wait for a tensor of the others."""
+    """The build with PE 0's last wait for a tensor of other PEs disabled."""
     copy = replace(built, folder=Path(shutil.copytree(built.folder, folder)))
     elf = copy.folder / built.manifest.images[0].elf
     code = elf.read_bytes()

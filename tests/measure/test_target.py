@@ -1,4 +1,4 @@
-"""How long a target may take to answer."""
+"""Time limit for a target's answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.measure import target
 
 
 class Silence:
-    """A transport from which nothing comes."""
+    """A transport that never receives a byte."""
 
     def write(self, data: bytes) -> None:
         del data

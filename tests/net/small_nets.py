@@ -18,7 +18,7 @@ def quantized(name: str, shape: Sequence[int], scale: float, zero_point: int = 0
 def net_of(
     name: str, inputs: Sequence[Tensor], ops: Sequence[tuple[Op, Tensor]], constants: Mapping[Tensor, np.ndarray]
 ) -> Net:
-    """A net whose last op gives its output."""
+    """A net whose output is the last op's."""
     tensors = [*inputs, *constants, *(tensor for _, tensor in ops)]
     return Net(
         name,
@@ -33,13 +33,13 @@ def net_of(
 def op_net(
     attributes: Attributes, inputs: Sequence[Tensor], output: Tensor, constants: Mapping[Tensor, np.ndarray]
 ) -> Net:
-    """A net of one op, called `it`."""
+    """A net of one op, named `it`."""
     names = (*(tensor.name for tensor in inputs), *(tensor.name for tensor in constants))
     return net_of("one", inputs, [(Op("it", attributes, names, (output.name,)), output)], constants)
 
 
 def sine_net() -> Net:
-    """Two dense layers, one number in and one out, like the well-known sine model."""
+    """Two dense layers with one number in and one out, as in the well-known sine model."""
     hidden = Op("hidden", Dense((-128, 100)), ("x", "hidden_weights", "hidden_bias"), ("hidden",))
     last = Op("last", Dense(), ("hidden", "sine_weights", "sine_bias"), ("sine",), reason="too small")
     return net_of(
@@ -56,7 +56,7 @@ def sine_net() -> Net:
 
 
 def image_net() -> Net:
-    """A convolution with per-channel scales, an add of its own input, a softmax."""
+    """A convolution with per-channel scales, an add of the convolution's input, a softmax."""
     shape, scales = (1, 5, 4, 6), tuple(float(np.float32(0.001 * (channel + 1))) for channel in range(6))
     weights = Tensor("weights", (6, 3, 3, 6), "int8", Quantization(scales, (0,) * 6, 0))
     values = np.arange(6 * 3 * 3 * 6, dtype=np.int64).reshape(6, 3, 3, 6) * 7 % 255 - 127
@@ -74,7 +74,8 @@ def image_net() -> Net:
 
 
 def remembering_net(size: int = 64) -> Net:
-    """Two states: one that is written once it is read, one that its own op reads, so that it takes a copy."""
+    """Two states. The next value of `fast` is written after every read of `fast`; the op that writes the next value of
+    `slow` reads `slow` itself, so a copy is needed."""
     random, tensors = np.random.default_rng(3), {}
     for name, width in (("x", 16), *((name, size) for name in ("fast", "slow", "a", "b", "sum", "y", "z", "mixed"))):
         tensors[name] = quantized(name, (1, width), 0.05, 3)

@@ -1,4 +1,4 @@
-"""Tensors that do not lie densely, against a walk over every element."""
+"""Tensors with gaps or other orders of axes, against a walk over every element."""
 
 from __future__ import annotations
 

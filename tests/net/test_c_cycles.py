@@ -1,4 +1,4 @@
-"""Predicted cycles of C: what a compiler leaves of it, as often as its loops turn."""
+"""Predicted cycles of C: the instructions left by a compiler, times the turns of their loops."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_loop_as_long_as_a_constant_says() -> None:
     ],
 )
 def test_what_a_compiler_leaves_of_float(line: str, expected: int) -> None:
-    """Loads once; nothing of what does not change, of places that move evenly, and of what nobody reads."""
+    """A load counts once. Loop-invariant values, evenly moving addresses and unused values cost nothing."""
     assert of_a_turn(line) == expected
 
 
@@ -112,5 +112,6 @@ def test_code_that_means_to_be_hard_is_done_with_at_once(code: str) -> None:
     ],
 )
 def test_what_types_stores_and_signs_leave_of_words(line: str, more: int) -> None:
-    """Cycles beside a load of 16 bits and a store: limits that the type has cost nothing, nor what is overwritten."""
+    """Cycles beyond a load of 16 bits and a store. Clamps to the type's own limits and overwritten stores cost nothing.
+    """
     assert of_a_turn(line, {"p0": "int16", "x": "int16"}) == 3 + more

@@ -1,4 +1,4 @@
-"""Broken nets are refused, with the op or tensor and the fact."""
+"""Broken nets are refused; the error names the op or tensor and the fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of a net: each is reached exactly where a reference with that mistake gives another output."""
+"""Events of a net: each is reached exactly where a reference with the matching mistake gives another output."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def seen(net: Net, kind: str, count: int = CASES) -> tuple[list[np.ndarray], np.
 
 
 def differs(net: Net, inputs: list[np.ndarray], mistaken: Net) -> np.ndarray:
-    """[case, channel]: whether an output is another one."""
+    """An array [case, channel]: true where an output differs."""
     right, wrong = (evaluate(each, inputs)[net.outputs[0]] for each in (net, mistaken))
     return (right != wrong).reshape(len(right), -1, right.shape[-1]).any(axis=1)
 
@@ -97,7 +97,7 @@ def test_a_rounding_shows_where_its_event_is_reached(
     found = (wrong != evaluate(net, inputs)["y"]).reshape(CASES, -1, 7).any(axis=1)
     assert np.array_equal(places, found if places.shape[1] == 7 else found.any(axis=1, keepdims=True))
     assert places.any()
-    assert not places.all() or kind in (HALF, TIES)  # those are of the whole layer
+    assert not places.all() or kind in (HALF, TIES)  # HALF and TIES are events of the whole layer
 
 
 @pytest.mark.parametrize(("kind", "clamp"), [(LOW, (-91, 101)), (HIGH, (-90, 102))])
@@ -111,8 +111,8 @@ def test_a_clamp_that_is_one_off_shows_where_its_event_is_reached(kind: str, cla
 
 def test_padding_shows_at_each_side_by_itself() -> None:
     net = conv_net()
-    inputs = [np.full((1, 1, 5, 5, 2), 3, np.int8)]  # the zero point, as the padding is
-    inputs[0][0, 0, 0, 2] = 100  # at the top, far from all other sides
+    inputs = [np.full((1, 1, 5, 5, 2), 3, np.int8)]  # the zero point, like the padding
+    inputs[0][0, 0, 0, 2] = 100  # in the top row, far from all other sides
     sides = Watch(net).frame(inputs)[1]["it", PADDING][0]
     assert sides[:4].tolist() == [True, False, False, False]
     assert ("it", PADDING) not in Watch(conv_net(0)).frame(inputs)[1]

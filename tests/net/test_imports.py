@@ -1,4 +1,4 @@
-"""Nets are worked with far from TVM: in processes that must start at once, and in ones that must not load it."""
+"""Modules for nets import without TVM: some processes must start at once, others must not load TVM."""
 
 from __future__ import annotations
 

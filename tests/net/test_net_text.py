@@ -69,7 +69,7 @@ def test_parses_back(net: Net) -> None:
 
 
 def test_constants_that_are_no_finite_number_parse_back() -> None:
-    """A mask of attention is one."""
+    """An attention mask has infinite values."""
     constants = {"mask": np.array([-np.inf, np.inf, np.nan, 1.5], np.float32), "low": np.array(-np.inf, np.float32)}
     tensors = {name: Tensor(name, value.shape, "float32") for name, value in constants.items()}
     net = replace(sine_net(), constants=constants, tensors=tensors, inputs=(), outputs=(), ops=())
@@ -98,7 +98,7 @@ def test_any_name_number_and_reason_survives(name: str, scale: float, zero: int,
 
 
 def renamed(net: Net, name: str, quantization: Quantization, reason: str) -> Net:
-    """The net with its input called otherwise."""
+    """The net with its input renamed, and with another quantisation and reason."""
     tensors = {key: tensor for key, tensor in net.tensors.items() if key != "x"}
     tensors[name] = replace(net.tensor("x"), name=name, quantization=quantization)
     first, *rest = net.ops

@@ -1,4 +1,4 @@
-"""Norms in integers against the real numbers that they stand for."""
+"""Norms in integers against norms in real numbers."""
 
 from __future__ import annotations
 

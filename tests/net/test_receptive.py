@@ -72,7 +72,7 @@ def test_many_boxes_at_once_are_each_box_alone(data: st.DataObject) -> None:
 
 
 def residual_net(*, of_itself: bool) -> Net:
-    """A convolution and what is added to it as one op; the sum may take what the convolution took."""
+    """A convolution fused with an add. With `of_itself` the add's other operand is the convolution's own input."""
     b = Builder("residual", seed=5)
     x = b.input(1, 9, 7, 6)
     other = x if of_itself else b.conv(x, 6)

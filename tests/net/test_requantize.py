@@ -24,7 +24,7 @@ MULTIPLIERS = st.one_of(st.integers(2**30, 2**31 - 1), st.just(0))
 
 
 def truncated(numerator: int, denominator: int) -> int:
-    """C's division."""
+    """Division as in C, rounded towards zero."""
     quotient = abs(numerator) // abs(denominator)
     return quotient if (numerator < 0) == (denominator < 0) else -quotient
 

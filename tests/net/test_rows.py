@@ -1,4 +1,4 @@
-"""C divided by rows: which loops may be, and what each part of them reads."""
+"""C divided by rows: the divisible loops, and the rows that each part reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS, COLUMNS = 6, 4
 
 
 def net_of(body: str, before: str = "", shape: tuple[int, ...] = (1, ROWS, COLUMNS, 1)) -> Net:
-    """A net of one op: a loop over rows `y` of its output, declarations before it."""
+    """A net of one op: declarations in `before`, then a loop over rows `y` of its output."""
     code = f"{before}  for (int32_t y = 0; y < {shape[1]}; ++y) {{\n{body}  }}\n"
     tensors = {"x": Tensor("x", (1, ROWS, COLUMNS, 1), "float32"), "r": Tensor("r", shape, "float32")}
     op = Op("o", TvmCode("o", code), ("x",), ("r",))
@@ -119,12 +119,12 @@ TWICE = columns("output[(y * 4) + x] = a[x];")
     ],
 )
 def test_an_array_of_several_elements_that_each_row_begins_anew(before: str, body: str, able: bool) -> None:
-    """All that a row reads of it, that row has written: whatever the row before it left."""
+    """A row reads only elements of `a` written by the same row, so values from the row before do not matter."""
     assert (rows(net_of(body, before)) is not None) == able
 
 
 def part_made(net: Net, given: np.ndarray, output: Box) -> np.ndarray:
-    """What the code of a part makes of what it needs."""
+    """The output of a part's code, run on the part's share of the input."""
     found, op = rows(net), net.ops[0]
     assert found is not None
     (box,) = needs(net, op, output)
@@ -138,7 +138,7 @@ def part_made(net: Net, given: np.ndarray, output: Box) -> np.ndarray:
 
 
 def test_parts_make_what_the_whole_makes() -> None:
-    """Each part in turn, of arrays that begin where it does."""
+    """Runs each part in turn, on arrays that begin at the part's first row."""
     body = columns("output[((y * 4) + x)] = p0[((y * 4) + x)] + p0[(((y >> 1) * 4) + x)];")
     net, given = net_of(body), np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
     (want,) = run_reference(net, [given])
@@ -162,7 +162,8 @@ TWO_AXES = {
 
 @pytest.mark.parametrize("name", TWO_AXES)
 def test_parts_of_a_row_are_tiles_too(name: str) -> None:
-    """An input follows along the second axis if a step reads one row of it, and all steps of a row the whole row."""
+    """An input is cut along the second axis if each step reads a single row of it and all steps of a row read the whole
+    row."""
     body, (top, bottom, left, right) = TWO_AXES[name]
     net, given = net_of(body), np.random.default_rng(3).normal(size=(1, 1, ROWS, COLUMNS, 1)).astype(np.float32)
     (want,) = run_reference(net, [given])
@@ -251,7 +252,7 @@ def with_code(code: str) -> Net:
 
 
 def test_a_loop_over_rows_may_lie_in_others() -> None:
-    """Layouts that differ: columns outside, rows inside."""
+    """A layout with the loop over columns outside and the loop over rows inside."""
     net, given = with_code(COLUMNS_FIRST), np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
     found = rows(net)
     assert found is not None

@@ -1,4 +1,4 @@
-"""C that comes with a network: it computes, and does nothing else."""
+"""C from a network file: the sandbox lets it compute, and nothing else."""
 
 from __future__ import annotations
 

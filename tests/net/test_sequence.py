@@ -1,4 +1,4 @@
-"""Frames of a sequence at once equal those that are computed one after the other."""
+"""A sequence of frames computed at once equals the frames computed one after the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frames(net: Net, count: int) -> list[np.ndarray]:
 
 
 def crossed() -> Net:
-    """Two states that need each other, one that is read late, and one that no op makes of itself."""
+    """A net with two states in a cycle, one state read late, and one state that becomes the input."""
     tensors = {name: Tensor(name, (1, 4), "int8", Quantization((0.5,), (1,))) for name in ("x", *"abcpqrsy")}
     reads = (("p", "a x"), ("q", "b p"), ("r", "q x"), ("s", "r c"), ("y", "s a"))
     ops = tuple(Op(f"add_{name}", Add(), tuple(names.split()), (name,)) for name, names in reads)
@@ -50,7 +50,7 @@ def test_small_nets(net: Net) -> None:
 
 @pytest.mark.exhaustive
 def test_only_what_needs_itself_is_walked_frame_by_frame(tmp_path: Path) -> None:
-    """Of a language model that is writing keys and values; all else waits for no other token."""
+    """In a language model only writes of keys and values go frame by frame; all other ops wait for no other token."""
     sizes = Sizes(width=16, heads=2, wide=32, blocks=2, tokens=8)
     states = save_model(tmp_path / "llama.onnx", sizes)
     save_samples(tmp_path / "samples.npz", sizes)

@@ -1,4 +1,4 @@
-"""Specs of ops: one for each kind, and what the rest of npukit has of each."""
+"""Specs of ops: one per kind, and every kind has its reference, kernel and rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.net.reference.interpreter import KERNELS as REFERENCE
 from npukit.net.specs.table import SPECS
 
 NO_WORK = {"reshape", "tvm_code"}
-"""Kinds without a kernel of TIR: no work at all, and C that is there already."""
+"""Kinds without a TIR kernel: `reshape` does no work, `tvm_code` is C already."""
 
 
 def test_each_kind_has_one_spec() -> None:

@@ -1,4 +1,4 @@
-"""Ranges of channels hold every value that the reference computes, and are no wider than they must be."""
+"""Ranges of channels hold every value of the reference, and are as narrow as possible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plan.networks import Builder
 
 
 def all_tensors(net: Net) -> Net:
-    """The net that gives every activation."""
+    """The net with every activation as an output."""
     return replace(net, outputs=tuple(op.output for op in net.ops))
 
 
@@ -36,7 +36,7 @@ def test_every_value_of_random_inputs_lies_in_its_range() -> None:
 
 
 def test_the_ends_of_a_range_are_reached() -> None:
-    """By the input that has the end of its range which each weight wants."""
+    """Each weight gets the end of its input's range that drives the sum to its limit."""
     b = Builder("one")
     net = b.net(b.conv(b.input(1, 1, 1, 4), 3))
     (op,), (found,) = net.ops, value_ranges(net).values()
