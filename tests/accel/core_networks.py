@@ -1,5 +1,4 @@
-"""Networks for the core's assembly kernels, with some ops that have no such kernel, and a function to run a net on the
-emulator."""
+"""Networks for the core's assembly kernels, with some ops in plain C, and a function to run a net on the emulator."""
 
 from __future__ import annotations
 
@@ -51,7 +50,8 @@ class CoreBuilder(Builder):
 
 
 def mixed_net(seed: int) -> Net:
-    """Three networks in one: borders, planes, sums, windows only for plain C, reshapes, shared tensors."""
+    """Three independent parts in a network: borders, planes, sums, windows only for plain C, reshapes, shared tensors.
+    """
     b = CoreBuilder("mixed", seed)
     x = b.conv(b.depthwise(b.conv(b.input(1, 13, 10, 3), 8, 3, 2)), 16)
     x = b.add(x, b.conv(b.conv(x, 16, 3), 16, 3))
@@ -64,7 +64,7 @@ def mixed_net(seed: int) -> Net:
 
 @dataclass(frozen=True)
 class Ran:
-    """A net built for one core, and its run."""
+    """A net built for a single core, and the results of its run."""
 
     planned: Planned
     image: BuiltImage
@@ -74,7 +74,7 @@ class Ran:
 def run_on_emulator(
     net: Net, folder: Path, compiler: str | None = None, objective: str = "latency", board: str = "pe-mesh"
 ) -> Ran:
-    """Run the net on one PE of the mesh on the built-in emulator, or on another board under QEMU."""
+    """Run the net on a PE of the mesh on the built-in emulator, or on another board under QEMU."""
     return _run(net, folder, compiler, objective, load_board(board))
 
 

@@ -57,7 +57,7 @@ class Memory:
         return first + sum((at * stride for at, stride in steps), start=np.zeros((), np.int64))
 
     def run(self, lowered: Lowered) -> int:
-        """Load the constants and run the commands one after the other. Returns the cycles."""
+        """Load the constants and run the commands in order. Returns the cycles."""
         for constant in lowered.constants:
             place = self.take(constant.symbol, constant.values.nbytes, constant.align)
             self.sram[place : place + constant.values.nbytes] = np.frombuffer(constant.values.tobytes(), np.uint8)

@@ -1,4 +1,4 @@
-"""Small nets of one op, for tests of engines."""
+"""Small single-op nets, for tests of engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUTPUT = Quantization((0.11,), (-7,))
 
 
 def filter_net(op: Op, shape: tuple[int, ...], result: tuple[int, ...], weights: np.ndarray, bias: np.ndarray) -> Net:
-    """A net of one op with weights and bias. Per-channel scales differ."""
+    """A single-op net with weights and bias. Per-channel scales differ."""
     axis = 3 if op.kind == DepthwiseConv2d.kind else 0
     scales = tuple(float(s) for s in np.linspace(0.001, 0.02, weights.shape[axis]))
     tensors = [

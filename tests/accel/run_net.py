@@ -1,5 +1,4 @@
-"""A net on one PE of a board, from engine assignment to the emulator: the steps of `npukit build`, `validate` and
-`bench`."""
+"""A net on a single PE, from engine assignment to the emulator: the steps of `npukit build`, `validate` and `bench`."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ BUILD_ID = "29" * 16
 
 @dataclass(frozen=True)
 class Ran:
-    """The net with its engines, and the results of its run. `c` is the C of its frame.
+    """The net with its engines, and the results of the run. `c` is the C of the frame.
 
     `worked`: cycles of all accelerators in a frame, from the emulator's own record.
     """

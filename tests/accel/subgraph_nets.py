@@ -1,4 +1,4 @@
-"""Nets of one op for each kind in subgraph files, and whole nets as one op."""
+"""Single-op nets of each kind in subgraph files, and whole nets fused to a single op."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLAIN, OTHER, SOFT = Quantization((0.05,), (3,)), Quantization((0.07,), (-9,)), 
 
 
 def one_op(attributes: Attributes, shape: tuple[int, ...], known: Quantization = OTHER, operands: int = 1) -> Net:
-    """A net of one op without weights."""
+    """A single-op net without weights."""
     names = tuple(f"x{index}" for index in range(operands))
     tensors = {name: Tensor(name, IMAGE, "int8", PLAIN) for name in names}
     tensors["y"] = Tensor("y", shape, "int8", known)
@@ -41,7 +41,7 @@ def one_op(attributes: Attributes, shape: tuple[int, ...], known: Quantization =
 
 
 def filtered(attributes: Conv2d | DepthwiseConv2d, shape: tuple[int, ...], kernel: tuple[int, int]) -> Net:
-    """A net of one convolution, plain or depthwise."""
+    """A single-convolution net, plain or depthwise."""
     b = Builder("filtered", seed=4)
     depth = IMAGE[-1] if isinstance(attributes, Conv2d) else 1
     b.input(*IMAGE)

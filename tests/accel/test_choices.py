@@ -30,7 +30,7 @@ output c
 
 
 class Npu:
-    """An engine with softmax in 100 cycles; fewer with a table in 24 bytes of its own memory."""
+    """An engine with softmax in 100 cycles, or fewer with a table in 24 bytes of the engine's own memory."""
 
     name = "npu"
     abilities = Abilities(memories={"tables": 64})
@@ -123,7 +123,7 @@ TWO_LEVELS = """
 
 @pytest.mark.exhaustive
 def test_a_build_with_constants_on_two_levels_of_memory_runs(tmp_path: Path) -> None:
-    """Each memory takes the constants that save most until it is full; the emulated board's outputs stay the same."""
+    """Each memory takes the most profitable constants until full; the emulated board's outputs stay the same."""
     choices = "[Choice('8 pixels'), Choice('8 pixels near', {'near': 700}), Choice('8 pixels far', {'far': 700})]"
     levels = board(tmp_path, choices, TWO_LEVELS.strip())
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", levels, pes=1, engine="systolic8x8")

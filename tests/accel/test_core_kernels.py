@@ -1,4 +1,4 @@
-"""Kernels in assembly and plain C in one network: every layer bit for bit, for any layout and address."""
+"""Kernels in assembly and plain C in the same network: every layer bit for bit, for any layout and address."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_vectors_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) ->
 
 @pytest.mark.exhaustive
 def test_the_stack_analysis_agrees_with_the_generator(tmp_path: Path) -> None:
-    """The analysis reads the image's instructions. The generator counts while it writes them, and is also measured on
-    an emulated core."""
+    """The analysis reads the image's instructions. The generator counts while writing the kernel, and is also measured
+    on an emulated core."""
     net = mixed_net(0)
     ran = run_on_emulator(net, tmp_path)
     functions = {function.name for function in Elf(ran.image.elf).functions.values()}

@@ -73,7 +73,7 @@ def _cases(net: Net, inputs: np.ndarray | None) -> Cases:
 def run(
     net: Net, planned: Planned, folder: Path, compiler: str | None = None, inputs: np.ndarray | None = None
 ) -> Bench:
-    """Validate the plan and measure it on the emulator."""
+    """Validate the plan and measure the layers on the emulator."""
     sources = generate(net, planned.plan, BOARD, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, BOARD, About(net.name, BUILD_ID), folder / "project")
     images = build_images(project, toolchain(compiler), folder / "images")

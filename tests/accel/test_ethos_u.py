@@ -1,4 +1,4 @@
-"""The Arm Ethos-U example: Vela compiles TFLite files, and its command streams are in images and libraries."""
+"""The Arm Ethos-U example: Vela compiles TFLite files; images and libraries contain the command streams."""
 
 from __future__ import annotations
 

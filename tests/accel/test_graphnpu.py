@@ -1,4 +1,4 @@
-"""The example of a vendor's own network compiler: subgraphs go out as files, blobs come back, and each blob runs as one
+"""The example of a vendor's own network compiler: subgraphs go out as files, blobs come back, and each blob runs as an
 op."""
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ if "blob" in answer:
     *answer["arena"], answer["scratch_bytes"] = itertools.accumulate(-(-size // 16) * 16 for size in sizes)
 pathlib.Path(sys.argv[2]).write_text(json.dumps(answer))
 """
-"""A compiler that puts operands behind its scratch memory, one after the other."""
+"""A compiler that places the operands in order behind the scratch memory."""
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_operands_lie_in_the_arena(behind: Board, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_what_others_need_meanwhile_lies_elsewhere(behind: Board, tmp_path: Path) -> None:
-    """The second op's input is an output too. It lies at the offset that the first op wants, or outside the arena."""
+    """The second op's input is an output too. It lies at the first op's wanted offset, or outside the arena."""
     ran = run_net(branches(), behind, tmp_path / "ran")
     assert ran.validation.passed, ran.validation.mismatches
     (pe,) = ran.plan.pes

@@ -1,4 +1,4 @@
-"""The MAC array's plug-in: ops that it accepts, their cost, and packed constants."""
+"""The MAC array's plug-in: supported ops, costs and packed constants."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from npukit.net.reference.interpreter import evaluate
 SLOT = load_board("pe-mesh").accelerator[0]
 ARRAY = MacArray(SLOT)
 NARROW = MacArray(SLOT.model_copy(update={"figures": {**SLOT.figures, "accumulator_bits": 18}}))
-"""A plug-in configured with narrower accumulators, so that sums of small filters are computed in parts."""
+"""A plug-in configured with narrower accumulators: it computes even sums of small filters in parts."""
 PARTS = 1
 """Index of the word in `layer` with the number of parts."""
 
@@ -39,7 +39,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def called(library: ctypes.CDLL, memory: Memory, lowered: Lowered) -> int:
-    """Call the driver function on the host, with the constants in `memory`. Returns its status."""
+    """Call the driver function on the host, with the constants in `memory`. Returns the function's status."""
     for constant in lowered.constants:
         place = memory.take(constant.symbol, constant.values.nbytes, constant.align)
         memory.sram[place : place + constant.values.nbytes] = np.frombuffer(constant.values.tobytes(), np.uint8)
@@ -52,7 +52,7 @@ def called(library: ctypes.CDLL, memory: Memory, lowered: Lowered) -> int:
 def computed(
     library: ctypes.CDLL, array: MacArray, net: Net, box: Box, hold: Callable[..., Box], x: np.ndarray
 ) -> None:
-    """Compare a computed tile with the reference, and check that the memory beside it is unchanged."""
+    """Compare a computed tile with the reference, and check that no other memory changed."""
     (op,) = net.ops
     want, memory = cut(evaluate(net, [x])[op.output], box), Memory()
     (need,) = needs(net, op, box)
@@ -93,7 +93,7 @@ def worst(net: Net, sign: int) -> np.ndarray:
 
 
 def valid(net: Net) -> Net:
-    """The net without padding: its kernel covers the whole input."""
+    """The net without padding, with a kernel over the whole input."""
     (op,) = net.ops
     _, height, width, _ = net.constants["w"].shape
     shape = (1, 1, 1, net.tensor("y").shape[-1])

@@ -21,7 +21,7 @@ def rows_of_features() -> Net:
 
 
 def streamed() -> Net:
-    """More weights than a PE can hold: they arrive from DRAM through the port that the array uses too."""
+    """More weights than a PE can hold: weights arrive from DRAM through the port that the array uses too."""
     b = Builder("streamed")
     x = b.input(1, 300)
     for outputs in (250, 350, 200, 40):

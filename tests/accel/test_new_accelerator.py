@@ -1,4 +1,4 @@
-"""Files of `npukit new accelerator`. test_document.py shows that the skeleton and its own tests work."""
+"""Files of `npukit new accelerator`. test_document.py runs the skeleton and its own tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Subgraphs as ONNX files: ONNX's own checker accepts them, and ONNX Runtime differs from the reference by at most one.
-"""
+"""Subgraphs as ONNX files: ONNX's own checker accepts each file, and ONNX Runtime differs from the reference by at most
+1."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_formats_have_the_same_kinds() -> None:
 
 
 def test_a_whole_network_recognises_the_same_digits(tmp_path: Path) -> None:
-    """Differences of one grow through a network, but its answers stay the same."""
+    """Differences of 1 grow through a network, but the network's answers stay the same."""
     net = load_model(DIGITS / "digits_int8.tflite").net
     (tmp_path / "whole.onnx").write_bytes(subgraph_onnx(net, whole(net)))
     for image in np.load(DIGITS / "digits.npz")["in0"][:20]:

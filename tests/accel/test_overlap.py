@@ -53,7 +53,7 @@ def three_side_by_side() -> Net:
 
 
 def cycles_by_engine(ran: Ran) -> dict[str, int]:
-    """Predicted cycles of each engine, summed over its layers."""
+    """Predicted cycles of each engine, summed over the engine's layers."""
     found: dict[str, int] = {}
     for layer in ran.bench.layers:
         found[layer.engine] = found.get(layer.engine, 0) + layer.predicted_cycles

@@ -1,4 +1,4 @@
-"""Each op goes to its fastest engine, the core with its kernel included, and the listing gives the reason."""
+"""Each op goes to the fastest engine, the core with its kernel included, and the listing gives the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npukit.skeleton import new_accelerator
 
 MODEL = DIGITS / "digits_int8.tflite"
 SYSTOLIC = str(CHECKOUT / "examples/accelerators/systolic8x8/systolic8x8.toml")
-"""The systolic array is slower than the core at three of the four digits ops that it accepts."""
+"""The systolic array is slower than the core at three of the four supported ops of the digits."""
 
 
 def fit(board: str = SYSTOLIC, **options: Any) -> dict[str, Any]:
@@ -72,8 +72,7 @@ def test_an_engine_must_be_one_of_the_board() -> None:
 
 
 def test_strict_wants_what_the_accelerator_takes_on_it() -> None:
-    """`--strict` accepts ops on the core that the array takes but computes more slowly; the first other op is the
-    error."""
+    """With `--strict` the array also takes ops that the core computes faster, so the error names an unsupported op."""
     with pytest.raises(NpukitError, match=r"--strict: depthwise_conv2d_0 .* runs on the core"):
         fit(strict=True)
 

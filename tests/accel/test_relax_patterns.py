@@ -1,4 +1,4 @@
-"""Patterns of a plug-in over the Relax module, as `FuseOpsByPattern` takes them."""
+"""Patterns of a plug-in over the Relax module, in the form for `FuseOpsByPattern`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated programs compiled for the host that runs the tests, and called through ctypes."""
+"""Generated programs compiled for the host of the tests, and called through ctypes."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ class HostProgram:
         return [self.description.layer_names[i].decode() for i in range(len(self._layers))]
 
     def run(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> list[bytes]:
-        """Run one frame. Returns the bytes of the outputs."""
+        """Run a frame. Returns the bytes of the outputs."""
         assert self.status(inputs, observer) == 0
         return [_read(self.description.outputs[i]) for i in range(self.description.output_count)]
 
     def status(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> int:
-        """Run one frame. Returns the status of `net_run`."""
+        """Run a frame. Returns the status of `net_run`."""
         for index, values in enumerate(inputs):
             _write(self.description.inputs[index], values.tobytes())
         callback = _OBSERVER(observer) if observer else None

@@ -45,7 +45,7 @@ def _plan(net: Net) -> Plan:
 
 
 class _Made:
-    """The generated code of one PE: its share of the role's C, and its own data."""
+    """The generated code of a PE: a share of the role's C, and the PE's own data."""
 
     def __init__(self, sources: Sources, pe: int) -> None:
         self.files, self.pe = sources.files, pe
@@ -184,7 +184,7 @@ def test_the_dram_holds_every_streamed_constant_once() -> None:
 
 
 def test_messages_sent_one_after_the_other_are_one_chain() -> None:
-    """One doorbell for each run of sends."""
+    """A doorbell for each run of sends."""
     net = _net()
     plan = _plan(net)
     made = _generated(net, plan)

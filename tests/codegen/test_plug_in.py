@@ -1,4 +1,4 @@
-"""An accelerator from outside: a C wrapper called by name, its driver compiled in, its error passed on."""
+"""An accelerator from outside: the C calls a wrapper by name, the driver is compiled in, and errors are passed on."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
 
 
 def different(count: int) -> tuple[Net, Plan]:
-    """A chain of tensors. Each is computed from the one before by its own C, on its own PE."""
+    """A chain of tensors. Each op has C of its own, and a PE of its own."""
     code = "  for (int32_t i = 0; i < {0}; ++i) {{\n    output[i] = (p0[i] * {0}.0f);\n  }}\n"
     names = ["x", *(f"y{place}" for place in range(count))]
     ops = [
@@ -240,7 +240,7 @@ def test_tables_share_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyP
 
 
 def test_tables_of_more_and_fewer_layers_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each PE's own data has its number of layers."""
+    """The number of layers is part of each PE's own data."""
     monkeypatch.setattr("npukit.plan.emit.allocate.MANY_PROGRAMS", 0)
     made, _ = different(3)
     places = {made.ops[0].name: 1, made.ops[1].name: 2, made.ops[2].name: 1}
@@ -252,7 +252,7 @@ def test_tables_of_more_and_fewer_layers_share_a_program(monkeypatch: pytest.Mon
 
 
 def test_pes_with_as_many_pieces_of_fewer_layers_have_programs_of_their_own() -> None:
-    """A table's program counts layers: two tiles of one layer differ from one tile of each of two layers."""
+    """A table's program counts layers: two tiles of the same layer differ from a tile of each of two layers."""
     (role,) = workers()
     one, *others = role.programs
     fewer = replace(one, layers=one.layers[:-1])

@@ -1,4 +1,4 @@
-"""PEs with the same work in different groups: their C and data do not change when generated together."""
+"""PEs with the same work in different groups: generating all together gives the C and data of generating each alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Language models in ONNX as exporters write them, one token per frame: LLaMA's blocks, weights from a seed.
+"""Language models in ONNX as exporters write them, a token per frame: LLaMA's blocks, weights from a seed.
 
 The inputs are a token's embedding, the cosines and sines of its position, the mask of the tokens not yet seen, and the
 token's slot among the kept tokens. Keys and values of the last tokens are states: each frame overwrites the oldest
@@ -23,7 +23,7 @@ UNSEEN = -16.0
 class Sizes:
     """Numbers per token, heads, numbers in the feed-forward layer, blocks, tokens within attention's reach.
 
-    `shared`: heads that use the same keys and values; more than one is grouped-query attention.
+    `shared`: heads with the same keys and values; above 1, grouped-query attention.
     """
 
     width: int
@@ -49,14 +49,14 @@ class Sizes:
 
 @dataclass
 class Network:
-    """Nodes in order of creation; each method returns the name of its result."""
+    """Nodes in order of creation; each method returns the name of the new result."""
 
     random: np.random.Generator
     sizes: Sizes
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     states: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
-    """The output that each state becomes, and the state's shape."""
+    """The next output and the shape of each state."""
 
     def constant(self, value: Any, dtype: str = "float32") -> str:
         name = f"constant{len(self.constants)}"
@@ -124,7 +124,7 @@ class Network:
 
 
 def save_model(path: Path, sizes: Sizes) -> dict[str, str]:
-    """Save the model. Returns the name of each state's input, with the output that becomes the state."""
+    """Save the model. Returns each state's input name with its output name."""
     net = Network(np.random.default_rng(21), sizes)
     x = "token"
     for number in range(sizes.blocks):

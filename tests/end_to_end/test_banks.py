@@ -1,5 +1,4 @@
-"""Activations in two memories: the fast memory as far as there is room, the rest in QEMU's PSRAM, on which the core
-stalls."""
+"""Activations in two memories: the fast memory as far as there is room, the rest in QEMU's PSRAM with wait states."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Small files that would take much memory or time to read: each ends in a one-line error, within a budget that the
-kernel enforces.
+"""Small files whose contents take much memory or time: each ends in a one-line error, within a budget that the kernel
+enforces.
 
 The kernel also measures the memory and time of the reading process and its children.
 """
@@ -55,7 +55,7 @@ METER = """import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=-1, text=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss, done.stdout, end="")"""
-"""A small process that starts the work: Linux counts the memory of the process that forks as the child's own."""
+"""A small process that starts the work: Linux counts the parent's memory as the child's own."""
 
 
 def ended(code: str, given: Path) -> str:
@@ -71,7 +71,7 @@ def ended(code: str, given: Path) -> str:
 
 
 def changed(build: Path, folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
-    """A copy of the build with file `name` changed and its digest corrected."""
+    """A copy of the build with file `name` changed and the digest corrected."""
     copy = Path(shutil.copytree(build, folder / "out"))
     (copy / name).write_bytes(change((copy / name).read_bytes()))
     manifest = json.loads((copy / "npukit.json").read_text())

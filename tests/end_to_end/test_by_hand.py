@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def changed(made: Path, tmp_path: Path) -> Path:
-    """A copy whose deployed frame no longer waits for its chain; observed frames still wait for each layer."""
+    """A copy whose deployed frame no longer waits for the chain; observed frames still wait for each layer."""
     folder = shutil.copytree(made, tmp_path / "out")
     change(folder / NET, WAITS, DOES_NOT_WAIT)
     return folder

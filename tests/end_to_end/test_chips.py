@@ -1,4 +1,4 @@
-"""A board of 2 x 2 chips of 2 x 2 PEs: every chip computes frames of its own, by one plan, from the same images."""
+"""A board of 2 x 2 chips of 2 x 2 PEs: every chip computes frames of its own, with the same plan and images."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def on_small_chips(folder: Path, **options: object) -> Build:
 
 @pytest.mark.exhaustive
 def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
-    """One program for the root, one for the leaders of the other chips, one for all workers."""
+    """Separate programs for the root, the leaders of the other chips, and the workers."""
     plan = built.plan()
     assert plan.pes_used == PES * CHIPS
     assert {pe.pe for pe in plan.pes} == set(range(PES))

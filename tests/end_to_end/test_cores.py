@@ -15,7 +15,7 @@ from npukit.board.board import Board, known_boards, load_board
 MODEL = DIGITS / "digits_int8.tflite"
 QEMU_BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards()]) if "qemu" in board.runs_on}
 QUICK = ("Cortex-M0", "Cortex-M33 without DSP", "Cortex-M55", "Cortex-M7", "RV32IMC with vectors")
-"""Cores that `make test` tries: the smallest, one for each set of kernels, and the cores without another test."""
+"""Cores that `make test` tries: the smallest, a core for each set of kernels, and the cores without another test."""
 MESH = """like = "pe-mesh"
 name = "m3-mesh"
 summary = "a mesh of cores without FPU and DSP instructions"

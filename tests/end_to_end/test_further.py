@@ -1,4 +1,4 @@
-"""TFLite ops without kernels of their own, mixed with ops that have one, on the emulator: each layer equals the
+"""TFLite ops without kernels of their own, mixed with ops that have kernels, on the emulator: each layer equals the
 reference."""
 
 from __future__ import annotations

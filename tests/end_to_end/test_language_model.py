@@ -1,4 +1,4 @@
-"""A small language model in LLaMA's form: one token per frame, keys and values kept on the PEs of two chips."""
+"""A small language model in LLaMA's form: a token per frame, keys and values kept on the PEs of two chips."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_generate_names_an_input_of_another_type(built: Build) -> None:
 
 
 def speaker(net: Net, said: list[int]) -> Callable[[tuple[np.ndarray, ...]], Sequence[np.ndarray] | None]:
-    """A function that picks the next token from a frame's outputs, appends it to `said` and returns its frame. The next
-    token is the unsaid token of the highest score.
+    """A function that picks the next token from a frame's outputs, appends the token to `said` and returns its frame.
+    The next token is the unsaid token of the highest score.
 
     Embeddings and scores come from a seed.
     """

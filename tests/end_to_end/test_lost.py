@@ -1,4 +1,4 @@
-"""A target that disappears in the middle of a run: named in one line, for every verb."""
+"""A target that disappears during a run: a one-line error names the target, for every verb."""
 
 from __future__ import annotations
 

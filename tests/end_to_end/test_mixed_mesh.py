@@ -109,7 +109,7 @@ def small(tmp_path: Path) -> str:
 
 @pytest.mark.exhaustive
 def test_frames_on_pes_with_more_and_with_less_memory(small: str, tmp_path: Path) -> None:
-    """Each PE's activations end with its own memory, and the code of all PEs uses the right ends."""
+    """Each PE's activations end with its own memory, and senders address other PEs accordingly."""
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", small, objective="throughput", toolchain="zig")
     used = {pe.pe for pe in built.plan().pes}
     assert {0, 1, 2, 3} <= used

@@ -1,4 +1,4 @@
-"""A sample of the mutants from `benchmarks/mutants.py`: validation finds them. Also the proofs that a mutant is
+"""A sample of the mutants from `benchmarks/mutants.py`: validation finds every mutant. Also the proofs that a mutant is
 equivalent."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_each_wait_for_a_message_that_is_dropped_is_a_race_with_both_sides(works
 
 
 def test_records_are_read_once_their_pe_is_done(workshop: Workshop) -> None:
-    """PE 1 computes a layer again and records it, long after its last message."""
+    """PE 1 computes and records a layer a second time, long after its last message."""
     late = "if (observed != 0) { for (volatile int32_t i = 0; i < 20000; i++) { } net_end_layer(3); }"
     sent = "status = noc_send(&net_constants.message_4_descriptor_0);"
     verdict = changed(workshop, "C", "roles/1/net/net.c", sent, f"{sent} {late}")

@@ -1,4 +1,4 @@
-"""Frames that are wrong only when repeated in a batch or timed in a row are found."""
+"""Validation and bench find frames that are wrong only when repeated in a batch or timed in a row."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from npukit.project.images.elf import Elf
 from npukit.project.images.regions import CODE, REGIONS, LoadedRegion, regions_of
 
 UNUSED_VECTOR = 36
-"""Offset of a code byte in the vector of an exception that never occurs."""
+"""Offset of a byte in the code: the vector of an exception that never occurs."""
 BYTES_A_FRAME = 64
 EXPECTED = "self_test_expected"
 

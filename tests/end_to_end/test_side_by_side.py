@@ -76,7 +76,7 @@ def test_each_is_run_and_timed_by_its_name(folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.exhaustive
 def test_they_run_at_the_same_time(folder: Path) -> None:
-    """Frames of both networks take as long as frames of one, to a few per cent."""
+    """Both networks together take as long per frame as the slower alone, to a few per cent."""
     builds = list(api.load_networks(folder).values())
     emulator = Emulator(builds[0].board, builds[0].images())
     link = SharedLink(emulator)
@@ -93,7 +93,7 @@ def test_they_run_at_the_same_time(folder: Path) -> None:
 
 @pytest.fixture
 def sessions(folder: Path) -> Iterator[tuple[CompanionSession, CompanionSession]]:
-    """Sessions with the network that has the link, and with the other network."""
+    """Sessions with the network on the link, and with the other network."""
     builds = list(api.load_networks(folder).values())
     with closing(Emulator(builds[0].board, builds[0].images())) as emulator:
         link = SharedLink(emulator)
@@ -153,7 +153,7 @@ def test_a_lost_message_of_one_network_names_its_pes(folder: Path, tmp_path: Pat
 
 
 def smallest(folder: Path) -> Path:
-    """A network of one pooling op."""
+    """A network with a single pooling op."""
     graph = Graph()
     real = graph.dequantized("x", 0.05, -3)
     pooled = graph.node("MaxPool", [real], "pooled", kernel_shape=[2, 2], strides=[2, 2])

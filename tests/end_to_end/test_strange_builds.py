@@ -111,7 +111,7 @@ def in_file(name: str, data: bytes) -> Change:
 
 @pytest.mark.exhaustive
 def test_a_good_build_passes(good: Path, tmp_path: Path):
-    """An unchanged build passes, so each error below comes from its attack."""
+    """The unchanged build passes, so each error below comes from an attack."""
     every_verb(changed(good, tmp_path, lambda folder: None))
 
 

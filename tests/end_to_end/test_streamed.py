@@ -143,8 +143,8 @@ def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch
 
 @pytest.mark.exhaustive
 def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weight tiles are larger and arrive sooner where tensors leave room, in the same memory. All waves of a layer have
-    one place."""
+    """Weight tiles are larger and arrive sooner where tensors leave room, in the same memory. All waves leave a layer
+    in the same place."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("narrow")
@@ -241,7 +241,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
 def test_a_crowded_root_has_a_table_beside_pes_with_code_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory pretends to have no room for all reserved code."""
+    """Memory is treated as too small for all reserved code."""
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda _, use: max(0, use.code - (12 << 10)))
     engines = with_core(plugins_of(BOARD))
     net = assign_engines(bottlenecks(), engines)

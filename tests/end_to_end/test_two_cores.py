@@ -1,4 +1,5 @@
-"""Two cores of one chip share a network and see each other's memories: exact, and nearly twice as fast as one."""
+"""Two cores of a chip share a network and see each other's memories: exact, and nearly twice as fast as a single core.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_two_cores_are_exact_and_nearly_twice_as_fast_as_one(one: str, tmp_path:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("board", first_of(["pico-dual", "mps2-an521"]))
 def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: Path) -> None:
-    """Drops each core's first wait for data that the other core stores."""
+    """Drops each core's first wait for data stored by the other core."""
     shared_build(MODEL, tmp_path / "build", board, toolchain="zig")
     workshop = load_workshop(tmp_path / "build", tmp_path / "scratch")
     for file in ("roles/0/net/net.c", "roles/1/net/net.c"):
@@ -57,7 +58,7 @@ def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: 
 def test_keyword_spotting_on_both_cores_has_nearly_twice_the_frames_of_one(
     one: str, objective: str, times: float, tmp_path: Path
 ) -> None:
-    """On the Pico both cores keep the constants that would stall them in SRAM."""
+    """On the Pico both cores have in SRAM the constants with costly waits."""
     model = models() / "kws_ref_model.tflite"
     alone = cycles_between_frames(model, one, tmp_path, "latency")
     both = cycles_between_frames(model, f"{one}-dual", tmp_path, objective)

@@ -1,4 +1,4 @@
-"""One test per user error: one clear line, remedies, the right status, and nothing left behind."""
+"""A test per user error: a clear line, remedies, the right status, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def npukit(*words: object, folder: Path, **environment: str) -> Said:
 
 
 def npukit_apart(*words: object, folder: Path) -> Said:
-    """Run the command in a process of its own."""
+    """Run the command in a separate process."""
     command = [sys.executable, "-c", "from npukit.cli.main import run; run()", *map(str, words)]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "kit")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""Cases in a user's file: arrays of equal counts, of the model's shapes, and at least one case."""
+"""Cases in a user's file: arrays of equal counts, of the model's shapes, at least 1 case."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def board(build: Build) -> Iterator[tuple[Emulator, Session]]:
 
 @pytest.mark.exhaustive
 def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, board: tuple[Emulator, Session]) -> None:
-    """One flipped bit in each region of each PE but the root's code. The board still answers, so the flipped code is
-    code that does not run."""
+    """Flips a bit in each region of each PE, except in the root's code. The board still answers, because the flipped
+    code does not run."""
     emulator, session = board
     regions, chance = list(_regions(build)), random.Random(5)
     assert {region.name for region in regions} == {"code", "constants", "own data"}
@@ -70,7 +70,7 @@ class Memory:
 
 
 def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that write one word each, then the row that starts the command behind them."""
+    """Rows that write a word each, before the row that starts the command behind them."""
     count, patch, run = 100, step_kinds()["NET_PATCH"], step_kinds()["NET_RUN"]
     rows = b"".join(pack("<BBHI", patch, word, 0, 0x1000 + word) for word in range(count))
     rows += pack("<BBHI", run, 0, 0, len(rows) + 8)

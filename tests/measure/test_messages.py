@@ -1,4 +1,4 @@
-"""Cycles of waits count for the layer that follows, cycles of sends for the layer before."""
+"""Cycles of waits count for the layer after, cycles of sends for the layer before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise to fill a batch: every frame has inputs of its own."""
+"""Noise to fill a batch: every frame has different inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outgoing messages of one PE as slices of one track."""
+"""Outgoing messages of a PE as slices of a single track."""
 
 from __future__ import annotations
 

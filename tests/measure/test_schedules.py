@@ -1,4 +1,4 @@
-"""Validation under schedules: an error that depends on message timing is found, with its seed."""
+"""Validation under schedules: finds errors that depend on message timing, with the seed."""
 
 from __future__ import annotations
 

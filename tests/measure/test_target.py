@@ -14,7 +14,7 @@ from npukit.measure import target
 
 
 class Silence:
-    """A transport that never receives a byte."""
+    """A transport that never receives anything."""
 
     def write(self, data: bytes) -> None:
         del data

@@ -108,12 +108,12 @@ def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) ->
 
 
 def whole_frames(events: list[dict[str, Any]]) -> list[int]:
-    """Cycles of each whole frame, from its slice."""
+    """Cycles of each whole frame, from the frames' slices."""
     return [e["args"]["cycles"] for e in events if e.get("name") == COUNTED_FRAME and e["ph"] == "X"]
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:
-    """Cycles in at least one of `spans`."""
+    """Cycles inside any of `spans`."""
     return len({cycle for span in spans for cycle in range(*span)})
 
 
@@ -127,7 +127,7 @@ def test_a_core_does_one_thing_at_a_time(counted: tuple[Timeline, dict[int, int]
 
 
 def test_the_trace_is_one_that_perfetto_opens(built: Build, tmp_path: Path) -> None:
-    """Checks the format's rules: Perfetto's trace processor is not part of its Python package, which downloads it."""
+    """Checks the format's rules, because Perfetto's Python package lacks the trace processor and would download it."""
     file = tmp_path / "trace.json"
     api.trace(built.folder, file)
     events: list[dict[str, Any]] = json.loads(file.read_text())["traceEvents"]
@@ -142,7 +142,7 @@ def test_the_trace_is_one_that_perfetto_opens(built: Build, tmp_path: Path) -> N
 
 
 def _check_nesting(events: list[dict[str, Any]]) -> None:
-    """Slices of one track are nested or disjoint, in the whole nanoseconds that Perfetto reads."""
+    """Slices of the same track are nested or disjoint, in the whole nanoseconds that Perfetto reads."""
     tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for event in events:
         if event["ph"] == "X":

@@ -28,7 +28,7 @@ def int8(random: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def convolution_net(case: tuple[int, int, int, int, int], groups: int, depthwise: bool) -> tuple[Net, np.ndarray]:
-    """A random convolution and a random image as its input."""
+    """A random convolution and a random input image."""
     height, width, stride, dilation, seed = case
     random = np.random.default_rng(seed)
     channels, outputs = 4, 8
@@ -100,7 +100,7 @@ def test_images_beyond_the_bytes_of_columns_are_computed_in_parts(
 
 @pytest.mark.parametrize(("inputs", "zero"), [(512, 127), (513, -128), (2000, 127)])
 def test_the_largest_sums_of_a_dense_layer_are_exact(inputs: int, zero: int) -> None:
-    """All products are extreme, some one step less, so any rounding to an even number would show."""
+    """All products are extreme, some a step less, to detect any rounding to an even number."""
     data, weights = np.full((2, inputs), -128 if zero > 0 else 127, np.int8), np.full((3, inputs), -128, np.int8)
     weights[1, 0], weights[2] = -127, 127
     wanted = (data.astype(np.int64) - zero) @ weights.T.astype(np.int64)

@@ -20,7 +20,7 @@ ROWS, COLUMNS = 6, 4
 
 
 def net_of(body: str, before: str = "", shape: tuple[int, ...] = (1, ROWS, COLUMNS, 1)) -> Net:
-    """A net of one op: declarations in `before`, then a loop over rows `y` of its output."""
+    """A single-op net: declarations in `before`, then a loop over rows `y` of the output."""
     code = f"{before}  for (int32_t y = 0; y < {shape[1]}; ++y) {{\n{body}  }}\n"
     tensors = {"x": Tensor("x", (1, ROWS, COLUMNS, 1), "float32"), "r": Tensor("r", shape, "float32")}
     op = Op("o", TvmCode("o", code), ("x",), ("r",))

@@ -1,4 +1,4 @@
-"""C from a network file: the sandbox lets it compute, and nothing else."""
+"""C from a network file: the sandbox allows computation, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sequence of frames computed at once equals the frames computed one after the other."""
+"""A sequence of frames computed at once equals the frames computed in turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frames(net: Net, count: int) -> list[np.ndarray]:
 
 
 def crossed() -> Net:
-    """A net with two states in a cycle, one state read late, and one state that becomes the input."""
+    """A net with two states in a cycle, a state with a late read, and a state whose next value is the input."""
     tensors = {name: Tensor(name, (1, 4), "int8", Quantization((0.5,), (1,))) for name in ("x", *"abcpqrsy")}
     reads = (("p", "a x"), ("q", "b p"), ("r", "q x"), ("s", "r c"), ("y", "s a"))
     ops = tuple(Op(f"add_{name}", Add(), tuple(names.split()), (name,)) for name, names in reads)

@@ -1,4 +1,4 @@
-"""Specs of ops: one per kind, and every kind has its reference, kernel and rules."""
+"""Specs of ops: each kind has a single spec, a reference, a kernel and rules."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_every_value_of_random_inputs_lies_in_its_range() -> None:
 
 
 def test_the_ends_of_a_range_are_reached() -> None:
-    """Each weight gets the end of its input's range that drives the sum to its limit."""
+    """The inputs that drive a channel's sum to either limit: for each weight, the matching end of int8."""
     b = Builder("one")
     net = b.net(b.conv(b.input(1, 1, 1, 4), 3))
     (op,), (found,) = net.ops, value_ranges(net).values()
