@@ -50,8 +50,7 @@ class CoreBuilder(Builder):
 
 
 def mixed_net(seed: int) -> Net:
-    """Three independent parts in a network: borders, planes, sums, windows only for plain C, reshapes, shared tensors.
-    """
+    """A net of three independent parts: borders, planes, sums, windows for plain C only, reshapes, shared tensors."""
     b = CoreBuilder("mixed", seed)
     x = b.conv(b.depthwise(b.conv(b.input(1, 13, 10, 3), 8, 3, 2)), 16)
     x = b.add(x, b.conv(b.conv(x, 16, 3), 16, 3))
@@ -74,7 +73,7 @@ class Ran:
 def run_on_emulator(
     net: Net, folder: Path, compiler: str | None = None, objective: str = "latency", board: str = "pe-mesh"
 ) -> Ran:
-    """Run the net on a PE of the mesh on the built-in emulator, or on another board under QEMU."""
+    """Run the net on one PE of the mesh on the built-in emulator, or on another board under QEMU."""
     return _run(net, folder, compiler, objective, load_board(board))
 
 

@@ -68,7 +68,7 @@ def test_results_that_are_added_to_themselves_are_not_fused(twice: bool) -> None
 
 
 def test_an_op_is_asked_for_so_often_as_its_group_is_tried_however_long_the_net() -> None:
-    """An engine with a limit on ops refuses larger groups; the next group starts after the accepted group."""
+    """The engine refuses groups above four ops. The size limit of each group follows from the group before."""
     asked = {ops: _asked(ops) for ops in (100, 400)}
     assert asked[400] < 6 * asked[100]
 

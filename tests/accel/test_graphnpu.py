@@ -1,5 +1,4 @@
-"""The example of a vendor's own network compiler: subgraphs go out as files, blobs come back, and each blob runs as an
-op."""
+"""The example of a vendor's own network compiler: subgraphs go out as files, blobs come back and run as single ops."""
 
 from __future__ import annotations
 

@@ -162,8 +162,7 @@ def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
 
 
 def test_a_row_times_rows_that_are_summed_up_streams_these() -> None:
-    """Scores of a token's query and the keys. Streaming computes sixteen keys side by side; holding the keys computes
-    four."""
+    """Scores of a token's query and the keys. Streamed, sixteen keys are computed side by side; held, only four."""
     bundle = Bundle(np.random.default_rng(5))
     query, keys = bundle.activation((1, 8, 1, 64)), bundle.activation((1, 8, 32, 64))
     bundle.add(Matmul(second=(0, 1, 3, 2)), query, keys)

@@ -1,4 +1,4 @@
-"""Files of `npukit new accelerator`. test_document.py runs the skeleton and its own tests."""
+"""Files of `npukit new accelerator`. test_document.py runs the skeleton and the skeleton's own tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Subgraphs as ONNX files: ONNX's own checker accepts each file, and ONNX Runtime differs from the reference by at most
-1."""
+"""Subgraphs as ONNX files: ONNX's own checker accepts each file, and ONNX Runtime is within 1 of the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each op goes to the fastest engine, the core with its kernel included, and the listing gives the reason."""
+"""Each op goes to the fastest engine, including the core with its kernel, and the listing gives the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npukit.skeleton import new_accelerator
 
 MODEL = DIGITS / "digits_int8.tflite"
 SYSTOLIC = str(CHECKOUT / "examples/accelerators/systolic8x8/systolic8x8.toml")
-"""The systolic array is slower than the core at three of the four supported ops of the digits."""
+"""Slower than the core at three of four supported ops of the digits."""
 
 
 def fit(board: str = SYSTOLIC, **options: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def latency(found: dict[str, Any]) -> int:
 
 @pytest.fixture(scope="module")
 def by_engine() -> dict[str | None, dict[str, Any]]:
-    """The digits on one PE: npukit's own placement, all on the core, and all possible ops on the array."""
+    """The digits on one PE: placed by npukit, all on the core, and as much as possible on the array."""
     return {engine: fit(pes=1, engine=engine) for engine in (None, "cpu", "systolic8x8")}
 
 
@@ -72,7 +72,7 @@ def test_an_engine_must_be_one_of_the_board() -> None:
 
 
 def test_strict_wants_what_the_accelerator_takes_on_it() -> None:
-    """With `--strict` the array also takes ops that the core computes faster, so the error names an unsupported op."""
+    """With `--strict` the array also takes ops that the core computes faster: the error names an unsupported op."""
     with pytest.raises(NpukitError, match=r"--strict: depthwise_conv2d_0 .* runs on the core"):
         fit(strict=True)
 

@@ -1,4 +1,4 @@
-"""Several accelerators on a PE: each op goes to the faster accelerator, and the whole network is exact."""
+"""Several accelerators on one PE: each op goes to the faster accelerator, and the whole network is exact."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The example of a third party's accelerator: from a folder, as an installed package, on the core; and removed again.
-"""
+"""The example of a third party's accelerator: from a folder, as an installed package, on the core; then removed."""
 
 from __future__ import annotations
 

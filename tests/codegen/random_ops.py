@@ -302,7 +302,7 @@ def argmax(bundle: Bundle) -> None:
 
 
 def quantize(bundle: Bundle) -> None:
-    """With powers of two as steps, halves occur; with random steps, hardly ever."""
+    """With powers of two as steps, results at exactly a half occur; with random steps, none."""
     channels = bundle.extent(1, 6)
     dtype = ("float32", "uint8", "int16", "int8")[bundle.pick(0, 3)]
     source = bundle.tensor((1, bundle.extent(1, 9), channels), None, dtype)

@@ -184,7 +184,7 @@ def test_the_dram_holds_every_streamed_constant_once() -> None:
 
 
 def test_messages_sent_one_after_the_other_are_one_chain() -> None:
-    """A doorbell for each run of sends."""
+    """One doorbell per run of sends."""
     net = _net()
     plan = _plan(net)
     made = _generated(net, plan)

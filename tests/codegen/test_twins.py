@@ -24,7 +24,7 @@ def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 
 def plan_in_pages(monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """The same plan with memory short on all PEs, so that their orders are in DRAM."""
+    """The same plan with memory short on all PEs: their orders are in DRAM."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
     monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", 0)
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 1)

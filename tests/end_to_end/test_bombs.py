@@ -1,5 +1,5 @@
-"""Small files whose contents take much memory or time: each ends in a one-line error, within a budget that the kernel
-enforces.
+"""Small files whose contents take much memory or time: each ends in a single-line error, within a budget of the
+kernel's.
 
 The kernel also measures the memory and time of the reading process and its children.
 """

@@ -1,4 +1,4 @@
-"""A project changed by hand and built with its own `make`: accepted only with `--modified`, and validated first."""
+"""A project changed by hand and built with its own `make`: accepted only with `--modified`, then validated as usual."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None
 def test_long_programs_start_and_end_with_the_words_of_the_chips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every program is a table in this test, as on full chips, whose root hears from 152 PEs."""
+    """Every program is a table in this test, as on full chips, where 152 PEs signal the root."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     built = on_small_chips(tmp_path, trace=True)
     plan = built.plan()

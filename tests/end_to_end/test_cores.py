@@ -54,7 +54,7 @@ def test_two_cores_of_a_chip_compute_frames_of_their_own(on: str, tmp_path: Path
 @pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8"])
 @pytest.mark.parametrize("core", [core for core in QEMU_BOARDS if core != "Cortex-M0"])
 def test_networks_of_mlperf_tiny_on_each_core(core: str, name: str, tmp_path: Path) -> None:
-    """All cores but the Cortex-M0, whose board has 16 KB."""
+    """All cores except the Cortex-M0, whose board has 16 KB."""
     board = load_board(QEMU_BOARDS[core])
     _skip_without(board, "zig")
     built = shared_build(models() / f"{name}.tflite", tmp_path / "build", board.name, toolchain="zig")

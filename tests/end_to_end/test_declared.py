@@ -74,8 +74,7 @@ def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     ),
 )
 def test_a_camera_and_a_microphone(sensor: str, tmp_path: Path) -> None:
-    """Preprocessing of sensor data, on several PEs and with state from frame to frame, equal to the reference's bits.
-    """
+    """Preprocessing of sensor data, on several PEs and with state between frames, equal to the reference's bits."""
     options = api.Options(pes=2, preprocess=(sensor,))
     api.build(DIGITS / "digits_int8.tflite", output=tmp_path / "out", options=options)
     found = api.validate(tmp_path / "out", cases=4)

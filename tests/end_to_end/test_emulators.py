@@ -1,5 +1,4 @@
-"""One network on the stock boards of every installed emulator: the same bytes, and nearly the same instruction count.
-"""
+"""A network on the stock boards of every installed emulator: the same bytes, and nearly as many instructions."""
 
 from __future__ import annotations
 

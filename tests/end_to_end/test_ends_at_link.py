@@ -1,5 +1,4 @@
-"""Networks with float inputs and outputs, or planar images: data is converted on arrival and on departure, on a device.
-"""
+"""Networks with float inputs and outputs, or planar images: converted on arrival and on departure, on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small language model in LLaMA's form: a token per frame, keys and values kept on the PEs of two chips."""
+"""A small language model in LLaMA's form: one token per frame, keys and values kept on the PEs of two chips."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.mark.exhaustive
 def test_tokens_are_exact_and_predicted_on_two_chips(built: Build) -> None:
-    """Nothing is float; norms, gates and rotations are integer ops. The prediction leaves out the states' first frame.
-    """
+    """Nothing is float; norms, gates and rotations are integer ops. The prediction omits the states' first frame."""
     kinds = " ".join(op["op"] for op in built.manifest.summary["ops"]).split()
     assert [kinds.count(kind) for kind in ("norm", "softmax", "matmul")] == [3, 1, 2]
     assert not any(kind.startswith("nn.") or kind == "divide" for kind in kinds)

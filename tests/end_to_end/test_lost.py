@@ -1,4 +1,4 @@
-"""A target that disappears during a run: a one-line error names the target, for every verb."""
+"""A target that disappears during a run: a single-line error names the target, for every verb."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from npukit.project.build_folder import GOLDEN, Build
 
 
 class Loses(Silent):
-    """Progress that calls `lose` once the work has begun."""
+    """Progress that calls `lose` after the work has begun."""
 
     def __init__(self, lose: Callable[[], None]) -> None:
         self._lose = lose
@@ -111,7 +111,7 @@ def test_a_device_is_unplugged(on_stock_board: Build, verb: str) -> None:
 
 
 def test_qemu_at_a_line_counts_no_cycles(on_stock_board: Build, tmp_path: Path) -> None:
-    """QEMU's ticks are not cycles, whatever the port's name."""
+    """QEMU's ticks are no cycles, whatever the port's name."""
     process, port = at_a_line(on_stock_board)
     try:
         measured = api.bench(on_stock_board, on=port, frames=1)

@@ -39,8 +39,7 @@ def built(name: str, folder: Path) -> Build:
 
 
 def a_round(build: Build, on: str) -> Frames:
-    """Outputs of the first golden frames, and the digest of each computed tile by PE, layer and position in the order.
-    """
+    """Outputs of the first golden frames, and the digest of each computed tile by PE, layer and place in the order."""
     net, plan = build.net(), build.plan()
     (chosen, *_) = rounds(golden_cases(net).count, plan.frames_of_all)
     with open_target(build, on) as target:

@@ -1,4 +1,4 @@
-"""Layers alone: inputs for a single layer find errors that no input of the network shows. Also messages that differ."""
+"""Layers alone: inputs for a single layer find errors hidden from the network's inputs. Also messages that differ."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from npukit.measure import target
 
 
 class Silence:
-    """A transport that never receives anything."""
+    """A transport without any incoming bytes."""
 
     def write(self, data: bytes) -> None:
         del data

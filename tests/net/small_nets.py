@@ -33,13 +33,13 @@ def net_of(
 def op_net(
     attributes: Attributes, inputs: Sequence[Tensor], output: Tensor, constants: Mapping[Tensor, np.ndarray]
 ) -> Net:
-    """A single-op net; the op's name is `it`."""
+    """A single-op net; the op is called `it`."""
     names = (*(tensor.name for tensor in inputs), *(tensor.name for tensor in constants))
     return net_of("one", inputs, [(Op("it", attributes, names, (output.name,)), output)], constants)
 
 
 def sine_net() -> Net:
-    """Two dense layers from one number to one number, as in the well-known sine model."""
+    """Two dense layers with a number in and a number out, as in the well-known sine model."""
     hidden = Op("hidden", Dense((-128, 100)), ("x", "hidden_weights", "hidden_bias"), ("hidden",))
     last = Op("last", Dense(), ("hidden", "sine_weights", "sine_bias"), ("sine",), reason="too small")
     return net_of(
@@ -74,8 +74,8 @@ def image_net() -> Net:
 
 
 def remembering_net(size: int = 64) -> Net:
-    """Two states. Every read of `fast` comes before its next value, so both share memory. The op for the next value of
-    `slow` reads `slow` itself, so a copy is needed."""
+    """Two states. All ops read `fast` before its next value exists, and no copy is needed. The op for the next value of
+    `slow` reads `slow` itself, and needs a copy."""
     random, tensors = np.random.default_rng(3), {}
     for name, width in (("x", 16), *((name, size) for name in ("fast", "slow", "a", "b", "sum", "y", "z", "mixed"))):
         tensors[name] = quantized(name, (1, width), 0.05, 3)

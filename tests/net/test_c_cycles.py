@@ -112,6 +112,5 @@ def test_code_that_means_to_be_hard_is_done_with_at_once(code: str) -> None:
     ],
 )
 def test_what_types_stores_and_signs_leave_of_words(line: str, more: int) -> None:
-    """Cycles beyond a load of 16 bits and a store. Clamps to the type's own limits and overwritten stores cost nothing.
-    """
+    """Cycles beyond a load of 16 bits and a store. Clamps to the type's limits and overwritten stores cost nothing."""
     assert of_a_turn(line, {"p0": "int16", "x": "int16"}) == 3 + more
