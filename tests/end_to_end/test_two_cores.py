@@ -57,7 +57,7 @@ def test_a_wait_that_is_dropped_is_a_race_with_both_sides(board: str, tmp_path: 
 def test_keyword_spotting_on_both_cores_has_nearly_twice_the_frames_of_one(
     one: str, objective: str, times: float, tmp_path: Path
 ) -> None:
-    """On the Pico both cores keep constants with costly waits in SRAM."""
+    """On the Pico both cores keep in SRAM the constants whose reads would stall."""
     model = models() / "kws_ref_model.tflite"
     alone = cycles_between_frames(model, one, tmp_path, "latency")
     both = cycles_between_frames(model, f"{one}-dual", tmp_path, objective)

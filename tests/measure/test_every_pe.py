@@ -104,7 +104,7 @@ def test_bench_counts_what_the_emulator_counts(built: Build) -> None:
         old, new = before[row.pe], after[row.pe]
         assert row.npu_busy == pytest.approx(new.npu_busy - old.npu_busy, rel=0.05)
         if row.pe != plan.pes[0].pe:
-            # Without the root, which checks between two frames whether the run goes on.
+            # Workers only: the root also checks between two frames whether the run goes on.
             assert row.instructions == pytest.approx(new.instructions - old.instructions, abs=40)
     assert measured.instructions == sum(row.instructions or 0 for row in measured.pes)
     assert [layer.name for layer in measured.layers] == [op.name for op in net.ops if op.kind != "reshape"]

@@ -39,8 +39,8 @@ def board(build: Build) -> Iterator[tuple[Emulator, Session]]:
 
 @pytest.mark.exhaustive
 def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, board: tuple[Emulator, Session]) -> None:
-    """Flips a bit in each region of each PE, except in the root's code. The board still answers, because the flipped
-    code does not run."""
+    """Flips a bit in each region of each PE, except in the root's code. The board still answers: the flipped code does
+    not run."""
     emulator, session = board
     regions, chance = list(_regions(build)), random.Random(5)
     assert {region.name for region in regions} == {"code", "constants", "own data"}

@@ -74,8 +74,8 @@ def image_net() -> Net:
 
 
 def remembering_net(size: int = 64) -> Net:
-    """Two states. All ops read `fast` before its next value exists, and no copy is needed. The op for the next value of
-    `slow` reads `slow` itself, and needs a copy."""
+    """Two states. All ops read `fast` before its next value is written: no copy. The op for the next value of `slow`
+    reads `slow` itself, and needs a copy."""
     random, tensors = np.random.default_rng(3), {}
     for name, width in (("x", 16), *((name, size) for name in ("fast", "slow", "a", "b", "sum", "y", "z", "mixed"))):
         tensors[name] = quantized(name, (1, width), 0.05, 3)
