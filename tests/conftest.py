@@ -1,4 +1,4 @@
-"""What the processes of one run of the tests share."""
+"""State shared by the processes of one test run."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("npukit")
-"""How long an example takes says how busy the machine is; fixtures are folders and libraries, the same for all."""
+"""No deadline: the duration of an example measures the load of the machine. Function-scoped fixtures are allowed: they
+are folders and libraries, equal for all examples."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The first process makes the folder of shared builds, before its workers start, and takes it away at the end.
+    """Create the folder of shared builds in the first process, before its workers start, and remove the folder at the
+    end.
 
-    What somebody has tuned on this machine changes none of them.
+    Tuning records of the user on this machine are ignored.
     """
     if SHARED not in os.environ:
         folder = os.environ[SHARED] = tempfile.mkdtemp(prefix="npukit-builds-")
         os.environ[VARIABLE] = f"{folder}/tuned.json"
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
-    check.CHECKED_SECONDS = 0.0  # tests that look at what a build computes validate it
+    check.CHECKED_SECONDS = 0.0  # tests of a build's outputs validate it themselves
     share_objects(Path(os.environ[SHARED]) / "objects")
 
 
 def pytest_collection_finish() -> None:
-    """Collections of garbage pass over the modules: they would look through a million objects of TVM's each time."""
+    """Freeze the imported modules: otherwise each garbage collection traverses a million TVM objects."""
     gc.collect()
     gc.freeze()

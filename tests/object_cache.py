@@ -1,4 +1,4 @@
-"""Objects that the builds of one run of the tests share: what is compiled of the same bytes is compiled once."""
+"""Object files shared by the builds of one test run: equal inputs are compiled once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from npukit.project.files import Tuning, Unit
 
 
 def share_objects(folder: Path) -> None:
-    """Let builds and loaders of this process take from `folder`, or leave there, what they compile."""
+    """Let builds and loaders of this process share their object files in `folder`."""
     folder.mkdir(exist_ok=True)
     images._Build._compile = _sharing_images(folder)  # pyright: ignore[reportAttributeAccessIssue]
     loader._Build._compile = _sharing_loaders(folder)  # pyright: ignore[reportAttributeAccessIssue]
@@ -30,7 +30,7 @@ def share_objects(folder: Path) -> None:
 
 @contextmanager
 def compiled_anew() -> Iterator[None]:
-    """Builds meanwhile take nothing from others: for tests of what compilers make."""
+    """Bypass the shared objects, for tests of the compilers' output."""
     with mock.patch.object(sys.modules[__name__], "_sharing", False):
         yield
 
@@ -82,12 +82,12 @@ def _sharing_zig(kept: Path) -> Callable[[Path, Path, Sequence[str]], Path]:
 
 
 def _without(project: Path, command: Sequence[str]) -> list[str]:
-    """The command as it would be of a project anywhere else; `_read` looks into the folders of its headers."""
+    """The command without the project's path and without include folders, whose headers `_read` covers."""
     return [word.replace(str(project), ".") for word in command if not word.startswith("-I")]
 
 
 def _read(source: Path, folders: Sequence[Path]) -> list[Path]:
-    """All files that the compiler may read: whatever is included, under whatever condition, from whichever folder."""
+    """All files that the compiler may read: every `#include`, under any condition, from any of the folders."""
     found, waiting = dict[Path, None](), [source]
     while waiting:
         file = waiting.pop()

@@ -1,4 +1,4 @@
-"""`import npukit` gives the kit as functions, and costs nothing until one is used."""
+"""`import npukit` offers the kit as functions, and imports nothing heavy until the first use."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def test_nothing_heavy_is_imported() -> None:
 
 
 def test_no_module_hides_a_function() -> None:
-    """A module of a function's name would take its place once it is imported."""
+    """A module with a function's name would replace the function once it is imported."""
     package = CHECKOUT / "kit/npukit"
     assert not [name for name in FUNCTIONS if (package / f"{name}.py").exists() or (package / name).exists()]

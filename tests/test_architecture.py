@@ -1,4 +1,4 @@
-"""The rooms of the package import only what stands before them in docs/architecture.md."""
+"""The rooms of the package import only rooms listed before them in docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
 
 
 def table_of_rooms(page: str) -> tuple[str, ...]:
-    """The rooms that a page of the docs lists, in its order."""
+    """Names of the rooms listed on a page of the docs, in the page's order."""
     return tuple(TABLE.findall((CHECKOUT / "docs" / page).read_text()))
 
 
@@ -25,11 +25,11 @@ ROOMS = table_of_rooms("architecture.md")
 PLAN_ROOMS = table_of_rooms("planner.md")
 LARGEST_ROOM = 20
 FRONT_DOOR = {"api", "pipeline"}
-"""what calls the rooms: only the command line calls it"""
+"""Modules that call the rooms. Only the command line imports these."""
 
 
 def imported(module: Path) -> Iterator[str]:
-    """What a module imports from npukit, without the package's name."""
+    """Names that a module imports from npukit, without the package's name."""
     for node in ast.walk(ast.parse(module.read_text())):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if names == ["npukit"] and isinstance(node, ast.ImportFrom):

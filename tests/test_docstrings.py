@@ -1,6 +1,6 @@
-"""Docstrings begin with a noun phrase or a verb and name their subject: no genitive, no clause without its noun.
+"""Docstrings begin with a noun phrase or a verb, never with a genitive or a clause without its noun.
 
-Each number of the planner has one.
+Each constant with a number in the planner has a docstring.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERS = re.compile(r"_?[A-Z][A-Z0-9_]*(, _?[A-Z][A-Z0-9_]*)*")
 
 
 def docstrings(source: str) -> Iterator[str]:
-    """Docstrings of a module, its classes and functions, and those below its constants and fields."""
+    """Docstrings of a module, its classes and functions, its constants and fields."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
@@ -38,7 +38,7 @@ def docstrings(source: str) -> Iterator[str]:
 
 
 def without_subject(source: str) -> list[str]:
-    """The first lines of docstrings that begin with a word that is no subject."""
+    """The first lines of docstrings without a subject at their start."""
     texts = (text.strip() for text in docstrings(source) if text.strip())
     return [text.splitlines()[0] for text in texts if NO_SUBJECT.match(text)]
 
@@ -61,7 +61,7 @@ def test_a_docstring_without_a_subject_is_found_out() -> None:
 
 
 def untold_constants(source: str) -> list[str]:
-    """Names of a module's constants of numbers without a docstring below them."""
+    """Names of a module's numeric constants without a docstring below."""
     body = ast.parse(source).body
     return [
         ast.unparse(target)

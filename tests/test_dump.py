@@ -1,4 +1,4 @@
-"""A dump has the Relax module, the net behind each pass, the plan, and the plans that lost."""
+"""A dump has the Relax module, the net after each pass, the plan, and the rejected plans."""
 
 from __future__ import annotations
 

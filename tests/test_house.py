@@ -1,4 +1,4 @@
-"""How far a parameter is passed on, as benchmarks/house/house.py counts it."""
+"""How far a parameter is passed on, as counted by benchmarks/house/house.py."""
 
 from __future__ import annotations
 

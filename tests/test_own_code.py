@@ -1,4 +1,4 @@
-"""The repository holds code written for it, and nothing borrowed; it writes the same bytes on every system."""
+"""The repository holds only code written for it, and its code writes the same bytes on every system."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ OTHERS_FOLDERS = {"third_party", "thirdparty", "3rdparty", "vendor", "external",
 
 @cache
 def files() -> tuple[Path, ...]:
-    """What git keeps, and what it would be told to keep; not this module, which names what it looks for."""
+    """Files tracked by git, and untracked files that git does not ignore; without this module, which spells the
+    forbidden words."""
     asked = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(asked, cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout.split("\0")
     return tuple(Path(name) for name in names if (CHECKOUT / name).is_file() and CHECKOUT / name != Path(__file__))
@@ -77,7 +78,7 @@ def test_a_line_of_somebody_elses_is_noticed(line: str) -> None:
 
 @pytest.mark.exhaustive
 def test_text_is_read_and_written_the_same_way_on_every_system() -> None:
-    """Each file's encoding is said, and where it is written the end of a line too."""
+    """Every call names the file's encoding, and when writing the line ending too."""
     wanted = {"read_text": {"encoding"}, "write_text": {"encoding", "newline"}}
     for path in (path for path in files() if path.suffix == ".py" and path.parts[0] == "kit"):
         for call in (node for node in ast.walk(ast.parse((CHECKOUT / path).read_text())) if isinstance(node, ast.Call)):
@@ -90,7 +91,7 @@ ELSEWHERE = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
 
 @pytest.mark.exhaustive
 def test_no_module_of_one_system_alone_is_imported_where_another_would_fail() -> None:
-    """Those that Windows lacks are imported by the function that needs them."""
+    """A module missing on Windows is imported inside the function that needs it."""
     for path in (path for path in files() if path.suffix == ".py" and path.parts[0] == "kit"):
         tree = ast.parse((CHECKOUT / path).read_text())
         names = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}

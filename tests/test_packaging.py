@@ -1,4 +1,4 @@
-"""The wheel: whole, nothing else, and it works away from the checkout."""
+"""The wheel is complete, holds nothing else, and works outside the checkout."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel alone."""
+    """An environment with only the wheel."""
     return environment(tmp_path_factory.mktemp("installed"), wheel)
 
 
 def environment(folder: Path, *packages: Path) -> Path:
-    """A clean environment with these packages. Dependencies are those of this one, its editable packages are not."""
+    """A clean environment with these packages. Dependencies come from the running environment, without its editable
+    packages."""
     venv.create(folder, symlinks=os.name == "posix")
     (packages_of(folder) / "dependencies.pth").write_text(
         "\n".join(path for path in sys.path if "site-packages" in path)

@@ -1,7 +1,7 @@
-"""Each pass from text to text, and the net around the op that an error names.
+"""Each pass from text to text, and the net around the op named in an error.
 
-`passes/NAME.txt` is what the pass of that name gets, and behind a line of dashes what it makes of that. The first lines
-may name a board other than `pe-mesh`, or ask for `strict`.
+`passes/NAME.txt` holds the input of the pass NAME and, below a line of dashes, the expected output. The first lines may
+name a board other than `pe-mesh`, or set `strict`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from npukit.net.text import print_net
 from npukit.passes import PLACING, SIMPLIFYING, Pass, Wanted, run_passes
 
 PASSES = {each.name: each for each in (*SIMPLIFYING, *PLACING)}
-"""All but those that plug-ins bring: tests/accel/test_own_passes.py."""
+"""All passes except those of plug-ins, which tests/accel/test_own_passes.py covers."""
 TEXTS = CHECKOUT / "tests/passes"
 DASHES = "-" * 8 + "\n"
 
 
 def given(name: str) -> tuple[Net, Wanted, str]:
-    """The net and the wishes that a pass gets, and what it is to make."""
+    """The input net, the pass options and the expected output."""
     before, _, after = (TEXTS / f"{name}.txt").read_text().partition(DASHES)
     head, start, net = before.partition("net ")
     board = next((CHECKOUT / line[7:] for line in head.splitlines() if line.startswith("board: ")), "pe-mesh")

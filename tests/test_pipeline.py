@@ -1,4 +1,4 @@
-"""A build whose programs the linker finds larger than the plan does: planned again for less memory, or refused."""
+"""A linker that finds the images larger than planned: the build plans again with less memory, or refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODEL = DIGITS / "digits_int8.tflite"
 
 @pytest.fixture
 def planned_for(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of memory that each plan of the test is made for."""
+    """Memory in bytes given to each plan of the test."""
     sizes: list[int] = []
 
     def noted(board: Any, *others: Any) -> Any:
@@ -36,11 +36,11 @@ def planned_for(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 class Linked(Exception):
-    """The end of a build that the linker has nothing against."""
+    """The end of a build whose link succeeds."""
 
 
 def _linking(missing: Iterator[int]) -> Callable[..., Any]:
-    """A linker that finds images larger by so many bytes, one link after the other, and then as they are."""
+    """A linker whose images exceed the memory by `missing` bytes, one value per link, and then fit."""
 
     def link(project: Project, *_: Any) -> Any:
         assert project.board.memory_for("activations").size == SIZE

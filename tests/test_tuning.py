@@ -1,4 +1,4 @@
-"""Tuning: what is found is faster and equal, builds pick it up, files of records merge."""
+"""Tuning: a result is faster and equal, builds use it, files of records merge."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_choices_are_texts_that_read_back() -> None:
 
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where records go."""
+    """The file of tuning records."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
     return default_path()
 
@@ -88,7 +88,7 @@ def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 def untuned(model: Path, tmp_path_factory: pytest.TempPathFactory, options: api.Options) -> Build:
-    """A build that knows no records, whoever runs the tests."""
+    """A build without tuning records, whatever the user of this machine has tuned."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("none") / "tuned.json"))
         return api.build(model, output=tmp_path_factory.mktemp("built") / "out", options=options)
@@ -128,7 +128,7 @@ def in_float(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def test_what_is_no_gain_or_not_exact_does_not_stay(
     whole: int, exact: bool, in_float: Build, found: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each kernel alone may be faster and the whole slower."""
+    """Each kernel alone may be faster while the whole network is slower."""
     monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
     monkeypatch.setattr(search_space, "WORTHS", ())
@@ -164,7 +164,8 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
 def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_taken(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One kernel fits with no other one that is changed, and its outputs are not those of the build before."""
+    """One changed kernel fits only if no other kernel is changed, and its build computes other outputs than the untuned
+    build."""
     monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
     others = search_space.search_space(in_float, load_kernels(in_float.folder))
@@ -205,7 +206,7 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
 def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model is not asked for: the build folder is enough."""
+    """Tuning needs only the build folder, not the model."""
     monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4, 1, 1, 2),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
     before = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)

@@ -1,4 +1,4 @@
-"""Disks that are full and places that are gone: one error that says so, and nothing half-written."""
+"""Full disks and missing folders raise one clear error and leave no partial files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is declared becomes ops that compute what the declaration says, in integers."""
+"""A declaration becomes ops that compute the declared formula in integers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROW = "int8[1,6] scale 0.5 zero 3"
 
 
 def identity(kind: str, dtype: str = "int8") -> Net:
-    """A net that gives what it takes: an image moved as ONNX's importer moves it, and back."""
+    """A net that returns its input: an image transposed as by ONNX's importer, and back."""
     lines = [
         "net identity",
         f"input image: {NCHW}",
@@ -113,7 +113,7 @@ def test_what_is_no_number_becomes_the_least() -> None:
 
 
 def test_a_uint8_model_is_quantised_once() -> None:
-    """Where the model makes int8 of its uint8 input, the sensor's numbers become int8 at once."""
+    """If the model quantises its uint8 input to int8, the sensor's values become int8 at once."""
     text = f"net n\ninput row: u{ROW.replace('zero 3', 'zero 131')}\nop same: {ROW} = requantize(row)\noutput same\n"
     net = applied(parse_net(text, {}), declared("float32"), "NHWC")
     assert [op.kind for op in net.ops] == ["quantize"]

@@ -1,4 +1,5 @@
-"""What a camera gives becomes what the model takes, by the formulas of `docs/preprocessing.md` written down again."""
+"""A camera's image becomes the model's input. The formulas of `docs/preprocessing.md` are written here a second time.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +17,18 @@ from npukit.net.parse import parse_net
 from npukit.net.reference import run_reference
 
 Image = np.ndarray
-"""Rows, columns, channels."""
+"""[rows, columns, channels]"""
 
 
 def model(rows: int, columns: int, channels: int, layout: str = "NHWC") -> Net:
-    """A net that takes bytes less 128, and gives them."""
+    """A net that returns its input bytes less 128."""
     sizes = (channels, rows, columns) if layout == "NCHW" else (rows, columns, channels)
     image = f"int8[1,{','.join(map(str, sizes))}] scale 0.5 zero -128"
     return parse_net(f"net n\ninput x: {image}\nop y: {image} = requantize(x)\noutput y\n", {})
 
 
 def seen(words: str, given: np.ndarray, net: Net, layout: str = "NHWC") -> np.ndarray:
-    """The bytes that the model sees."""
+    """The model's input bytes."""
     made = applied(net, Declared(input=(parsed_input(f"uint8 scale=0.5 {words}"),)), layout)  # pyright: ignore[reportArgumentType]
     (got,) = run_reference(made, [given[None]])
     return got[0].astype(int) + 128
@@ -66,7 +67,7 @@ def of_pairs(order: str) -> Callable[[Image], Image]:
 
 def of_planes(order: str, *, apart: bool) -> Callable[[Image], Image]:
     def convert(image: Image) -> Image:
-        """A plane of luminance, then one of colours or two, a quarter as many pixels."""
+        """One plane of luminance, then one or two planes of chrominance with a quarter of the pixels."""
         rows, columns = image.shape[0] * 2 // 3, image.shape[1]
         rest = image.ravel()[rows * columns :]
         shape = (2, rows // 2, columns // 2) if apart else (rows // 2, columns // 2, 2)
@@ -79,7 +80,7 @@ def of_planes(order: str, *, apart: bool) -> Callable[[Image], Image]:
 
 def of_mosaic(pattern: str) -> Callable[[Image], Image]:
     def convert(image: Image) -> Image:
-        """Each colour of a pixel: its own, or the mean of its nearest neighbours of that colour."""
+        """Each colour of a pixel: measured there, or the mean of the nearest neighbours with this colour."""
         rows, columns, _ = image.shape
         padded = np.pad(image[..., 0].astype(int), 1, mode="reflect")
         made = np.zeros((rows, columns, 3), int)
@@ -96,7 +97,7 @@ def of_mosaic(pattern: str) -> Callable[[Image], Image]:
 
 def of_16_bits(kind: str) -> Callable[[Image], Image]:
     def convert(image: Image) -> Image:
-        """Five, six and five bits of red, green and blue, widened by their own highest bits."""
+        """Five, six and five bits of red, green and blue, widened by repeating the highest bits."""
         pixels = np.ascontiguousarray(image).view(kind)[..., 0].astype(int)
         red, green, blue = pixels >> 11, pixels >> 5 & 63, pixels & 31
         return np.stack([red * 8 + red // 4, green * 4 + green // 16, blue * 8 + blue // 4], axis=-1)
@@ -170,7 +171,7 @@ def test_the_edges_of_a_part_of_a_mosaic_are_mirrored() -> None:
 
 
 def blended(image: Image, size: int, axis: int) -> np.ndarray:
-    """Values between two neighbours along an axis, in 1/1024."""
+    """Interpolation between two neighbours along an axis, in 1/1024."""
     before = image.shape[axis]
     step = (1024 * before + size // 2) // size
     places = [place * step + step // 2 - 512 for place in range(size)]
@@ -206,7 +207,7 @@ def test_areas() -> None:
 @pytest.mark.parametrize(("degrees", "turns"), [(90, -1), (180, 2), (270, 1)])
 @pytest.mark.parametrize("colour", ["RGB", "YUYV", "RGB565"])
 def test_a_camera_that_is_turned(colour: str, degrees: int, turns: int) -> None:
-    """The part is taken and resized as the camera lies, then turned to the right."""
+    """The part is cropped and resized in the camera's orientation, then rotated clockwise."""
     (rows, columns, channels), convert = CAMERAS[colour]
     given = random_bytes(rows, columns, channels)
     whole = np.rot90(convert(given), turns)
@@ -217,7 +218,7 @@ def test_a_camera_that_is_turned(colour: str, degrees: int, turns: int) -> None:
 
 
 def test_bytes_less_128_cost_nothing() -> None:
-    """Behind the one op that the link does, there is nothing more."""
+    """No op follows the one that the link executes."""
     net = applied(model(6, 8, 3), Declared(input=(parsed_input("uint8 scale=0.5 size=6x8"),)), "NHWC")
     assert [op.kind for op in net.ops] == ["requantize", "requantize"]
 
@@ -230,7 +231,7 @@ def test_a_mean_is_no_relabelling() -> None:
 
 @pytest.mark.parametrize("colour", ["RGB", "YUYV", "NV12", "RGGB"])
 def test_calibration_sees_the_same_image(colour: str) -> None:
-    """Real numbers that a float model is calibrated with are those that the steps make."""
+    """The real inputs for calibrating a float model equal the results of the preprocessing steps."""
     shape, convert = CAMERAS[colour]
     declared = parsed_input(f"uint8 scale=0.25 mean=3 std=2 colour={colour}")
     given = random_bytes(2, *shape)

@@ -1,4 +1,4 @@
-"""How inputs and outputs are declared: words on the command line, a file beside the model."""
+"""Declarations of inputs and outputs: words on the command line, or a file beside the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A detector without a last step gets one: as TensorFlow Lite's op has it, and as NumPy does."""
+"""A detector without a final step gets one, equal to TensorFlow Lite's op and to NumPy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from npukit.quantize.models import load_model
 
 
 def model(*shapes: str) -> Net:
-    """A net that gives what it takes, in float."""
+    """A net that returns its inputs in float."""
     lines = [f"input x{place}: int8[{shape}] scale 0.0625 zero 0" for place, shape in enumerate(shapes)]
     lines += [f"op y{place}: float32[{shape}] = dequantize(x{place})" for place, shape in enumerate(shapes)]
     return parse_net("\n".join(["net n", *lines, *(f"output y{place}" for place in range(len(shapes)))]) + "\n", {})
 
 
 def found(words: str, *given: np.ndarray, folder: Path = Path()) -> np.ndarray:
-    """The detections in float inputs, in steps of 1/16."""
+    """The detections in float inputs of steps of 1/16."""
     net = model(*(",".join(map(str, each.shape)) for each in given))
     declared = declared_for(folder / "model.onnx", outputs=[words])
     (got,) = run_reference(applied(net, declared, "NCHW"), [(each[None] * 16).astype(np.int8) for each in given])
@@ -50,7 +50,7 @@ def test_equal_to_tensorflow_lites_op(more: str, tmp_path: Path) -> None:
 
 
 def by_numpy(corners: np.ndarray, scores: np.ndarray, score: float, iou: float) -> list[int]:
-    """The numbers of the boxes that are left."""
+    """Indices of the boxes kept."""
     left, kept = np.argsort(-scores.max(axis=1), kind="stable"), list[int]()
     for box in left[scores.max(axis=1)[left] >= score]:
         common = np.minimum(corners[kept, 2:], corners[box, 2:]) - np.maximum(corners[kept, :2], corners[box, :2])

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the types that the file says: float where it takes and gives float."""
+"""Inputs and outputs with the file's types: float where the model has float."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALE, ZERO = 0.25, 3
 
 
 def between_floats(folder: Path) -> Path:
-    """A model that quantises its input, computes in int8, and gives its output in float and as it is."""
+    """A model that quantises its input, computes in int8, and has both a float and an int8 output."""
     model = Model()
     model.inputs.append(model.tensor("x", (1, 4, 6, 2), dtype="float32"))
     model.tensor("q", (1, 4, 6, 2), SCALE, ZERO)
@@ -66,7 +66,7 @@ def test_what_is_declared_comes_first(
 
 
 def test_halves_are_rounded_as_the_format_rounds_them(tmp_path: Path) -> None:
-    """TensorFlow Lite away from zero; what an application declares to even, as its documentation says."""
+    """TensorFlow Lite rounds halves away from zero; a declared input rounds halves to even, as documented."""
     path = between_floats(tmp_path)
     plain = load_model(path, in_file_types=True).net
     scaled = load_model(path, declared=Declared(input=(parsed_input("float32 scale=2"),)), in_file_types=True).net

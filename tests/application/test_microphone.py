@@ -1,4 +1,4 @@
-"""Features of sound: equal to TFLite Micro's signal ops one behind the other, and near what real numbers give."""
+"""Audio features: equal to TFLite Micro's signal ops in sequence, and close to the same computation in real numbers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def declared(words: str) -> SensorInput:
 
 
 def sound(count: int) -> np.ndarray:
-    """Tones in noise, ever louder."""
+    """Tones in noise, of rising loudness."""
     random, time = np.random.default_rng(count), np.arange(count)
     tones = np.sin(time * 0.31) + np.sin(time * time * 1e-4)
     return np.clip(np.exp(time / count * 9) * (tones + random.normal(0, 0.3, count)), -32768, 32767).astype(np.int16)
 
 
 def by_micro(given: SensorInput, mels: int, points: int, frames: np.ndarray) -> list[np.ndarray]:
-    """The logarithms of a filter bank's energies of each frame, by TFLite Micro's kernels."""
+    """Logarithms of a filter bank's energies for each frame, by TFLite Micro's kernels."""
     model, size = Model(), given.window
     weights, rests, *places = filter_bank(given, points, mels)
     model.inputs.append(model.tensor("x", (size,), dtype="int16"))
@@ -72,7 +72,7 @@ def test_log_mel_is_tflite_micros(words: str, mels: int, points: int) -> None:
 
 
 def test_log_mel_is_near_that_of_real_numbers() -> None:
-    """32 times the natural logarithm of the energy in each triangle, of what is loud enough."""
+    """32 times the natural logarithm of the energy in each triangle, compared for loud triangles."""
     given = declared("features=log_mel")
     samples = sound(8 * given.hop + given.window)
     (got,) = seen_by_steps(given, samples[None], (1, 9, 40))
@@ -151,7 +151,7 @@ def test_what_is_no_sound_of_the_model(words: str, shape: str, message: str) -> 
 
 
 def test_windows_of_a_clip_are_divided_between_pes() -> None:
-    """Each needs its own samples alone."""
+    """Each window needs only its own samples."""
     net = applied(model("1,6,9,1"), Declared(input=(declared(f"features=log_mel {SMALL}"),)), "NHWC")
     op = net.ops[0]
     assert cuttable_axes(net, op) == (0,)

@@ -1,4 +1,4 @@
-"""Board files: what they say, what they take from each other, and how they are wrong."""
+"""Board files: their content, inheritance between files, and errors."""
 
 from __future__ import annotations
 

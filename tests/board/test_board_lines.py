@@ -1,4 +1,4 @@
-"""The line of a board file that a fault is about."""
+"""The line of a board file that an error names."""
 
 from __future__ import annotations
 

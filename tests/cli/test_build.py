@@ -1,4 +1,4 @@
-"""`npukit build` on the example, as its user calls it."""
+"""`npukit build` on the example, as a user calls it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODEL = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder the user is in, with the model in it."""
+    """The user's working folder, with the model inside."""
     shutil.copy(MODEL, tmp_path / "digits.tflite")
     monkeypatch.chdir(tmp_path)
     return tmp_path

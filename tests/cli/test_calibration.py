@@ -1,4 +1,4 @@
-"""Float models and open shapes, as their users give them to `npukit fit`."""
+"""Float models and open shapes, as users pass them to `npukit fit`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIGITS = CHECKOUT / "examples/digits"
 
 @pytest.fixture
 def samples(tmp_path: Path) -> str:
-    """What is tested here is what is told of them, not how good the network is."""
+    """A file of few samples. These tests check the messages about calibration, not the network's accuracy."""
     digits = np.load(DIGITS / "digits.npz")
     np.savez(tmp_path / "samples.npz", in0=digits["float0"][:20], labels=digits["labels"][:20])
     return str(tmp_path / "samples.npz")

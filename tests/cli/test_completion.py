@@ -1,4 +1,4 @@
-"""Words of a command line, completed by the shells themselves once npukit has installed its completion."""
+"""Completion of command lines by real shells, after npukit has installed its completion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def needs(shell: str) -> object:
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """The environment of somebody who has npukit and nothing else of his own."""
+    """The environment of a user with only npukit installed."""
     command = tmp_path / "npukit"
     command.write_text(f"#!{sys.executable}\nfrom npukit.cli.main import run\nrun()\n")
     command.chmod(0o755)
@@ -45,7 +45,7 @@ def test_the_only_board_of_that_name_is_completed(shell: str, home: dict[str, st
 
 
 def shown(shell: str, line: str, home: dict[str, str]) -> str:
-    """What stands at an interactive shell behind a line and Tab, which zsh wants twice: the first loads."""
+    """Screen text of an interactive shell after a line and Tab. zsh needs Tab twice: the first loads the completion."""
     ours, theirs = os.openpty()
     process = subprocess.Popen([shell, "-i"], stdin=theirs, stdout=theirs, stderr=theirs, env=home, cwd=home["HOME"])
     try:

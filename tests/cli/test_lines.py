@@ -1,4 +1,4 @@
-"""One line stays one line, whatever names are in it."""
+"""A line of output stays one line, whatever characters a name contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as its user meets it."""
+"""The command line as a user sees it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_doctor_tells_what_is_missing_and_how_to_get_it(monkeypatch: pytest.Monk
 
 
 def test_doctor_fails_where_nothing_can_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A compiler that is there and does not work."""
+    """A compiler that is found and does not work."""
     (tmp_path / "arm-none-eabi-gcc").write_text("#!/bin/sh\n[ $1 = -dumpfullversion ] && echo 1.0 || exit 1\n")
     (tmp_path / "arm-none-eabi-gcc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -102,7 +102,7 @@ def test_doctor_fails_where_nothing_can_compile(monkeypatch: pytest.MonkeyPatch,
 
 
 def loaded_by(script: str) -> list[str]:
-    """What a script printed last, and the modules that it loaded."""
+    """Words of the script's last line of output: the names of the modules loaded."""
     show = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", f"{show}; {script}"],

@@ -1,4 +1,4 @@
-"""What to type after a build, on machines that have this and that."""
+"""The command suggested after a build, by the emulators and serial ports of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`npukit ops`: the list is that of the kit itself."""
+"""`npukit ops` lists the kit's own table of ops."""
 
 from __future__ import annotations
 

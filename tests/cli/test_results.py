@@ -1,4 +1,4 @@
-"""How verbs tell what the kit found: as JSON, as text, as an exit status."""
+"""Results of verbs: as JSON, as text, as an exit status."""
 
 from __future__ import annotations
 

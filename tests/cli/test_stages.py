@@ -1,4 +1,4 @@
-"""Progress on a terminal: what runs is alive, what is done is a line; plain lines in a log."""
+"""Progress on a terminal: the running stage is animated, a finished stage is a line. A log gets plain lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with open_terminal(False, {verbosity}, False) as terminal:
 
 
 def on_a_terminal(code: str) -> list[str]:
-    """What a terminal shows in the end: the lines that nothing erased."""
+    """Lines left on a terminal at the end."""
     main, other = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen([sys.executable, "-c", code], stdout=other, stderr=other, env=environment):
@@ -44,7 +44,7 @@ def on_a_terminal(code: str) -> list[str]:
 
 
 def _rows(text: str) -> list[str]:
-    """The rows of a terminal that knows line ends, one line up, and the erasing of a line."""
+    """The rows of a terminal that supports line ends, one line up, and erasing a line."""
     rows, row = [""], 0
     for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", text):
         if piece == "\n":

@@ -1,4 +1,4 @@
-"""What goes where when nobody sits at a terminal."""
+"""Output streams and table widths, with and without a terminal."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_table_that_a_terminal_has_room_for_stays_one(
 def test_60_columns_cut_no_heading_of_numbers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Six narrow columns, each of which could be squeezed a little."""
+    """Six narrow columns, each slightly compressible: no heading loses a letter."""
     narrow(monkeypatch)
     headings = ("", ">core awake", ">accelerator", ">waiting", ">port moves data", ">instructions")
     Terminal().table(headings, [("PE 0", "844", "1,053", "0", "54", "564"), ("PE 1", "396", "882", "562", "58", "242")])

@@ -1,4 +1,4 @@
-"""A DMA descriptor in numpy: a second reading of the hardware manual, section 4.2, to check the emulator against."""
+"""A DMA descriptor in numpy: an independent reading of the hardware manual, section 4.2, to check the emulator."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ NO_FLAG = 0xFF
 KIND_COPY = 1
 MULTICAST = 1 << 8
 DRAM = 0x8000_0000
-"""Added to a chip's number: its DRAM, where a PE is asked for."""
+"""Added to a chip's number in a PE field: the DRAM of this chip."""
 THIS_CHIP = 0x4000_0000
-"""Added to a PE's number within its chip, or to `DRAM`: of the chip of the PE whose DMA it is."""
+"""Added to a PE's number within its chip, or to `DRAM`: the chip is the one of the PE with this DMA."""
 
 _LAYOUT = struct.Struct("<6I 2H 2i 2BH 2I")
 
 
 @dataclass(frozen=True)
 class Descriptor:
-    """The fields of a descriptor, in the order of its words."""
+    """Fields of a descriptor, in the order of its words."""
 
     next: int = 0
     kind: int = KIND_COPY
@@ -42,7 +42,7 @@ class Descriptor:
 
 
 def copy(memories: Mapping[int, np.ndarray], descriptor: Descriptor) -> None:
-    """What a copy to one destination leaves in the memories, which are arrays of bytes by PE."""
+    """Copy to one destination. `memories`: arrays of bytes by PE, modified in place."""
     columns = np.arange(descriptor.row_bytes)
     rows = np.arange(descriptor.rows)[:, None]
     taken = memories[descriptor.source_pe][descriptor.source + rows * descriptor.source_stride + columns].copy()

@@ -1,4 +1,4 @@
-"""The MAC array's command: its fields, and what the hardware checks in it. Hardware manual, sections 3.1 and 3.2."""
+"""The MAC array's command: its fields and the hardware's checks. Hardware manual, sections 3.1 and 3.2."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Error(IntEnum):
 
 @dataclass(frozen=True)
 class Command:
-    """The fields of a command, in the order of its words."""
+    """Fields of a command, in the order of its words."""
 
     next: int = 0
     kind: int = 0
@@ -94,7 +94,7 @@ class Command:
 
     @property
     def effective(self) -> Flag:
-        """The flags that apply to this kind."""
+        """Flags that apply to this kind of command."""
         applicable = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL}
         return Flag(self.flags & 31) & applicable.get(Kind(self.kind), Flag.NONE)
 
@@ -109,7 +109,7 @@ class Command:
 
     @property
     def second_rows(self) -> tuple[int, int]:
-        """The rows of a convolution's second input, and the bytes of each."""
+        """Rows of a convolution's second input, and bytes per row."""
         products, channels = self.depth, self.output_channels
         return (channels, products) if Flag.PIXELS in self.effective else (products, channels)
 
@@ -164,7 +164,7 @@ def is_aligned(command: Command) -> bool:
 
 
 def extents(command: Command, block: int) -> list[tuple[int, int]]:
-    """First and last address of everything the command touches."""
+    """First and last address of each operand of the command."""
     c, flags = command, command.effective
     channels = ceil_div(c.output_channels, block) * block
     output = (c.output_height, c.output_width, c.output_channels)

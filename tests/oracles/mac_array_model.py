@@ -1,4 +1,4 @@
-"""The MAC array's command in numpy: a second reading of the hardware manual, section 3, to check the emulator by."""
+"""The MAC array's command in numpy: an independent reading of the hardware manual, section 3, to check the emulator."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from oracles.mac_array_command import (
 
 _LARGEST_SHIFT = 31
 _LEFT_SHIFT = 20
-"""By which the operands of an addition are shifted up first."""
+"""Bits by which an addition first shifts its operands up."""
 
 
 class Array:
-    """A MAC array and the SRAM it works on, a writable array of bytes."""
+    """A MAC array and its SRAM, a writable array of bytes."""
 
     def __init__(self, sram: np.ndarray, figures: Mapping[str, int]) -> None:
         self._sram = sram
@@ -35,7 +35,7 @@ class Array:
         self._figures = figures
 
     def execute(self, address: int) -> tuple[Error, int]:
-        """Carry out the command at `address`: an error, or the cycles it takes."""
+        """Execute the command at `address`. Returns an error, or no error and the cycles."""
         if address % 16 or address + COMMAND_BYTES > len(self._sram):
             return Error.PLACE, 0
         command = Command.unpack(self._sram[address : address + COMMAND_BYTES].tobytes())
@@ -45,7 +45,7 @@ class Array:
         self._store(command, self._compute(command))
         return Error.NONE, self.cycles(command)
 
-    # --- what is refused
+    # --- checks
 
     def check(self, command: Command) -> Error:
         if command.kind not in list(Kind):
@@ -59,7 +59,7 @@ class Array:
     def _inside(self, extent: tuple[int, int]) -> bool:
         return extent[0] >= 0 and extent[1] <= len(self._sram)
 
-    # --- what is computed
+    # --- computation
 
     def _compute(self, command: Command) -> np.ndarray:
         """The output [height, width, channels]."""
@@ -93,7 +93,7 @@ class Array:
         return self._words(places)
 
     def _weights(self, command: Command) -> np.ndarray:
-        """[channel, depth]"""
+        """Weights [channel, depth]."""
         if Flag.SECOND in command.effective:
             rows, size = command.second_rows
             found = self._values(
@@ -150,7 +150,8 @@ class Array:
         return _clamp(result, command.clamp_min, command.clamp_max)
 
     def _window(self, command: Command, outside: int) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs under the kernel [y, x, ky, kx, channel], `outside` where there are none, and where there are."""
+        """Inputs under the kernel [y, x, ky, kx, channel], with `outside` in the padding; and a mask of the positions
+        inside the input."""
         c = command
         y = _positions(c.output_height, c.stride_y, c.kernel_height, c.dilation_y, c.pad_top)[:, None, :, None]
         x = _positions(c.output_width, c.stride_x, c.kernel_width, c.dilation_x, c.pad_left)[None, :, None, :]
@@ -162,7 +163,7 @@ class Array:
     # --- memory
 
     def _block(self, command: Command) -> int:
-        """Channels of a block of weights or parameters."""
+        """Channels per block of weights or parameters."""
         along_pixels = command.kind == Kind.CONVOLUTION and Flag.PIXELS in command.effective
         return self._figures["lanes" if along_pixels else "width"]
 
@@ -183,7 +184,7 @@ class Array:
     # --- cycles
 
     def cycles(self, command: Command) -> int:
-        """Manual, section 3.5."""
+        """Cycles of a command (manual, section 3.5)."""
         figures = self._figures
         width, blocks = figures["width"], ceil_div(command.output_channels, figures["width"])
         steps = command.pixels * blocks
@@ -226,7 +227,8 @@ class Array:
 
 
 def requantize(values: np.ndarray, multiplier: Any, shift: Any) -> np.ndarray:
-    """TFLite's: a saturating, rounding, doubling high multiplication, then a rounding division by a power of two."""
+    """TFLite's requantisation: a saturating, rounding, doubling high multiplication, then a rounding division by a
+    power of two."""
     shift = np.clip(shift, -_LARGEST_SHIFT, _LARGEST_SHIFT)
     raised = _wrap(values << np.maximum(shift, 0), 32)
     product = raised * multiplier
@@ -248,5 +250,5 @@ def _clamp(values: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def _positions(outputs: int, stride: int, kernel: int, dilation: int, padding: int) -> np.ndarray:
-    """[output, tap]"""
+    """Input positions [output, tap]."""
     return np.arange(outputs)[:, None] * stride + np.arange(kernel)[None, :] * dilation - padding

@@ -1,8 +1,8 @@
-"""ONNX models computed by others: ONNX Runtime in float, ONNX's own evaluator where integers are multiplied.
+"""Independent results for ONNX models: ONNX Runtime in float, ONNX's reference evaluator for integer products.
 
-ONNX Runtime fuses quantised operators into integer products, and saturates the sums of these at 16 bits on processors
-that have no instructions for them. Here nothing is fused, and its integer products are never asked: so the results
-are the same on any processor. No other test opens a session.
+ONNX Runtime fuses quantised operators into integer products, and saturates their sums at 16 bits on processors without
+the instructions for them. Here fusion is off and ONNX Runtime never runs integer products, therefore the results are
+the same on any processor. No other test opens a session.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from onnx.reference.ops.op_quantize_linear import QuantizeLinear_25
 PRODUCTS = {"ConvInteger", "MatMulInteger", "QGemm", "QLinearConv", "QLinearMatMul"}
 
 FITS = np.float32(1 << 24)
-"""More than any zero point takes a sum to, and not so much that it is no int32."""
+"""Limit of a quantised value before the zero point is added. Beyond any zero point's effect, and well inside int32."""
 
 DITHER = 0.1
-"""How far from half a step numbers are that are rounded otherwise."""
+"""Largest shift of a value before rounding, in quantisation steps. Only values this close to half a step round
+differently."""
 
 EVALUATED = 21
-"""The opset that the evaluator has all of."""
+"""Opset that the evaluator implements completely."""
 
 
 class QGemm(OpRun):
-    """Microsoft's dense layer between integers, in exact integers until its result is quantised."""
+    """Microsoft's integer dense layer, exact in integers until its result is quantised."""
 
     op_domain = "com.microsoft"
 
@@ -50,11 +51,11 @@ class QGemm(OpRun):
 
 
 class NotDefined(Exception):
-    """ONNX does not say what comes of this."""
+    """The ONNX specification leaves the result undefined."""
 
 
 class QuantizeLinear(QuantizeLinear_25):
-    """ONNX's, but for numbers that are no int32 once they are divided by the scale: the evaluator's sums wrap there."""
+    """ONNX's operator, correct also where the quotient by the scale exceeds int32: the evaluator's sums wrap there."""
 
     op_domain = ""
 
@@ -67,7 +68,7 @@ class QuantizeLinear(QuantizeLinear_25):
 
 
 class Dithered(QuantizeLinear):
-    """Rounds a little otherwise, each number by chance."""
+    """Rounds with a random shift of up to `DITHER` steps for each number."""
 
     op_domain = ""
     dice = np.random.default_rng(0)
@@ -78,22 +79,22 @@ class Dithered(QuantizeLinear):
         return super()._run((x + off).astype(x.dtype), scale, *zero_point, **rest)
 
 
-Dithered.__name__ = QuantizeLinear.__name__  # by which the evaluator takes it
+Dithered.__name__ = QuantizeLinear.__name__  # the evaluator selects ops by class name
 
 
 class DequantizeLinear(DequantizeLinear_25):
-    """ONNX's for the older opsets too, of which the evaluator has none."""
+    """ONNX's operator for the older opsets too, which the evaluator lacks."""
 
     op_domain = ""
 
 
 EVALUATOR_OPS: list[type[OpRun]] = [QGemm, QuantizeLinear, DequantizeLinear]
-"""What the evaluator lacks, or has wrong."""
+"""Operators that the evaluator lacks or computes wrongly."""
 DITHERED_OPS: list[type[OpRun]] = [QGemm, Dithered, DequantizeLinear]
 
 
 class Session:
-    """An open model; products of integers, if it has any, are refused."""
+    """An open model. A model with integer products is refused."""
 
     def __init__(self, model: Path | bytes) -> None:
         options = onnxruntime.SessionOptions()
@@ -116,7 +117,7 @@ def run_onnx(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
 
 
 def evaluated(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """What ONNX's evaluator gives, which multiplies integers exactly."""
+    """Outputs of ONNX's evaluator, which multiplies integers exactly."""
     if {node.domain for node in model.graph.node} <= {"", "ai.onnx"}:
         model = version_converter.convert_version(model, max(model.opset_import[0].version, EVALUATED))
     outputs: Any = ReferenceEvaluator(model, new_ops=EVALUATOR_OPS).run(None, dict(inputs))

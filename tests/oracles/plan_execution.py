@@ -1,6 +1,6 @@
-"""Runs a plan in numpy, as a check of plans: each PE has memory of its own, and reading what nobody wrote is an error.
+"""Executes a plan in numpy to check it. Each PE has its own memory; reading a byte never written is an error.
 
-PEs and messages take turns in a random order, so that a plan that is right only for some timing is found out.
+PEs and messages advance in a random order: a plan that is right only for some timing fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from oracles.tiles import tile_values
 
 
 class PlanError(Exception):
-    """The plan reads what is not there, or waits for what never comes."""
+    """The plan reads unwritten memory, or waits for a message that never arrives."""
 
 
 @dataclass
@@ -45,14 +45,14 @@ class _Pe:
     buffers: Mapping[str, Buffer]
     flags: Counter[int] = field(default_factory=Counter)
     submitted: list[Compute] = field(default_factory=list)
-    """In the order in which each engine does them."""
+    """Submitted computations. Each engine executes its own in this order."""
     step: int = 0
     frames: int = 0
 
 
 @dataclass
 class _Flight:
-    """A message that has not arrived, and the PE whose DMA carries it. Its bytes are read as it leaves."""
+    """A message in flight and the PE whose DMA carries it. Its bytes are read when it leaves."""
 
     message: Message
     sender: _Pe
@@ -61,7 +61,7 @@ class _Flight:
 
 
 class Execution:
-    """A plan with memory. `run` a frame as often as you like: memory stays as the last frame left it."""
+    """A plan with memory. `run` executes a frame, any number of times: memory persists between frames."""
 
     def __init__(self, net: Net, plan: Plan, seed: int = 0) -> None:
         self.net, self.plan = net, plan
@@ -77,7 +77,7 @@ class Execution:
                 self._write(self._dram, View(buffer.name, buffer.box), _stand_in(buffer.name, buffer.bytes))
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of one frame. `results` then holds every tile computed in it, by op."""
+        """The outputs of one frame. `results` then holds every tile of the frame, by op."""
         (outputs,) = self.run_round([inputs])
         return outputs
 
@@ -103,13 +103,13 @@ class Execution:
         return self._read(root, self._output(root, name, called))
 
     def _output(self, root: _Pe, name: str, called: str) -> View:
-        """An output in that of its frame's buffers which holds all of it."""
+        """An output tensor in a buffer of its frame that holds the whole tensor."""
         whole = Box.whole(self.net.tensor(name).shape)
         held = (each.name for each in root.buffers.values() if is_named(each.name, called) and each.box == whole)
         return View(next(held), whole)
 
     def _turn(self, root: _Pe) -> None:
-        """One step of something that can go on."""
+        """Advance a random PE, message or engine by one step."""
         ready: list[Callable[[], None]] = [
             lambda pe=pe: self._advance(pe) for pe in self._pes.values() if self._may_advance(pe, root)
         ]
@@ -132,7 +132,7 @@ class Execution:
         return True
 
     def _work(self, pe: _Pe, engine: str) -> None:
-        """An accelerator does the first thing that was submitted to it."""
+        """Complete the oldest computation submitted to an accelerator."""
         step = next(step for step in pe.submitted if step.engine == engine)
         pe.submitted.remove(step)
         self._compute(pe, step)
@@ -165,7 +165,7 @@ class Execution:
         self._write(pe, View(buffer.name, buffer.box), state.initial[whole])
 
     def reset(self) -> None:
-        """The next frame begins with the states' first values."""
+        """Start the next frame with the states' initial values."""
         self._reset_at = next(iter(self._pes.values())).frames
 
     def _start(self, pe: _Pe, step: Compute) -> None:
@@ -179,9 +179,9 @@ class Execution:
             self._compute(pe, step)
 
     def _next_to_leave(self) -> list[_Flight]:
-        """Of each PE's DMA the first of its messages: it carries them one after the other.
+        """The first waiting message of each PE's DMA, which carries its messages in order.
 
-        DRAM gives nothing before it has taken what is on its way to it.
+        DRAM is read only after all stores in flight to DRAM have landed.
         """
         waiting = [flight for flight in self._flights if flight.value is None]
         first = list({flight.sender.plan.pe: flight for flight in reversed(waiting)}.values())
@@ -189,7 +189,7 @@ class Execution:
         return [flight for flight in first if not (storing and flight.message.source_pe == DRAM)]
 
     def _leave(self, flight: _Flight) -> None:
-        """Then its source is free."""
+        """Read a message from its source, which is free afterwards."""
         source = self._pes.get(flight.message.source_pe, self._dram)
         signal = not flight.message.tensor and source is not self._dram
         empty = np.zeros(flight.message.source.box.shape, np.uint8)
@@ -197,7 +197,7 @@ class Execution:
         flight.sender.flags[SENT_FLAG] += source is not self._dram
 
     def _arrive(self, flight: _Flight) -> None:
-        """One landing of a message; they may come in any order."""
+        """Land a message at one of its destinations, in random order."""
         assert flight.value is not None
         landing = flight.landings.pop(self._random.integers(len(flight.landings)))
         target = self._pes.get(landing.pe, self._dram)
@@ -226,7 +226,7 @@ class Execution:
         pe.written[buffer.offset : buffer.offset + buffer.bytes] = False
 
     def _places(self, pe: _Pe, view: View) -> np.ndarray:
-        """[*box, element bytes]: where in the PE's memory each byte of a view lies."""
+        """Places [*box, element bytes] of a view's bytes in the PE's memory."""
         buffer = pe.buffers[view.buffer]
         size = self._dtype(buffer).itemsize
         if not buffer.box.contains(view.box):
@@ -246,7 +246,7 @@ class Execution:
         return np.ascontiguousarray(pe.memory[places]).view(dtype)[..., 0]
 
     def _write(self, pe: _Pe, view: View, value: np.ndarray) -> None:
-        """Bytes written here are lost to every buffer they were part of, which random values stand for."""
+        """Write a view. Buffers that shared the bytes lose their content."""
         places = self._places(pe, view)
         pe.memory[places] = np.ascontiguousarray(value).reshape(*value.shape, 1).view(np.uint8)
         pe.written[places] = True
@@ -266,5 +266,5 @@ def _new_pe(plan: PePlan) -> _Pe:
 
 
 def _stand_in(name: str, size: int) -> np.ndarray:
-    """Bytes that stand for constants of that name."""
+    """Random bytes as the content of the constants `name`."""
     return np.random.default_rng(list(name.encode())).integers(0, 256, size, np.uint8)

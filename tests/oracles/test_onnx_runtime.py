@@ -1,4 +1,4 @@
-"""The oracles of ONNX are the same on any processor, and no test goes past them."""
+"""The ONNX oracles give the same results on any processor, and every test uses them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_no_other_test_opens_a_session() -> None:
 
 
 def dense(folder: Path, **more: int | float) -> Path:
-    """A QGemm whose sums are far beyond 16 bits."""
+    """A QGemm whose sums exceed 16 bits by far."""
     values = {"xs": np.float32(1), "xz": np.uint8(0), "ws": np.array([1, 2], np.float32), "wz": np.int8(0)}
     values |= {"w": np.full((2, 6), 127, np.int8), "b": np.array([1, -7], np.int32)}
     values |= {"ys": np.float32(2**12), "yz": np.uint8(3)}
@@ -41,7 +41,7 @@ def dense(folder: Path, **more: int | float) -> Path:
 
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_a_dense_layer_of_integers_is_exact(alpha: float, tmp_path: Path) -> None:
-    """Six products of 255 and 127: ONNX Runtime adds pairs of them in 16 bits where there is no VNNI."""
+    """Six products of 255 and 127: without VNNI, ONNX Runtime adds pairs of products in 16 bits."""
     (got,) = run_onnx(dense(tmp_path, alpha=alpha), {"x": np.full((1, 6), 255, np.uint8)})
     total = 6 * 255 * 127
     expected = [3 + round((total + 1) * alpha / 2**12), 3 + round((total - 7) * 2 * alpha / 2**12)]

@@ -1,4 +1,4 @@
-"""A tile's values: the whole op by the reference, from inputs that hold noise wherever the tile needs nothing."""
+"""The values of a tile by the reference, with noise in all parts of the inputs that the tile must not read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npukit.net.tensor import Tensor
 
 
 def tile_values(net: Net, op: Op, output: Box, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """A box of the op's output, from exactly the boxes of its activations that it needs."""
+    """The box `output` of the op's result, from exactly the required boxes of its activations."""
     names = tuple(net.activations(op))
     noise, inputs = np.random.default_rng(9), dict[str, np.ndarray]()
     for name, box, value in zip(names, needs(net, op, output), operands, strict=True):

@@ -1,4 +1,4 @@
-"""Images of the smallest network, for tests of what surrounds a network."""
+"""Images of the smallest network, for tests of the code around a network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def identity_sources(
 
 
 def build_identity(board_name: str, with_toolchain: str, folder: Path, *sources: Sources) -> Built:
-    """The identity net, or other sources, for a board by a toolchain."""
+    """The identity net, or `sources`, for a board by a toolchain."""
     board = load_board(board_name)
     compiler = toolchain(with_toolchain, board.core.type)
     project = render_project(

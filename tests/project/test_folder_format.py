@@ -1,4 +1,4 @@
-"""Build folders of other formats, which an older or a newer npukit has written."""
+"""Build folders of other formats, written by an older or a newer npukit."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SUMMARY = {
     states ops memory regions clock_hz predicted frame frames chips dram_bytes frames_per_second energy dead_channels
     no_renode golden checked"""
 }
-"""What the summary of a build has, by format."""
+"""Keys of a build's summary, by format."""
 
 
 @pytest.mark.exhaustive
 def test_what_a_folder_says_belongs_to_its_format(tmp_path: Path) -> None:
-    """Another key is another format: a folder of the one before must not fail in a verb that reads the key."""
+    """Another key requires another format: otherwise a verb that reads the key fails on older folders."""
     summary = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out").manifest.summary
     assert " ".join(summary).split() == SUMMARY[FORMAT].split()

@@ -1,4 +1,4 @@
-"""A board from outside of npukit: its C lies beside its file, and what that lacks is named."""
+"""A board outside the package: its C lies beside the board file, and errors name missing functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole images on the built-in emulator: the processing element's own hardware."""
+"""Whole images on the built-in emulator, with the hardware of the processing element."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from project.identity import Built, build_identity, identity_sources
 BOARD = "pe-mesh"
 PAINT = (0x5AFEC0DE).to_bytes(4, "little")
 BROKEN = 0xBD
-"""What makes PE 1 fail."""
+"""First input byte on which PE 1 fails."""
 THERE_AND_BACK = Path(__file__).parent / "nets" / "there_and_back.c"
 
 
@@ -73,7 +73,7 @@ def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, co
 
 
 def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> None:
-    """PE 0 sends its input a hundred times, faster than the DMA moves it."""
+    """PE 0 sends its input a hundred times, faster than the DMA drains the queue."""
     once = "const int32_t error = noc_send(&messages[0]);"
     often = "int32_t error = 0;\n    for (int i = 0; i < 100 && error == 0; i++) { error = noc_send(&messages[0]); }"
     net = (
@@ -90,7 +90,7 @@ def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> 
 
 @pytest.mark.exhaustive
 def test_a_pe_that_fails_is_named_and_the_link_lives_on(tmp_path: Path) -> None:
-    """PE 0 waits for PE 1, which fails: the host breaks the run off and asks who is to blame."""
+    """PE 0 waits for PE 1, which fails: the host aborts the run and reads the status of every PE."""
     with running(there_and_back("zig", tmp_path)) as (session, _):
         session.write_input(0, bytes([BROKEN, *range(63)]))
         with pytest.raises(NpukitError, match="failed to run on pe-mesh: PE 1 stopped with error code 42"):
@@ -111,6 +111,6 @@ def test_what_other_pes_hold_is_read_through_the_root(tmp_path: Path) -> None:
             session.read_memory(0x2_0000, 4, 1)
         with pytest.raises(NpukitError, match="no way to that PE"):
             session.read_memory(0, 4, 16)
-        for frame in range(20):  # refused copies leave the queue of messages as it was
+        for frame in range(20):  # refused reads leave the message queue unchanged
             session.write_input(0, bytes(range(frame, frame + 64)))
             assert session.run().status == 0

@@ -1,4 +1,4 @@
-"""The lines of a project that the report leads to, and the licence that its files name."""
+"""Source lines of a project that the report links to, and the licence line of every file."""
 
 from __future__ import annotations
 

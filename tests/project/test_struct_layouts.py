@@ -1,4 +1,4 @@
-"""What the compiler says of structs is what the data is laid out by."""
+"""Data is laid out by the struct layouts that the compiler reports."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Identity = Callable[[str, str], Built]
 
 @pytest.fixture(scope="module")
 def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    """The identity net for a board, by a compiler: built once for all tests that read it."""
+    """The identity net for a board and a compiler, built once for all tests."""
     return cache(lambda board, compiler: build_identity(board, compiler, tmp_path_factory.mktemp("identity")))
 
 
@@ -44,7 +44,7 @@ def test_the_image_is_laid_out_as_planned(identity: Identity, board_name: str, c
     assert elf.sections[".activations"].end == board.memory_for("activations").end
     assert elf.symbols["__stack_top"] - elf.symbols["__stack_bottom"] == image.memory.stack == image.stack.bytes
     assert elf.symbols["vectors"] == board.memory_for("code").origin
-    # Bigger than the RPC server alone, smaller than what the planner reserves for what no network makes longer.
+    # Larger than the RPC server alone, smaller than `FIRMWARE_BYTES`, the planner's reserve for firmware of fixed size.
     assert 3000 < image.memory.code < FIRMWARE_BYTES
 
 

@@ -1,4 +1,4 @@
-"""What a table of steps writes into commands, found in the bytes that a PE was loaded with."""
+"""Command words written by a table of steps, found in the loaded bytes of a PE."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_code_that_looks_like_a_table_is_none() -> None:
 
 
 def test_a_self_test_leaves_out_what_a_table_changes_but_never_code() -> None:
-    """A program's constants whose table patches a command in them, and another that lies in its code."""
+    """A table in a program's constants patches two commands, one in the constants and one in the code."""
     rows = table(
         ("NET_PATCH", 0, 5), ("NET_RUN", 0, 0x1000), ("NET_PATCH", 0, 5), ("NET_RUN", 0, 0x10), ("NET_END", 0, 0)
     )

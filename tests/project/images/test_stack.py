@@ -1,4 +1,4 @@
-"""The stack's bound, from images made for the purpose."""
+"""The stack bound of images written for these tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINK = "SECTIONS { .text 0 : { *(.text.all) } .rodata : { *(.rodata.all) } }"
 
 
 def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
-    """The report for assembly, with every function's end marked."""
+    """The report for assembly in which `end` marks the end of each function."""
     (folder / "code.S").write_text(HEAD + body + FAULT)
     (folder / "link.ld").write_text(LINK)
     compiler = toolchain("zig")
@@ -121,7 +121,7 @@ function restart
 
 
 def test_a_jump_into_the_middle_of_another_function_goes_on_there(tmp_path: Path) -> None:
-    """As __aeabi_ui2d of GNU's library goes on in __adddf3, whose end gives back what both have pushed."""
+    """GNU's `__aeabi_ui2d` jumps into `__adddf3`, whose epilogue pops the frames of both."""
     report = bound(
         tmp_path,
         f"""
@@ -155,7 +155,7 @@ function pack
 
 
 def test_a_call_into_the_middle_of_a_function_is_followed(tmp_path: Path) -> None:
-    """As __aeabi_dmul calls what looks for infinities at its own end."""
+    """`__aeabi_dmul` calls the check for infinities at its own end."""
     report = bound(
         tmp_path,
         f"""
@@ -195,7 +195,7 @@ function reset_handler
 
 
 def test_both_branches_of_a_table_of_addresses_count(tmp_path: Path) -> None:
-    """GCC's, where a branch lies before the table."""
+    """GCC's form, with a branch before the table."""
     report = bound(
         tmp_path,
         f"""
@@ -234,7 +234,7 @@ function reset_handler
 
 
 def test_a_stack_aligned_by_a_register_is_followed(tmp_path: Path) -> None:
-    """As LLVM does for variables that are aligned to more than 8 bytes: it takes up to 12 bytes more."""
+    """LLVM's code for variables aligned to more than 8 bytes, which takes up to 12 bytes more."""
     report = bound(
         tmp_path,
         f"""

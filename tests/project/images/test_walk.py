@@ -1,4 +1,4 @@
-"""What is read from the instructions of one function."""
+"""Facts read from the instructions of one function."""
 
 from __future__ import annotations
 
