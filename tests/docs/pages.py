@@ -1,8 +1,8 @@
-"""The pages a newcomer reads, with what their commands print and what the benchmarks measured.
+"""Updates the newcomer's pages: the output of their commands, and tables of benchmark results.
 
-After a change that is meant: PYTHONPATH=kit:tests:. python tests/docs/pages.py [PAGE...]
+After an intended change: PYTHONPATH=kit:tests:. python tests/docs/pages.py [PAGE...]
 
-What is printed is that of the compiler that npukit brings, as arm-none-eabi-gcc is another one on each machine.
+Outputs are those of npukit's own compiler, because arm-none-eabi-gcc differs between machines.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from npukit.templates import templates_in
 PAGES = sorted([*CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("docs/tutorials/*.md"), CHECKOUT / "README.md"])
 
 PICTURE = CHECKOUT / "docs/frame.svg"
-"""A frame of the tutorial's build on four PEs, as its report draws it: the picture of README."""
+"""One frame of the tutorial's build on four PEs, drawn by the build's report: the picture in README."""
 
 RUN_ELSEWHERE = {
     "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
@@ -63,13 +63,14 @@ RUN_ELSEWHERE = {
     "detections=": "a detector: tests/application/test_detections.py",
     "out/core": "minutes of trials: tests/test_tuning.py",
 }
-"""What a command says that nobody can run here, or that other tests run, and who does."""
+"""Parts of commands that this script skips, each with the reason and the test that runs the command."""
 
 DEVICE, DEVICE_RUNS = "/dev/ttyACM0", "out/digits"
-"""A reader's board. Here a new one that is emulated, of the kind that this build is for, stands for it."""
+"""The serial port of a reader's board, and the build for the board. A new emulated board of this kind replaces it here.
+"""
 
 STAND_INS = {"model.onnx": "examples/digits/digits_float.onnx"}
-"""What a reader puts for the names in the docs."""
+"""Files that replace the placeholders of the docs."""
 
 _STYLE = (
     "text { font: 11px system-ui, sans-serif; fill: #7a8496; } text.on { fill: #fff; } "
@@ -77,21 +78,21 @@ _STYLE = (
     ".k-npu { fill: #2563b8; } .k-cpu { fill: #b45309; } .k-send { fill: #18794e; } "
     ".k-wait { fill: #9aa4b5; } .k-other { fill: #5b6576; }"
 )
-"""Colours that can be told from a white page and from a black one."""
+"""Colours visible on a white page and on a black page."""
 
 _SHOWN = re.compile(r"^    \$ (npukit [a-z].*)\n((?:    (?!\$ ).*\n)+)", re.MULTILINE)
-"""A command that a reader types, and the lines below it that it prints."""
+"""A typed command and the lines of its output below."""
 _TYPED = re.compile(r"^    (?:\$ )?(npukit [a-z].*?|python -m .* &)(?:  +#.*)?$", re.MULTILINE)
 _FILE = re.compile(r"^`([\w.-]+)`:\n\n((?:    .*\n|\n)+)", re.MULTILINE)
-"""A file that a page shows."""
+"""A file shown on a page."""
 BESIDE = " &"
-"""What a command ends with that runs beside those after it, as in another terminal."""
+"""Suffix of a command that runs in parallel with the following commands, as in another terminal."""
 PROGRAMS = {"npukit": [sys.executable, "-c", "from npukit.cli.main import run; run()"], "python": [sys.executable]}
 _TABLE = re.compile(r"(<!-- table: ([\w ]+), [^\n]* -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
 def commands(page: Path) -> list[str]:
-    """The lines a reader would type."""
+    """Commands typed by a reader of the page."""
     return _TYPED.findall(page.read_text())
 
 
@@ -102,7 +103,7 @@ def runs_here(command: str) -> bool:
 
 
 def shows_output(page: Path) -> bool:
-    """True if a page has commands, or lines of Python, with what they print."""
+    """True if a page shows the output of commands or of lines of Python."""
     return bool(_SHOWN.search(page.read_text())) or PROMPT in page.read_text()
 
 
@@ -110,7 +111,7 @@ PROMPT = "\n    >>> "
 
 
 def run_commands(page: Path, folder: Path) -> dict[str, str]:
-    """What the commands of a page print, each as it stands there, in their order, in a folder like a checkout's."""
+    """Run the commands of a page in order, in a folder laid out like a checkout. Returns the output of each command."""
     for name in ("examples", "boards"):
         (folder / name).symlink_to(CHECKOUT / name)
     _write_files(page, folder)
@@ -151,7 +152,8 @@ def _run(command: str, folder: Path, port: Callable[[], str]) -> str:
 
 @contextmanager
 def beside(command: str, folder: Path) -> Iterator[str]:
-    """A command that goes on until this ends, and the line that it prints first; of a program of others none."""
+    """Run a command in the background until the context ends. Yields its first line of output, or nothing for a program
+    other than npukit."""
     program, *words = shlex.split(command.removesuffix(BESIDE))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     whole = [*PROGRAMS[program], *words]
@@ -166,12 +168,12 @@ def beside(command: str, folder: Path) -> Iterator[str]:
 
 
 def _interruptible() -> None:
-    """SIGINT as it is by default, in a child of a parent that may ignore it, as what runs in the background does."""
+    """Restore the default SIGINT in a child, because a parent in the background may ignore SIGINT."""
     signal(SIGINT, SIG_DFL)
 
 
 def _listening(words: Sequence[str]) -> str:
-    """Nothing, once a program listens at its port."""
+    """Wait until a program listens at its port. Returns the empty string."""
     until, port = time.monotonic() + PATIENCE, int(words[words.index("--port") + 1])
     while time.monotonic() < until:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -184,7 +186,7 @@ PATIENCE = 60
 
 
 def _check_python(page: Path, folder: Path) -> None:
-    """Runs the lines of Python that a page shows at a prompt; an error if they give anything else than it says."""
+    """Run the lines of Python shown at a prompt on a page. A result other than the one shown is an error."""
     here = Path.cwd()
     os.chdir(folder)
     try:
@@ -197,7 +199,7 @@ def _check_python(page: Path, folder: Path) -> None:
 
 @contextmanager
 def _newcomers_machine(folder: Path) -> Iterator[None]:
-    """No compiler but the one that npukit brings, nothing that was tuned before, no maker who is trusted."""
+    """A machine with npukit's own compiler only, without tuning records and without trusted makers."""
     own = {"NPUKIT_TUNED": str(folder / "tuned.json"), "XDG_CONFIG_HOME": str(folder / "config")}
     find = toolchain.find_program
 
@@ -212,12 +214,12 @@ def _newcomers_machine(folder: Path) -> Iterator[None]:
 
 
 def files_of(page: Path) -> dict[str, str]:
-    """The files that a page shows, by name."""
+    """Files shown on a page, by name."""
     return {name: textwrap.dedent(text) for name, text in _FILE.findall(page.read_text())}
 
 
 def _write_files(page: Path, folder: Path) -> None:
-    """The files that pages speak of: a mapping from its page, samples for calibration."""
+    """Write the files needed by a page: files it shows, a mapping from its text, samples for calibration."""
     for name, text in files_of(page).items():
         (folder / name).write_text(text)
     lines = [line.strip() for line in page.read_text().splitlines() if line.startswith("    ")]
@@ -231,7 +233,7 @@ def _write_files(page: Path, folder: Path) -> None:
 
 
 def with_outputs(text: str, printed: Mapping[str, str]) -> str:
-    """A page's text in which each command that shows what it prints shows this."""
+    """A page's text with new outputs of its commands."""
 
     def block(found: re.Match[str]) -> str:
         output = printed.get(found[1])
@@ -245,12 +247,12 @@ def _indented(output: str) -> str:
 
 
 def with_tables(text: str) -> str:
-    """A page's text in which each table that a benchmark makes is made of the benchmark's file."""
+    """A page's text with each benchmark table remade from the benchmark's results file."""
     return _TABLE.sub(lambda found: f"{found[1]}{_lines(TABLES[found[2]]())}{found[3]}", text)
 
 
 def picture(build: Path) -> str:
-    """The chart of a build's report as a file of its own: a picture, as README can show no page."""
+    """The chart of a build's report as an SVG file, because README cannot embed a page."""
     gantt = json.loads((build / "results.json").read_text())["gantt"]
     template = (Path(__file__).parent / "frame.svg.j2").read_text()
     page = templates_in("report", html=True).from_string(template).render(gantt=gantt)

@@ -1,4 +1,4 @@
-"""Blocks of code in the documentation: each is read as the language that it is in, and run where it stands alone."""
+"""Code blocks of the documentation: each is parsed in its language, and a complete block runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from npukit.emulator.fault_plan import load_fault_plan
 from npukit.plan.user_mapping import PinFile
 
 TYPED = re.compile(r"(\$|npukit|python|pip|make|git|\.venv|PYTHONPATH=|gdb|\(gdb\)|west|cmake|openssl|renode) ?")
-"""Beginnings of commands, which `test_docs.py` runs."""
+"""First words of commands. `test_docs.py` runs these."""
 MODULE = re.compile(r"^\s*(from [\w.]+ import|import \w|def \w+\()", re.MULTILINE)
 CALLS = re.compile(r"^(\w+ = \w+\(|\w+\.\w[\w.]*\()", re.MULTILINE)
 TOML = re.compile(r"^\[.*\]\s*(#.*)?$|\A[\w.-]+ = (\"|\[|\{|\d|true|false)", re.MULTILINE)
@@ -37,7 +37,7 @@ COMPILED_ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Block:
-    """Indented lines of a page, from a line on."""
+    """An indented block of a page; `line` is the number of its first line."""
 
     page: Path
     line: int
@@ -48,7 +48,7 @@ class Block:
 
     @property
     def language(self) -> str:
-        """The first of the languages that it looks like; empty of what programs print."""
+        """The first language whose pattern matches; empty for the output of programs."""
         if TYPED.match(self.text) or self.text.startswith(">>> "):
             return "typed"
         for name, looks in (("c", C), ("python", MODULE), ("toml", TOML), ("python", CALLS)):
@@ -58,7 +58,7 @@ class Block:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The indented blocks that follow an empty line, outside of lists."""
+    """Indented blocks after an empty line, outside lists."""
     lines = page.read_text(encoding="utf-8").splitlines()
     held: list[str] = []
     for number, line in enumerate([*lines, "end"], 1):
@@ -125,7 +125,7 @@ def test_the_body_of_a_custom_op_is_c(tmp_path: Path) -> None:
 
 
 def test_other_c_is_compiled_by_tests_of_its_own() -> None:
-    """A part with an ellipsis is none that compiles."""
+    """A block with an ellipsis is only a part and is not compiled."""
     whole = {each.page.name for each in of_language("c") if "..." not in each.text}
     assert whole - {"models.md"} == set(COMPILED_ELSEWHERE)
     for page, test in COMPILED_ELSEWHERE.items():

@@ -1,5 +1,5 @@
-"""What documents claim: a table of figures names its measurement, the manual's figures are the board file's, and the
-words are those of docs/concepts.md."""
+"""Claims of the documents: a table of figures names its measurement, the manual's figures equal the board file's, and
+words are defined in docs/concepts.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUSE_WORDS = r"\b(waves?|feeders?|findings?|rounds? of frames|somebody|nobody|e
 MEASURED = r"(?i)measured at [0-9a-f]{7}.*`(?:(?:PYTHONPATH=\S+ )?python benchmarks/[\w/]+\.py|make [\w-]+)"
 AT = r"\| (?:at|measured at) \|"
 FIGURE = r"\b\d{1,3}(?:,\d{3})+\b"
-"""A number of more than three digits, as measured ones are written."""
+"""A number of more than three digits, in the format of measured numbers."""
 NO_MEASUREMENTS = {"65,000", "37,632"}
 """A limit of the protocol; 224 x 224 x 3 bytes over 4 bytes a cycle."""
 
@@ -30,7 +30,7 @@ def sections(text: str) -> Iterator[str]:
 
 
 def unmeasured_tables(text: str) -> list[str]:
-    """The headings of sections with a column of figures and no measurement: of the page, the section or its rows."""
+    """Headings of sections with a column of figures but no measurement in the page's head, the section or its rows."""
     if re.search(MEASURED, " ".join(next(sections(text), "").split())):
         return []
     found = (
@@ -46,7 +46,7 @@ def unmeasured_tables(text: str) -> list[str]:
 
 
 def prose(text: str) -> str:
-    """The text without code, tables and what stands in code spans."""
+    """The text without code blocks, tables and code spans."""
     text = re.sub(r"(?ms)^```.*?^```|^(?: {4}|\|).*?$|<!--.*?-->", "", text)
     return re.sub(r"`[^`]*`", "", text)
 
@@ -84,7 +84,7 @@ def test_the_manuals_figures_are_the_board_files() -> None:
 
 
 def _leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, list[int]]]:
-    """Each name of a number in the file, with all its values."""
+    """Name and values of each integer in the file."""
     found: dict[str, list[int]] = {}
     stack: list[Any] = [table]
     while stack:

@@ -1,4 +1,4 @@
-"""What the documentation says: its commands run, its options exist, its error messages are the kit's."""
+"""The documentation is true: its commands run, its options exist, its error messages are the kit's."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
 
 
 def test_the_page_of_the_zoo_is_made_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newer results take the place of older ones of the same model and target, and nothing else is lost."""
+    """Newer results replace older results of the same model and target; all others stay."""
     monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks/zoo"))
     zoo = import_module("zoo")
     known = zoo.known()

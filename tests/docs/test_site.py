@@ -1,4 +1,4 @@
-"""What the site adds to the pages: links between them, and the tables of contents. `make docs` builds it."""
+"""Links between pages and tables of contents, added by the site. `make docs` builds it."""
 
 from __future__ import annotations
 

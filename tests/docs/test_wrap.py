@@ -1,4 +1,4 @@
-"""Markdown at 100 columns, and the tool that wraps it."""
+"""Markdown at 100 columns, and `wrap.py`, which wraps it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Markdown at 100 columns: `python tests/docs/wrap.py` wraps every paragraph that is wider.
+"""Markdown at 100 columns: `python tests/docs/wrap.py` wraps every wider paragraph.
 
-Tables, code blocks, HTML comments and words that are wider by themselves stay as they are.
+Tables, code blocks, HTML comments and words wider than a line stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ CHECKOUT = Path(__file__).parents[2]
 WIDTH = 100
 
 _WORD = re.compile(r"(?:`[^`]+`|\S)+")
-"""A word, or a code span with what touches it: neither is cut."""
+"""A word, or a code span with the characters adjacent to it. Neither is split."""
 _ITEM = re.compile(r"(?:[-*]|\d+\.) +")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _AS_IT_IS = re.compile(r"\||#|<!--|    |\s*$")
 """A table's row, a heading, a comment, a line of code, an empty line."""
 _NOT_FIRST = re.compile(r"(?:[-+*>|]|#+|\d+[.)])$")
-"""A word that would mean something else at the beginning of a line."""
+"""A word with a different meaning in Markdown at the beginning of a line."""
 
 
 def pages() -> list[Path]:
-    """Every Markdown file that git knows."""
+    """Every Markdown file tracked by git."""
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
     return [CHECKOUT / name for name in listed.stdout.split()]
 
 
 def wrapped(text: str) -> str:
-    """The text with every paragraph and list item that is wider than WIDTH wrapped anew."""
+    """The text with every paragraph and list item wider than WIDTH wrapped."""
     return "".join(f"{line}\n" for block in _blocks(text) for line in block.wrapped())
 
 
 def wide_lines(text: str) -> list[str]:
-    """The lines for which `wrapped` would change their paragraph."""
+    """Lines of the paragraphs that `wrapped` would change."""
     return [line for block in _blocks(text) if block.wrapped() != block.lines for line in block.lines]
 
 
 @dataclass(frozen=True)
 class _Block:
-    """The lines of one paragraph or item, or one line that is neither."""
+    """The lines of one paragraph or list item, or one other line."""
 
     lines: list[str]
     prose: bool
@@ -73,7 +73,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is prose."""
+    """Each line, and True if it is prose."""
     fenced, prose = False, False
     for line in text.splitlines():
         fence = bool(_FENCE.match(line))
@@ -83,7 +83,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _words(text: str) -> list[str]:
-    """The words, each with what follows it and must not begin a line."""
+    """Words; a word that must not begin a line is joined to the word before it."""
     words: list[str] = []
     for word in _WORD.findall(text):
         if words and _NOT_FIRST.match(word):

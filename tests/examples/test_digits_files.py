@@ -1,4 +1,4 @@
-"""The example model: as good as its README says, one network in three files, and what its script writes."""
+"""The example model: accuracy as in its README, the same network in three files, files reproducible by its script."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_onnx_runtime_gets_at_least_97_percent_right(name: str, split: dict[str,
 
 @pytest.fixture(scope="module")
 def litert(split: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every activation that LiteRT's reference kernels compute from the test split, by name."""
+    """Every activation of the test split by LiteRT's reference kernels, by name."""
     package = pytest.importorskip("ai_edge_litert.interpreter")
     interpreter = package.Interpreter(
         str(DIGITS / "digits_int8.tflite"),
@@ -72,7 +72,7 @@ def test_the_reference_computes_what_litert_does(litert: dict[str, np.ndarray], 
     made_by = {op.kind: op.output for op in net.ops}
     for name, kind in {"joined_out": "add", "pooled": "average_pool"}.items():
         np.testing.assert_array_equal(np.array([v[made_by[kind]] for v in values]), litert[name])
-    # LiteRT rounds a dense layer once; TFLite Micro, whose arithmetic the reference keeps, twice.
+    # LiteRT rounds a dense layer once; TFLite Micro, whose arithmetic the reference keeps, rounds twice.
     scores = np.array([v[made_by["dense"]] for v in values]).astype(int)
     np.testing.assert_allclose(scores.ravel(), litert["scores"].ravel(), rtol=0, atol=1)
 
@@ -119,7 +119,7 @@ def test_the_softmax_is_quantised_as_tflite_demands() -> None:
 
 @pytest.mark.exhaustive
 def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
-    """From the weights as they are: training again takes longer, and differs in the last digits between machines."""
+    """Start from the existing weights: training again takes longer, and its last digits differ between machines."""
     pytest.importorskip("sklearn", reason="pip install npukit[train]")
     script = tmp_path / "digits"
     shutil.copytree(DIGITS, script)
@@ -134,7 +134,8 @@ def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
 
 
 def assert_same_initializers(new: onnx.ModelProto, old: onnx.ModelProto) -> None:
-    """Scales to the precision that calibration on another machine keeps, integers to the rounding of that."""
+    """Compare initialisers: scales to the precision of calibration across machines, integers to one step of rounding.
+    """
     for a, b in zip(new.graph.initializer, old.graph.initializer, strict=True):
         assert a.name == b.name
         integer = a.data_type != onnx.TensorProto.FLOAT

@@ -1,4 +1,4 @@
-"""The example notebook: each cell runs, in order, and what it shows is a table where it shows a result."""
+"""The example notebook: each cell runs, in order, and shows a table where its result is one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cells() -> list[str]:
 
 
 def shown(cell: str, names: dict[str, Any]) -> Any:
-    """Run a cell as a notebook does, and give what it would show: the value of its last line."""
+    """Run a cell as a notebook does. Returns the result shown: the value of the cell's last line."""
     tree = ast.parse(cell)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<cell>", "exec"), names)
@@ -46,6 +46,6 @@ def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_no_results_are_kept_in_it() -> None:
-    """Outputs would grow stale, and hold names of the machine that made them."""
+    """Stored outputs would become stale, and would contain names of the machine where they were made."""
     notebook = json.loads((DIGITS / "digits.ipynb").read_text(encoding="utf-8"))
     assert all(not cell.get("outputs") for cell in notebook["cells"])

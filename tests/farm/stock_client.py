@@ -1,4 +1,4 @@
-"""A client that knows TVM and numpy, nothing of npukit: python stock_client.py TRACKER_PORT KEY CASES.npz OUT.npz."""
+"""A client with TVM and numpy, without npukit: python stock_client.py TRACKER_PORT KEY CASES.npz OUT.npz."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards behind a TVM tracker, and TVM's own client in another process."""
+"""Boards behind a TVM tracker, used by TVM's own client in another process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tracker() -> Iterator[str]:
 
 @contextmanager
 def served(build: Build, *words: str) -> Iterator[dict[str, Any]]:
-    """The build, served by the verb, and what the verb says."""
+    """Serve the build with `npukit serve`. Yields the JSON that the command prints."""
     command = [*NPUKIT, "serve", str(build.folder), *words, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as verb:
         assert verb.stdout is not None
@@ -60,7 +60,7 @@ def served(build: Build, *words: str) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def farm(digits: Build, tracker: str) -> Iterator[str]:
-    """Two boards, and the tracker that hands them out."""
+    """Two boards registered at a tracker. Yields the tracker's address."""
     words = ("--tracker", tracker, "--key", KEY, "--trials")
     with served(digits, *words, "--port", "9400") as said, served(digits, *words, "--port", "9400") as other:
         assert (said["key"], said["tracker"]) == (KEY, tracker)
@@ -84,7 +84,7 @@ def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Bu
 
 @pytest.mark.exhaustive
 def test_a_board_behind_a_port_is_served(digits: Build, tracker: str, tmp_path: Path) -> None:
-    """The port of an emulated board, with its flash and its link, as that of a board on the desk."""
+    """An emulated board with its flash and its link behind a port, like a board on the desk."""
     golden, got, key = digits.folder / GOLDEN, tmp_path / "got.npz", "behind-a-port"
     with (
         api.emulate(digits, port=0) as line,

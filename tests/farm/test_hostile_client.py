@@ -1,4 +1,4 @@
-"""Clients that want more than the network: they get errors, and the next client finds the server as it was."""
+"""Malicious clients of a board server: they get errors, and the next client finds the server unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CPU = struct.pack("<iii", Kind.DEVICE, 1, 0)
 
 
 class Board:
-    """What computes twice its input."""
+    """A board whose network doubles its input."""
 
     closed = False
 
@@ -47,7 +47,7 @@ class Board:
         return {"bytes": len(archive)}
 
     def reset(self) -> None:
-        """It remembers nothing."""
+        """Do nothing: the network has no state."""
 
     def close(self) -> None:
         self.closed = True
@@ -95,7 +95,7 @@ def tensor(data: int, *shape: int, offset: int = 0, code: int = 2, bits: int = 3
 
 
 def given(answer: bytes) -> int:
-    """The handle that an answer gives."""
+    """The handle in an answer."""
     count, kind, found = struct.unpack_from("<iiQ", answer, 4)
     assert (code_of(answer), count, kind) == (Code.RETURN, 1, Kind.POINTER)
     return found
@@ -146,7 +146,7 @@ def test_other_builds_only_if_the_server_says_so() -> None:
 
 
 ADDRESS = id(ADDRESSED := bytearray(4096))
-"""Something that is in the server's memory."""
+"""An address inside the server's memory."""
 
 REQUESTS: dict[str, Callable[[FarmSession], bytes]] = {
     "a call of an address": lambda s: ask(s, Code.CALL, struct.pack("<Q", ADDRESS) + values()),
@@ -221,7 +221,7 @@ def test_frames_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_twenty_thousand_packets_of_chance() -> None:
-    """Good requests with bytes changed, cut and repeated: each is answered, and leaves the session one that answers."""
+    """Valid requests with bytes changed, cut and repeated: the session answers each, and still works afterwards."""
     chance, session = random.Random(16), FarmSession(functions())
     held = [function(session, "npukit.run"), allocated(session, 64)]
     good = [
@@ -282,7 +282,7 @@ def greeting(word: str, magic: int = 0xFF271) -> bytes:
     ],
 )
 def test_whoever_comes_next_is_served(server: Server, sent: bytes) -> None:
-    with connected(server) as evil, suppress(OSError):  # the server may have closed it already
+    with connected(server) as evil, suppress(OSError):  # the server may already have closed the socket
         evil.sendall(sent)
         evil.shutdown(socket.SHUT_WR)
         while evil.recv(1024):

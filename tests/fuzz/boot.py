@@ -1,7 +1,7 @@
-"""Attacks on the loader, as many of each kind as are asked for: PYTHONPATH=kit:tests python -m fuzz.boot [--each 10000]
+"""Attacks on the loader, a given number of each kind: PYTHONPATH=kit:tests python -m fuzz.boot [--each 10000]
 
-The loader's own C and Zig, compiled for this machine, on a flash of this machine. What an attack leaves is told by kind
-and outcome; an image that should not have started, a board that is lost, or an update that cannot be repeated ends it.
+The loader's own C and Zig code runs on this machine, with emulated flash. Outcomes are counted by kind of attack. The
+run aborts if a forbidden image starts, a board is lost, or an update cannot be repeated.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ REFUSED = 80
 TAMPERED, FORGED, FLASH, CUTS, LINE = "images tampered with", "images forged", "flash", "power cuts", "noisy lines"
 _BYTES = 200
 _FRAMES = 40
-"""Frames of a session that may be damaged."""
+"""Number of a session's first frames among which some are damaged."""
 
 
 class Attacks:
-    """A board that runs version 2, and attackers without its key; the same seed gives the same attacks."""
+    """A board that runs version 2, and attackers without its key. Equal seeds give equal attacks."""
 
     def __init__(self, seed: int, scratch: Path) -> None:
         self._chance = random.Random(seed)
@@ -60,7 +60,7 @@ class Attacks:
             self.outcomes[kind] = Counter(attack() for _ in range(each))
 
     def run_on_noisy_lines(self, sessions: int) -> None:
-        """Whole sessions with a loader in a process of its own, which time-outs make slow."""
+        """Whole sessions with a loader in a separate process. Time-outs make them slow."""
         with closing(Pipes(compile_loader(BOARD, self._scratch))) as line:
             images = [sign_image(tiny_mesh(BOARD, bytes([n]) * _BYTES, n), Version(1), None) for n in (1, 2)]
             for image in images:
@@ -70,7 +70,7 @@ class Attacks:
             self.outcomes[LINE] = Counter(sent)
 
     def _tampered(self) -> str:
-        """A good image, in which some bits or bytes are others."""
+        """A valid image with some bits or bytes changed."""
         data = bytearray(self._new.data)
         for _ in range(self._chance.choice((1, 1, 1, 2, 3, 8))):
             at = self._chance.randrange(len(data))
@@ -78,7 +78,7 @@ class Attacks:
         return "undone by chance" if bytes(data) == self._new.data else self._refused(bytes(data), self._new.digest)
 
     def _forged(self) -> str:
-        """An image made by who knows all of the format, and has another key, or none."""
+        """An image in the correct format, signed with another key or unsigned."""
         content, version = self._chance.randbytes(_BYTES), Version(self._chance.randrange(256))
         mesh = bytearray(tiny_mesh(BOARD, content, self._chance.randrange(256)))
         for _ in range(self._chance.randrange(3)):
@@ -98,7 +98,7 @@ class Attacks:
         return self._refused(data, self._chance.choice((image.digest, good.digest)))
 
     def _refused(self, data: bytes, digest: bytes) -> str:
-        """The loader's verdict; what ran runs on."""
+        """The loader's verdict. The running image stays in place."""
         self._device.flash = self._running
         self._device.place(1, data)
         status = self._device.put_on_trial(1, digest, may_be_older=True)
@@ -107,7 +107,7 @@ class Attacks:
         return f"verdict {status - REFUSED}" if status >= REFUSED else f"status {status}"
 
     def _damaged_flash(self) -> str:
-        """Bits flipped in all that the loader keeps, with an image beside it that nobody signed."""
+        """Flip bits in the loader's stored state, beside an image with a foreign signature."""
         forged = self._signed(9, self._other)
         self._device.flash = self._running
         self._device.place(1, forged.data)
@@ -123,7 +123,7 @@ class Attacks:
         return "waits in its loader" if started.slot == NO_SLOT else "started what ran"
 
     def _cut(self) -> str:
-        """An update cut at one operation or, as it is repeated, at some more; at last it goes through."""
+        """Cut the power once during an update, and perhaps again during repetitions. The last repetition succeeds."""
         self._device.flash = self._running
         for _ in range(self._chance.choice((0, 0, 1, 4))):
             self._cut_once()
@@ -145,7 +145,7 @@ class Attacks:
         return f"{outcome}, {'new' if digest == self._new.digest else 'old'} image"
 
     def _noisy(self, line: Pipes, image: SignedImage, wanted: list[object]) -> str:
-        """An update over a line that damages some frames of both directions."""
+        """An update over a line that damages some frames in both directions."""
         damages = {
             (self._chance.choice(("out", "in")), self._chance.randrange(_FRAMES)): self._chance.choice(DAMAGES)
             for _ in range(self._chance.randrange(1, 8))
@@ -163,7 +163,7 @@ class Attacks:
 
 
 _SIGNED = 4 + 64
-"""Bytes of the TLV with the signature, the last one."""
+"""Bytes of the last TLV, the signature."""
 
 
 def _update(device: Device, slot: int, image: SignedImage) -> None:
@@ -175,7 +175,7 @@ def _update(device: Device, slot: int, image: SignedImage) -> None:
 
 
 def _finish(device: Device, new: SignedImage) -> None:
-    """The update from whatever was left; nothing if it is through."""
+    """Complete the update from any intermediate state; do nothing after a complete update."""
     _, told = device.request(_IDENTIFY, b"")
     if told[_ACTIVE_AT] != 1:
         _update(device, 1, new)

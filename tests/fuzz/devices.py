@@ -1,8 +1,8 @@
-"""Verbs on a device that lies: PYTHONPATH=kit:tests python -m fuzz.devices --minutes 10
+"""Verbs on a device with false replies: PYTHONPATH=kit:tests python -m fuzz.devices --minutes 10
 
-The board is the built-in emulator, whose replies are damaged on their way: zeros, ones, noise, odd numbers, replies cut
-short, twice, late, or refused. Whatever a verb does but end with figures that can be or an error of its own is printed,
-with the number that does it again; the exit status is then 1.
+The board is the built-in emulator. Its replies are damaged on the way: zeros, ones, noise, odd numbers, replies cut
+short, twice, late, or refused. A verb must end with possible figures or with an error of its own. Any other end is
+printed with the number that repeats it; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from npukit.measure import target
 DIGITS = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 OWN_FAULT = "npukit itself failed"
 STATUSES = (0, 1, 3)
-"""The exit statuses of figures, of an error, and of outputs that differ."""
+"""Exit statuses: figures, an error, differing outputs."""
 ODD = (0, 1, 2, 0x7F, 0xFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF)
 COUNTS = ("busy", "cycles", "instructions", "asleep", "frames", "interval", "wait", "send")
 LARGEST = 1 << 62
@@ -53,12 +53,12 @@ def _odd_word(payload: bytes, dice: random.Random) -> bytes:
 
 
 def filled(dice: random.Random) -> Damage:
-    """Some words of all replies are one number: counters that stand still, or are full."""
+    """Set some words of all replies to one number, like counters that are stopped or saturated."""
     return words_of(dice.choice(ODD), 4 * dice.randrange(12), 4 * dice.randrange(1, 20))
 
 
 def words_of(word: int, first: int, count: int) -> Damage:
-    """The bytes of a payload from the first on are one word, again and again."""
+    """Repeat one word over `count` bytes of a payload, from byte `first`."""
 
     def damage(payload: bytes, _: random.Random) -> bytes:
         part = payload[first : first + count]
@@ -79,7 +79,7 @@ DAMAGES: Sequence[Damage] = (
 
 @dataclass
 class Liar:
-    """A transport to a board that damages replies to some `kinds` of requests, all but the first few of them."""
+    """A transport that damages replies to requests of `kinds`, after the first `honest` ones."""
 
     board: Transport
     kinds: Collection[int]
@@ -131,7 +131,7 @@ class Liar:
 
 
 def verbs(build: Path, folder: Path) -> list[list[str]]:
-    """The command lines that talk to a device."""
+    """Command lines that talk to a device."""
     on = ["--on", "liar"]
     return [
         ["validate", str(build), "--cases", "2", *on],
@@ -147,7 +147,7 @@ def verbs(build: Path, folder: Path) -> list[list[str]]:
 
 @contextmanager
 def lying(liar: Callable[[Transport], Liar]) -> Iterator[None]:
-    """Any device is one that lies, and nobody waits for long."""
+    """Replace every device by a lying one, and shorten all time-outs."""
     honest = target.start
 
     def start(build: Any, name: str, emulation: Any, progress: Any) -> Liar:
@@ -165,7 +165,7 @@ def lying(liar: Callable[[Transport], Liar]) -> Iterator[None]:
 
 
 def outcome(build: Path, folder: Path, number: int) -> tuple[str, str]:
-    """The command line of a number, and what is wrong with its end; empty if nothing is."""
+    """The command line of case `number`, and the fault in its end; empty without a fault."""
     dice = random.Random(number)
     command = [*dice.choice(verbs(build, folder)), *dice.choice(([], ["--json"]))]
     with lying(partial(Liar.of, dice=dice)):
@@ -174,7 +174,7 @@ def outcome(build: Path, folder: Path, number: int) -> tuple[str, str]:
 
 
 def fault_in(done: Any) -> str:
-    """What no end of a command may be."""
+    """The fault in a command's end; empty without a fault."""
     if OWN_FAULT in done.output:
         return next(line for line in done.output.splitlines() if OWN_FAULT in line)
     if done.exit_code not in STATUSES or not isinstance(done.exception, SystemExit | None):
@@ -185,7 +185,7 @@ def fault_in(done: Any) -> str:
 
 
 def _impossible(told: Any, name: str = "") -> Iterator[str]:
-    """The figures that cannot be."""
+    """Figures with impossible values."""
     if isinstance(told, dict):
         for key, value in told.items():
             yield from _impossible(value, key)
@@ -199,7 +199,7 @@ def _impossible(told: Any, name: str = "") -> Iterator[str]:
 
 
 def run(build: Path, first: int, more: Callable[[int], bool]) -> Iterator[tuple[int, str, str]]:
-    """Number, command line and fault of one after the other."""
+    """Number, command line and fault of consecutive cases."""
     with tempfile.TemporaryDirectory() as folder:
         number = first
         while more(number - first):
@@ -208,7 +208,7 @@ def run(build: Path, first: int, more: Callable[[int], bool]) -> Iterator[tuple[
 
 
 def traced_build(folder: Path) -> Path:
-    """The digits on four PEs, with firmware that writes its events."""
+    """A build of the digits on four PEs, with firmware that records events."""
     from npukit import api
 
     return api.build(DIGITS, output=folder, options=api.Options(pes=4, trace=True)).folder

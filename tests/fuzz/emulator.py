@@ -1,4 +1,4 @@
-"""Random programs, descriptors, commands and plans of faults for the built-in emulator: no crash, no hang."""
+"""Random programs, descriptors, commands and fault plans for the built-in emulator: no crash, no hang."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PES = (0, 1, 5)
 SCRIPT, DESCRIPTORS, COMMANDS, CODE, MEMORY = 0x1_1000, 0x1_1100, 0x1_2000, 0x1_8000, 0x2_0000
 _SLOTS, _CODE_BYTES, _WORDS_OF_SCRIPT = 16, 0x800, 12
 _SLEEP = bytes.fromhex("20bffde7")
-"""WFE for ever: the devices work on."""
+"""A WFE loop: the core sleeps while the devices work."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _MOST_SECONDS = 10.0
 _CYCLES = 200_000
 
-# Rings what the script says, at a distance, then goes where the host has left something that may be code.
+# Writes the doorbells and registers of the script, with delays, then jumps to the host's random code.
 PROGRAM = f"""#include "board.h"
 int main(void)
 {{
@@ -47,7 +47,7 @@ int main(void)
 
 
 class Fuzzer:
-    """One emulator, set up anew for each case; the same seed gives the same cases."""
+    """One emulator, set up anew for each case. Equal seeds give equal cases."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -59,7 +59,7 @@ class Fuzzer:
         self._emulator.close()
 
     def one(self) -> None:
-        """A case. What it must not do is an AssertionError."""
+        """Run one case. A forbidden result raises AssertionError."""
         begun = monotonic()
         try:
             self._set_up()
@@ -137,7 +137,7 @@ class Fuzzer:
         return replace(command, next=self._random.choice((0, COMMANDS + 96 * self._random.randrange(_SLOTS)))).pack()
 
     def _code(self) -> bytes:
-        """Halfwords at random, of which some begin long instructions, loads and stores being more likely."""
+        """Random halfwords. Some begin 32-bit instructions; loads and stores are more frequent."""
         if self._random.random() < 0.4:
             return _SLEEP
         likely = (0x6800, 0x6000, 0xE890, 0xE8D0, 0xE9D0, 0xED90, 0xBF08, 0xBF20, 0xBF30, 0xB500, 0xBD00, 0x4770)
@@ -150,7 +150,7 @@ class Fuzzer:
         return b"".join(half.to_bytes(2, "little") for half in halves)
 
     def _word(self) -> bytes:
-        """A register's value: often an address of something."""
+        """A register's value, often near a meaningful address."""
         bases = (0, 0x1_0000, CODE, MEMORY - 8, 0xE000E000, 0xE1000000, 0xE2000000, 0xE3000000, 0xE4000000, 0xF0000000)
         value = self._random.choice(
             (self._random.choice(bases) + self._random.randrange(64), self._random.getrandbits(32))
@@ -185,7 +185,7 @@ class Fuzzer:
 
 
 def fuzz(seconds: float, seed: int = 1) -> Counter[str]:
-    """Cases for so long; how they ended."""
+    """Run cases for `seconds`. Returns the outcomes."""
     fuzzer, end = Fuzzer(seed), monotonic() + seconds
     try:
         while monotonic() < end:

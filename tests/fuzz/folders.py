@@ -1,7 +1,7 @@
-"""Verbs on build folders that somebody changed: PYTHONPATH=kit:tests python -m fuzz.folders --minutes 10
+"""Verbs on modified build folders: PYTHONPATH=kit:tests python -m fuzz.folders --minutes 10
 
-A text of a build is damaged, and the build's list of digests made to agree. Whatever a verb does but work or end with
-an error of its own is printed, with the number that does it again; the exit status is then 1.
+A text file of a build is damaged, and the build's list of digests is updated. A verb must work or end with an error of
+its own. Any other end is printed with the number that repeats it; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORD = re.compile(r'-?\d[\w.+-]*|"[^"]*"|\w+')
 
 
 def damaged(text: str, dice: random.Random) -> str:
-    """One to three words replaced, and lines now and then twice, gone or elsewhere."""
+    """Replace words or duplicate, delete and move lines, one to three times."""
     for _ in range(dice.randint(1, 3)):
         lines = text.splitlines(keepends=True)
         here, there = dice.randrange(len(lines)), dice.randrange(len(lines))
@@ -48,7 +48,7 @@ def damaged(text: str, dice: random.Random) -> str:
 
 
 def verbs(build: Path, folder: Path) -> Sequence[list[str]]:
-    """The command lines that read a build and start nothing."""
+    """Command lines that read a build."""
     return [
         ["export", str(build), "-o", str(folder / "library"), "--force"],
         ["export", str(build), "--portable", "-o", str(folder / "library"), "--force"],
@@ -61,7 +61,7 @@ def verbs(build: Path, folder: Path) -> Sequence[list[str]]:
 
 
 def outcome(build: Path, folder: Path, number: int) -> tuple[str, str]:
-    """The command line of a number, and what is wrong with its end; empty if nothing is."""
+    """The command line of case `number`, and the fault in its end; empty without a fault."""
     dice, copy = random.Random(number), folder / "build"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(build, copy)

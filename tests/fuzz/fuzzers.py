@@ -43,7 +43,7 @@ _SESSION = 0x1234
 
 
 def clang_with_fuzzer() -> str | None:
-    """The compiler, if it is here with its libFuzzer."""
+    """Path of clang, or None if clang or its libFuzzer is missing."""
     clang = shutil.which("clang")
     if clang is None:
         return None
@@ -53,7 +53,7 @@ def clang_with_fuzzer() -> str | None:
 
 
 def build(name: str, clang: str, folder: Path) -> Path:
-    """The fuzzer of that name as a program."""
+    """Compile the fuzzer `name`."""
     board = small_board()
     render_board_header(board, folder / "board.h")
     render_flash_header(board, folder / "flash_board.h")
@@ -73,13 +73,14 @@ def _sources(name: str, folder: Path) -> list[Path]:
 
 
 def fuzz(program: Path, corpus: Path, *limits: str) -> subprocess.CompletedProcess[str]:
-    """Run a fuzzer from the seeds in `corpus`, which it adds to. What it finds ends it with a status and a report."""
+    """Run a fuzzer from the seeds in `corpus`, and add new inputs there. A fault ends the run with a status and a
+    report."""
     command = [str(program), str(corpus), "-timeout=20", "-max_len=4096", f"-artifact_prefix={corpus.parent}/", *limits]
     return subprocess.run(command, capture_output=True, text=True, errors="replace")
 
 
 def seeds(name: str, corpus: Path) -> Path:
-    """Inputs to begin with: conversations and images as they should be."""
+    """Write the first inputs: valid conversations and images."""
     corpus.mkdir()
     inputs = [_conversation(), b"\0" + bytes(random.Random(1).randbytes(64))]
     if name == "loader":
@@ -102,7 +103,7 @@ def _conversation() -> bytes:
 
 
 def _loader_conversation(image: bytes) -> bytes:
-    """An update, asked for in raw kinds and words."""
+    """An update in raw request kinds and words."""
     words = lambda *values: struct.pack(f"<{len(values)}I", *values)  # noqa: E731
     pieces = [(at, image[at : at + 128]) for at in range(0, len(image), 128)]
     asked = [(0x20, b""), (0x21, words(0)), (0x22, words(0, 1)), *((0x23, words(0, page)) for page in range(4))]

@@ -1,7 +1,8 @@
-"""Verbs on damaged files that a user gives: PYTHONPATH=kit:tests python -m fuzz.givens --minutes 10
+"""Verbs on damaged files from a user: PYTHONPATH=kit:tests python -m fuzz.givens --minutes 10
 
-The files are arrays (inputs, calibration, golden cases), board descriptions, tuned records, images. Any end of a verb
-other than success or an error of npukit's own is printed with the number that repeats it; the exit status is then 1.
+The files are arrays (inputs, calibration, golden cases), board descriptions, tuned records, images. A verb must succeed
+or end with an error of npukit's own. Any other end is printed with the number that repeats it; the exit status is then
+1.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Command = list[str]
 
 
 def damaged_arrays(path: Path, dice: random.Random) -> None:
-    """Another type, shape, name or value of an array; or other bytes of the file."""
+    """Change the type, shape, name or a value of an array, or bytes of the file."""
     with np.load(path) as stored:
         arrays = dict(stored)
     name = dice.choice(sorted(arrays))
@@ -63,7 +64,7 @@ def damaged_arrays(path: Path, dice: random.Random) -> None:
 
 
 def damaged_bytes(path: Path, dice: random.Random) -> None:
-    """One to eight bytes replaced; or an end that is missing."""
+    """Replace one to eight bytes, or cut the end off."""
     data = bytearray(path.read_bytes())
     for _ in range(dice.randint(1, 8)):
         data[dice.randrange(len(data))] = dice.choice([0, 1, 127, 128, 255, dice.randrange(256)])
@@ -103,7 +104,7 @@ def tuned(build: Path, folder: Path, dice: random.Random) -> Command:
 
 
 def part_of_a_build(build: Path, folder: Path, dice: random.Random) -> Command:
-    """An image, golden cases or a result of a build, with a digest that agrees."""
+    """Damage an image, golden cases or a result of a build, and update its digest in the manifest."""
     copy = Path(shutil.copytree(build, folder / "build"))
     manifest = json.loads((copy / MANIFEST).read_text(encoding="utf-8"))
     name = dice.choice(sorted(manifest["sha256"]))
@@ -120,7 +121,7 @@ GIVENS: Mapping[str, Callable[[Path, Path, random.Random], Command]] = {
 
 
 def outcome(build: Path, number: int) -> tuple[str, str]:
-    """The kind of file of a number, and what is wrong with the verb's end; empty if nothing is."""
+    """The kind of file of case `number`, and the fault in the verb's end; empty without a fault."""
     dice = random.Random(number)
     kind = dice.choice(sorted(GIVENS))
     with (

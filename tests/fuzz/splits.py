@@ -1,5 +1,5 @@
-"""Random networks, split at random or by the planner over random PEs, built and run: every tile of every layer is the
-reference's.
+"""Random networks, split at random or by the planner over random PEs, built and run. Every tile of every layer must
+equal the reference.
 
 PYTHONPATH=kit:tests python -m fuzz.splits [--seconds 600] [--first SEED] [--states]
 """
@@ -64,7 +64,7 @@ BOARD = load_board("pe-mesh")
 
 @dataclass(frozen=True)
 class Example:
-    """What a seed stands for."""
+    """The network, board and plan of a seed."""
 
     net: Net
     board: Board
@@ -78,8 +78,8 @@ class Example:
 
 
 def example(seed: int, *, states: bool = False) -> Example:
-    """A chain of layers, ops of every kind, or with `states` a network that remembers; split at random, one frame at a
-    time or in rounds, or by the planner."""
+    """A chain of layers, a mix of ops, or with `states` a network with states. It is split at random, with one frame or
+    rounds of frames, or by the planner."""
     random = np.random.default_rng(seed)
     board = _with_dead_pes(random)
     states = states or random.random() < 0.25
@@ -96,14 +96,14 @@ def example(seed: int, *, states: bool = False) -> Example:
 
 
 def outcome(given: Example, folder: Path) -> Validation:
-    """What the built example computes on the emulator, beside the reference."""
+    """Compare the built example on the emulator with the reference."""
     with emulated(given, folder) as target:
         return validate(target, given.net, given.plan, golden_cases(given.net), Silent())
 
 
 def first_difference(given: Example, turns: int) -> str | None:
-    """What a stream of six frames, which begins anew behind the third, gives in numpy that the reference does not, PEs
-    and messages taking `turns` by that seed."""
+    """The first difference between the plan in numpy and the reference over six frames, or None. The states are reset
+    after the third frame. `turns` seeds the order of PEs and messages."""
     net, random = inside(given.net), np.random.default_rng(turns)
     execution, values = Execution(net, given.plan, turns), None
     for number in range(6):
@@ -133,7 +133,7 @@ def emulated(given: Example, folder: Path) -> Iterator[Target]:
 
 
 def _with_dead_pes(random: np.random.Generator) -> Board:
-    """Mostly the board as it is; else with PEs dead, the first one perhaps among them."""
+    """Mostly the unchanged board, else with dead PEs, perhaps the first."""
     dead = random.choice(BOARD.pe_count, random.integers(0, 6), replace=False) if random.random() < 0.3 else []
     mesh = BOARD.mesh.model_copy(update={"dead_pes": tuple(sorted(int(pe) for pe in dead))})
     return BOARD.model_copy(update={"mesh": mesh})
@@ -162,7 +162,7 @@ def _chain(random: np.random.Generator) -> Net:
 
 
 def _bundle(random: np.random.Generator) -> Net:
-    """Ops that have nothing to do with each other."""
+    """Ops without common tensors."""
     bundle = Bundle(random)
     for kind in random.choice(sorted(MAKERS), 4, replace=False):
         MAKERS[kind](bundle)
@@ -170,7 +170,7 @@ def _bundle(random: np.random.Generator) -> Net:
 
 
 def _assignment(random: np.random.Generator, net: Net, pes: Sequence[int]) -> Assignment:
-    """Each op cut along the axes that allow it, its tiles on any of the PEs."""
+    """Cut each op at random along its allowed axes, with tiles on random PEs."""
     found: dict[str, tuple[Tile, ...]] = {}
     for op in Graph(net).ops:
         shape = net.tensor(op.output).shape
@@ -185,7 +185,7 @@ def _assignment(random: np.random.Generator, net: Net, pes: Sequence[int]) -> As
 
 
 def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignment: Assignment) -> Example:
-    """As a user's own mapping comes to a plan."""
+    """A plan made through a user's mapping file."""
     pins = {
         name: {"tiles": [{"pe": tile.pe, "start": tile.box.start, "stop": tile.box.stop} for tile in tiles]}
         for name, tiles in assignment.items()
@@ -198,7 +198,7 @@ def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignme
 
 
 def _planned(random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], pes: int) -> Plan:
-    """The best plan on several PEs, or the one of list scheduling, which larger networks get."""
+    """The best plan on several PEs, or the list schedule used for larger networks."""
     problem = Problem(Graph(net), board, engines, max_pes=pes)
     if random.random() < 0.5 and (scheduled := scheduled_plan(problem)):
         return scheduled
@@ -208,8 +208,8 @@ def _planned(random: np.random.Generator, net: Net, board: Board, engines: Mappi
 def _batch(
     random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], live: Sequence[int]
 ) -> Plan:
-    """Groups of PEs with frames of their own, some constants streamed; one frame on one PE if that does not fit. A
-    network that remembers has one group, and one frame."""
+    """Groups of PEs with their own frames, some constants streamed; one frame if several do not fit. A network with
+    states has one group and one frame."""
     size = int(random.integers(1, 5))
     count = 1 if net.states else int(random.integers(1, len(live) // size + 1))
     first = _assignment(random, net, live[:size])
@@ -226,7 +226,7 @@ def _batch(
     )
     try:
         plan = emit_batch(Problem(Graph(net), board, engines), wanted)
-    except DoesNotFit:  # its PEs have too few flags for so many frames
+    except DoesNotFit:  # the PEs have too few flags for all the frames
         plan = emit_batch(Problem(Graph(net), board, engines), replace(wanted, pipeline=Pipeline()))
     assert not missing_bytes(board, plan)
     return plan
@@ -253,7 +253,7 @@ def main() -> int:
 
 
 def _told(seed: int, folder: Path, *, states: bool) -> bool:
-    """Say what became of a seed; whether that is wrong."""
+    """Print the outcome of a seed. Returns True for a fault."""
     what = "no plan"
     try:
         what = str(made := example(seed, states=states))

@@ -1,4 +1,4 @@
-"""Random networks that remember: states that are cut, joined, moved, read and made by several ops, or by none."""
+"""Random networks with states. Ops cut, join, reshape, read and write states, several times or never."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from npukit.net.tensor import Quantization
 
 Shape = tuple[int, ...]
 SHAPES: tuple[Shape, ...] = ((1, 24), (1, 4, 6), (1, 2, 3, 4), (1, 48), (1, 1, 48), (1, 4, 3, 4), (1, 16), (1, 7))
-"""The shapes of inputs and states: so few that two often have the same elements."""
+"""Shapes of inputs and states. They are few, so that two tensors often have equally many elements."""
 
 SHARED = Quantization((0.05,), (3,)), Quantization((0.08,), (-20,))
-"""What most tensors mean, so that they can be joined as they are."""
+"""Quantisation of most tensors. Equal quantisation lets tensors be joined directly."""
 
 
 def remembering(random: np.random.Generator) -> Net:
-    """A net of one or two inputs, one to three states, and ops that read both."""
+    """A net of one or two inputs, one to three states, and ops that read inputs and states."""
     growing = _Growing(Bundle(random))
     for _ in range(growing.pick(1, 2)):
         growing.given()
@@ -37,18 +37,18 @@ def remembering(random: np.random.Generator) -> Net:
 
 @dataclass
 class _Growing:
-    """A net as it grows: `pool` is what the next op may read, all int8."""
+    """A net under construction. `pool`: int8 tensors that the next op may read."""
 
     bundle: Bundle
     pool: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
-    """What states become, so far."""
+    """New values of states so far."""
 
     def pick(self, low: int, high: int) -> int:
         return self.bundle.pick(low, high)
 
     def given(self, dtype: str = "int8") -> str:
-        """An input, or what is to be a state; of 16 bits ops read it as 8."""
+        """An input or a future state. A tensor of 16 bits is requantised to 8 bits for the ops."""
         name = self.bundle.activation(SHAPES[self.pick(0, len(SHAPES) - 1)], self.meaning(), dtype)
         if dtype == "int8":
             self.pool.append(name)
@@ -63,13 +63,13 @@ class _Growing:
         return self.bundle.tensors[name].shape
 
     def any(self) -> str:
-        """One of the first tensors, which states are among, or of the last, or any."""
+        """One of the first tensors, where the states are, one of the last, or any."""
         last = len(self.pool) - 1
         low, high = ((0, min(3, last)), (max(last - 2, 0), last), (0, last))[self.pick(0, 2)]
         return self.pool[self.pick(low, high)]
 
     def op(self, attributes: ops.Attributes, *inputs: str, like: str | None = None) -> str:
-        """An op's output; `like` a tensor, or of a meaning of its own."""
+        """Append an op. The output has the quantisation of `like`, or its own."""
         given = self.bundle.tensors[like] if like else None
         quantization, dtype = (given.quantization, given.dtype) if given else (self.meaning(), "int8")
         self.bundle.add(attributes, *inputs, quantization=quantization, dtype=dtype)
@@ -98,7 +98,7 @@ class _Growing:
         return self.op(ops.Transpose((0, *axes.tolist())), source, like=source)
 
     def joined(self, source: str) -> str:
-        """A tensor, and another one or two or itself, as rows; of one meaning."""
+        """Join a tensor with up to two others as rows, requantised to the same scale."""
         parts = [self.flat(source), *(self.flat(self.any()) for _ in range(self.pick(0, 2)))]
         return self.op(ops.Concat(1), *(self.meant_as(part, source) for part in parts), like=source)
 
@@ -113,14 +113,14 @@ class _Growing:
         return self.op(ops.Lookup(), source, self.bundle.constant(self.bundle.int8((256,)), None))
 
     def mixed(self, source: str) -> str:
-        """Two of as many elements, or a tensor with itself."""
+        """Combine two tensors with equally many elements, or a tensor with itself."""
         shape = self.shape(source)
         alike = [name for name in self.pool if prod(self.shape(name)) == prod(shape)]
         other = self.as_shape(alike[self.pick(0, len(alike) - 1)], shape)
         return self.op((ops.Add(), ops.Multiply(), ops.Subtract())[self.pick(0, 2)], source, other)
 
     def image(self, source: str) -> str:
-        """A convolution or a pool over what is as large as an image."""
+        """A convolution or a pool, if the tensor has four dimensions."""
         if len(shape := self.shape(source)) != 4:
             return self.mixed(source)
         if self.pick(0, 1):
@@ -152,7 +152,8 @@ class _Growing:
         return made
 
     def what_fits(self, state: str, states: list[str]) -> str:
-        """Whatever has as many elements, what another state becomes too; else all is computed."""
+        """Any tensor with the right number of elements, even another state's new value. Without one, the value is
+        computed."""
         shape = self.shape(state)
         fitting = [name for name in (*self.pool, *self.made) if prod(self.shape(name)) == prod(shape)]
         if not fitting:
@@ -160,7 +161,7 @@ class _Growing:
         return self.as_shape(fitting[self.pick(0, len(fitting) - 1)], shape)
 
     def shifted(self, state: str, states: list[str]) -> str:
-        """The state without its first elements, and some of another tensor behind it."""
+        """The state without its first elements, followed by elements of another tensor."""
         count, new = prod(self.shape(state)), self.flat(self.any())
         size = self.pick(1, min(count - 1, self.shape(new)[1]))
         kept = self.op(ops.Slice((0, size), (1, count), (1, 1)), self.flat(state), like=state)
@@ -172,14 +173,14 @@ class _Growing:
         return self.as_shape(self.dense_of(self.flat(self.any()), prod(self.shape(state))), self.shape(state))
 
     def chosen(self, state: str, states: list[str]) -> str:
-        """The state where an input does not say otherwise."""
+        """The old state or a new value, selected by an input."""
         shape, fitting = self.shape(state), self.meant_as(self.what_fits(state, states), state)
         narrow = tuple(size if self.pick(0, 1) else 1 for size in shape)
         self.bundle.inputs.append(self.bundle.tensor(narrow, None, "bool"))
         return self.op(ops.Select(), self.bundle.inputs[-1], fitting, state, like=state)
 
     def taken(self, state: str, states: list[str]) -> str:
-        """An input as it is, or a state: another one, or itself."""
+        """An unchanged input, or one of the states, including the state itself."""
         shape = self.shape(state)
         others = [name for name in states if prod(self.shape(name)) == prod(shape)]
         if self.pick(0, 1):
@@ -187,7 +188,7 @@ class _Growing:
         return self.bundle.activation(shape, self.bundle.tensors[state].quantization, self.bundle.tensors[state].dtype)
 
     def net(self, states: list[str], becomes: list[str]) -> Net:
-        """The outputs are some of what was made, states as they were, and what they become."""
+        """Finish the net. The outputs are some of the ops' results, old states and new states."""
         outputs = [op.output for op in self.bundle.ops if self.pick(0, 3) == 0] or [self.looked_up(self.any())]
         outputs += [name for name in (*states, *becomes) if self.pick(0, 4) == 0]
         outputs.append(self.looked_up(self.pool[0]))

@@ -1,4 +1,4 @@
-"""A few seconds of the device's fuzzers; `python -m fuzz` runs them for long."""
+"""The device's fuzzers for a few seconds; `python -m fuzz` runs them for long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs on devices that lie: figures that can be, or an error that says what the device said."""
+"""Verbs on devices with false replies: possible figures, or an error that quotes the reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npukit.link.messages import ReadCounters, ReadLayers, ReadPes, Run
 
 MODEL = DIGITS / "digits_int8.tflite"
 COUNTED = {Run.kind: 8, ReadCounters.kind: 0, ReadPes.kind: 16}
-"""Where counters stand in the answers that have some."""
+"""Offsets of counters in the answers with counters."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_more_sleep_than_time_is_an_error(digits: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["bench", "monitor"])
 def test_pes_that_come_twice_are_an_error(verb: str, digits: Path, tmp_path: Path) -> None:
-    """The first PE of each packet has the number of another one."""
+    """The first PE of each packet has another PE's number."""
     assert "says that its PEs are" in told(digits, tmp_path, verb, {ReadPes.kind}, 0, 1, 4)
 
 

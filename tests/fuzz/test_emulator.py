@@ -1,4 +1,4 @@
-"""The built-in emulator under random programs, descriptors, commands and plans of faults, for a little while."""
+"""The built-in emulator with random programs, descriptors, commands and fault plans, for a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged file that a user gives: each kind once."""
+"""Damaged files from a user, each kind once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host under whatever a device may send: answers that make no sense end in an error, nothing else."""
+"""The host under arbitrary bytes from a device: a meaningless answer ends in an error, nothing else."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_payload_is_an_answer_or_malformed(request_: Request, payload: bytes) 
 
 
 class Babbler:
-    """A device that answers sensibly so many times, and then with what it is told: frames, packets, payloads."""
+    """A device that gives `sense` sensible answers, then arbitrary bytes, packets and payloads."""
 
     def __init__(self, sense: int, nonsense: list[tuple[str, bytes, int]]) -> None:
         self._sense = sense
@@ -144,7 +144,7 @@ HANG = timedelta(seconds=10)
 
 
 def fuzz(seconds: float) -> int:
-    """Examples after examples, for so long: how many. Whatever is no `NpukitError` comes out."""
+    """Run examples for `seconds`. Returns their number; an exception other than `NpukitError` propagates."""
     until, count = monotonic() + seconds, 0
     every = settings(max_examples=300, database=None, deadline=HANG, suppress_health_check=[*HealthCheck])  # pyright: ignore[reportArgumentType]
     checks = [

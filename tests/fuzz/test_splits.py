@@ -1,4 +1,4 @@
-"""A few random splits of random networks, built and run; `python -m fuzz.splits` does so for long."""
+"""A few random splits of random networks, built and run; `python -m fuzz.splits` runs many."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_tile_of_a_random_split_is_the_references(seed: int, tmp_path: Pat
 
 @pytest.mark.parametrize("seed", first_of([0, 1, 10, 13, 17, 27, *range(28, 60)], 6))
 def test_a_network_that_remembers_is_right_in_any_order_of_turns(seed: int) -> None:
-    """Split at random (0, 17, 27), and as list scheduling does, which has ops of a state early (1, 10, 13)."""
+    """Random splits (0, 17, 27), and list schedules with early ops of a state (1, 10, 13)."""
     given = example(seed, states=True)
     for turns in range(2):
         assert first_difference(given, turns) is None

@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _told(maker: str, seed: int, folder: Path) -> bool:
-    """Say what is wrong with a seed; whether anything is."""
+    """Print the differences of a seed. Returns True if there are any."""
     try:
         found = differing(bundle_of(seed, [maker]), folder)
     except Exception as error:

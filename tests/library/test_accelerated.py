@@ -1,4 +1,5 @@
-"""Libraries with accelerators in a customer's projects, on the emulator: bare, under an RTOS, as a Zephyr module."""
+"""Libraries with accelerators in a customer's projects, on the emulator: bare metal, under an RTOS, as a Zephyr module.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from npukit.project.toolchain import COMMON_FLAGS, LINK_FLAGS, LINK_LIBRARIES, f
 FIRMWARE = Path(__file__).parent / "firmware"
 EXAMPLES = CHECKOUT / "examples/accelerators"
 ARENA = (96 << 10, 128 << 10)
-"""The memory that link.ld gives the network."""
+"""Memory of the network in `link.ld`: start and end address."""
 
 SECTION = '-DDIGITS_INT8_SECTION=".network_arena"'
 TASKS = ("tasks.c", "rtos.c")
@@ -39,7 +40,7 @@ Made = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The folder of a build for a board, and of its library, made once."""
+    """The folder with a build for a board and its library, made once per board."""
 
     @cache
     def make(board: str) -> Path:
@@ -52,7 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def exported(made: Made, folder: Path, board: str = "pe-mesh") -> Build:
-    """The library of the digits in `lib`, and the cases that the customer's project runs."""
+    """Copy the digits library to `lib` and write the customer's test cases."""
     shutil.copytree(made(board) / "lib", folder / "lib")
     built = api.load(made(board) / "build")
     given = built.golden()["in0"].reshape(len(built.golden()["in0"]), -1)
@@ -69,7 +70,7 @@ def flags() -> list[str]:
 
 
 def linked(folder: Path, *sources: Path, options: tuple[str, ...] = ()) -> Path:
-    """The customer's project: their main, their start-up, their linker script."""
+    """Link the customer's project: its own main, start-up code and linker script."""
     toolchain = find_toolchain()
     include = [f"-I{path}" for path in (folder, folder / "lib", FIRMWARE, CHECKOUT / "firmware/libc")]
     link = [
@@ -86,12 +87,12 @@ def linked(folder: Path, *sources: Path, options: tuple[str, ...] = ()) -> Path:
 
 
 def of_library(folder: Path) -> list[Path]:
-    """All that is compiled of a library, its example apart."""
+    """Source files of the library, without its example."""
     return [path for pattern in ("*.c", "*.S", "drivers/*.c") for path in sorted((folder / "lib").glob(pattern))]
 
 
 class Ran:
-    """A firmware that has run until nothing moves any more."""
+    """Run a firmware until the emulator is idle, and check its answers."""
 
     def __init__(self, built: Build, elf: Path) -> None:
         self._elf, models = elf, {name: each.model for name, each in plugins_of(built.board).items() if each.model}
@@ -119,7 +120,7 @@ class Ran:
 
 
 def from_page(first: str) -> str:
-    """The C of docs/accelerators.md that begins with this line."""
+    """The C block of docs/accelerators.md with the first line `first`."""
     page = (CHECKOUT / "docs/accelerators.md").read_text()
     start = page.index(f"    {first}")
     lines = page[start:].splitlines()
@@ -156,7 +157,7 @@ def test_under_freertos_s_functions_the_network_blocks_on_a_semaphore(made: Made
 
 
 def shows_that_others_run(ran: Ran, built: Build) -> None:
-    """The array ended so often while the network slept, and another task ran at every tick."""
+    """Check that the array's interrupts arrived, and that another task ran while the network slept."""
     runs = 2 * len(built.golden()["in0"])
     assert ran.word("interrupts_relayed") >= runs
     assert ran.word("blinks_meanwhile") > runs / 2
@@ -194,12 +195,12 @@ void NPU_IRQHandler(void)
     npu_isr(0);
 }
 """
-"""What IRQ_CONNECT comes to."""
+"""The expansion of IRQ_CONNECT."""
 
 
 @needs("cmake")
 def test_as_a_zephyr_module_the_network_blocks_on_a_semaphore(made: Made, tmp_path: Path) -> None:
-    """Zephyr's CMake functions are played, by CMake's own; the folder is the module as it was exported."""
+    """CMake's own functions replace Zephyr's. The folder is the exported module."""
     built = exported(made, tmp_path)
     assert "cmake: ." in (tmp_path / "lib/zephyr/module.yml").read_text()
     (tmp_path / "CMakeLists.txt").write_text(ZEPHYR)
@@ -228,7 +229,7 @@ def test_a_plug_in_s_driver_and_instances_of_the_caller_s(made: Made, plugin: st
 
 
 def test_another_base_address(made: Made, tmp_path: Path) -> None:
-    """Where the emulated board has no array, the driver finds none."""
+    """An address without an array on the emulated board: the driver finds none."""
     built = exported(made, tmp_path)
     moved = linked(
         tmp_path, *of_library(tmp_path), FIRMWARE / "bare.c", options=("-DBOARD_MAC_ARRAY_BASE=0xEA000000U",)

@@ -1,4 +1,4 @@
-"""The network as a C library: compiled on the host and run, compiled for Cortex-M, archived the same every time."""
+"""The network as a C library: compiled on the host and run, compiled for Cortex-M, archived reproducibly."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ add_subdirectory(lib)
 
 @needs("cmake")
 def test_in_zephyr_it_is_a_module_with_the_sources(on_core: Build, tmp_path: Path) -> None:
-    """Zephyr's own functions are played; they say what they were called with."""
+    """Stand-ins for Zephyr's functions print their arguments."""
     api.export(on_core.folder, tmp_path / "lib")
     assert "cmake: ." in (tmp_path / "lib/zephyr/module.yml").read_text()
     (tmp_path / "CMakeLists.txt").write_text(ZEPHYR)
@@ -130,7 +130,7 @@ def test_in_zephyr_it_is_a_module_with_the_sources(on_core: Build, tmp_path: Pat
 
 
 def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) -> None:
-    """All C of a library's folder is compiled, that of its examples is not."""
+    """Arduino compiles all C files of a library's folder, but none of its examples."""
     api.export(on_core.folder, tmp_path / "lib")
     properties = dict(line.split("=", 1) for line in (tmp_path / "lib/library.properties").read_text().splitlines())
     assert properties["name"] == "digits_int8"
@@ -144,7 +144,7 @@ def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) ->
 
 @pytest.mark.exhaustive
 def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_path: Path) -> None:
-    """The tuning records that it was built with are in the build: those of this machine may be others by now."""
+    """The build holds the tuning records used for it. The records of this machine may differ by now."""
     small = CostPreference({op.name: 30.0 for op in on_core.net().ops})
     with mock.patch("npukit.pipeline.advice_for", return_value=Advice(small)):
         tuned = api.build(DIGITS, output=tmp_path / "tuned", options=api.Options(engine="cpu", pes=1))
@@ -191,7 +191,7 @@ def test_nothing_is_overwritten(accelerated: Build, tmp_path: Path) -> None:
 
 
 def compiled(folder: Path, program: str, *flags: str) -> Path:
-    """A program of somebody's own with the library in `folder`."""
+    """Compile a customer's program with the library in `folder`."""
     (folder / "own.c").write_text(program)
     sources = [name.name for name in folder.glob("*.c")]
     subprocess.run([*HOST_COMPILER, *STRICT, *flags, *sources, "-lm", "-o", "own"], cwd=folder, check=True)
@@ -276,7 +276,7 @@ def test_shapes_scales_and_labels_are_constants(accelerated: Build, tmp_path: Pa
 
 
 def _has_newlib() -> bool:
-    """True if there is a gcc with the C library's headers, which come in a package of their own."""
+    """True if gcc is installed with the C library's headers, which are a separate package."""
     command = [GCC, "-E", "-x", "c", "-include", "string.h", "/dev/null"]
     return bool(shutil.which(GCC)) and subprocess.run(command, check=False, capture_output=True).returncode == 0
 
@@ -311,7 +311,7 @@ def test_force_replaces_an_earlier_export_and_nothing_else(accelerated: Build, t
 
 
 def test_the_descriptions_name_files_that_are_there(on_core: Build, tmp_path: Path) -> None:
-    """PlatformIO's and CMSIS-Pack's."""
+    """The descriptions are those of PlatformIO and CMSIS-Pack."""
     api.export(on_core.folder, tmp_path)
     described = json.loads((tmp_path / "library.json").read_text())
     assert (described["name"], described["headers"]) == ("digits_int8", "digits_int8.h")
@@ -324,7 +324,7 @@ def test_the_descriptions_name_files_that_are_there(on_core: Build, tmp_path: Pa
 
 @needs_gcc
 def test_a_firmware_is_built_of_what_the_pack_lists_alone(on_core: Build, tmp_path: Path) -> None:
-    """The component's sources and include folders, copied where a project keeps its packs, under a main of its own."""
+    """A project's own main, with the component's sources and include folders copied to the usual place of packs."""
     library, project = tmp_path / "lib", tmp_path / "project"
     api.export(on_core.folder, library)
     pack = ElementTree.parse(library / "npukit.digits_int8.pdsc").getroot()
@@ -343,7 +343,8 @@ def test_a_firmware_is_built_of_what_the_pack_lists_alone(on_core: Build, tmp_pa
 
 @needs("pio")
 def test_platformio_packs_the_library(on_core: Build, tmp_path: Path) -> None:
-    """Its packer reads the description as its registry does; its build systems come from there alone."""
+    """PlatformIO's packer parses the description like the registry does. A PlatformIO build is not tested: only the
+    registry offers its build systems."""
     api.export(on_core.folder, tmp_path / "lib")
     command = ["pio", "pkg", "pack", "-o", str(tmp_path / "packed.tar.gz"), str(tmp_path / "lib")]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
@@ -362,7 +363,7 @@ void delay(int);
 
 
 def test_arduino_s_sketch_is_cplusplus(accelerated: Build, tmp_path: Path) -> None:
-    """Arduino's own functions are declared, as its core does."""
+    """Declarations of Arduino's functions, as in an Arduino core."""
     api.export(accelerated.folder, tmp_path, portable=True)
     sketch = (tmp_path / "examples/sketch/sketch.ino").read_text()
     (tmp_path / "sketch.cpp").write_text(ARDUINO + sketch)

@@ -1,4 +1,4 @@
-"""`export --spec`: what it says of memory is what a running build has there."""
+"""`export --spec`: its memory contents equal the memory of a running build."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
 def read_memory(text: str) -> dict[int, bytes]:
-    """The bytes of a memory image, by their addresses."""
+    """Bytes of a memory image, by address."""
     found: dict[int, bytearray] = {}
     address = 0
     for line in text.split():

@@ -1,4 +1,4 @@
-"""Two builds side by side: what changed from one to the other, largest change first."""
+"""Two builds side by side: their differences, largest first."""
 
 from __future__ import annotations
 

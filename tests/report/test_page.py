@@ -1,4 +1,4 @@
-"""The report: its figures are the JSON's, and a browser shows it without complaint."""
+"""The report: its figures equal the JSON's, and a browser shows it without errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def results(bench: Bench) -> dict:
 
 
 class Balance(HTMLParser):
-    """Elements that are open, and every reference to something outside the page."""
+    """Elements still open, and every reference to a place outside the page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -278,7 +278,7 @@ def test_the_share_of_right_labels_is_a_figure(measured: tuple[Build, Bench]) ->
 
 
 def test_names_of_a_strangers_model_are_text(tmp_path: Path) -> None:
-    """They may be broken behind a slash, where a table is narrow."""
+    """A narrow table may break a name after a slash."""
     built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=PES)
     built.manifest.summary["ops"][0]["title"] = "stem/<script>/Relu"
     assert "<small>stem/<wbr>&lt;script&gt;/<wbr>Relu</small>" in render(built, {})

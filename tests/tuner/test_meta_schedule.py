@@ -1,4 +1,5 @@
-"""MetaSchedule's proposals: each once, all of them tilings that compute the same, and it learns what they cost."""
+"""MetaSchedule's proposals: no tiling twice, all tilings compute the same results, and measured costs train the search.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def digits() -> tuple[Net, dict[str, LoopKernel]]:
 
 
 def padded(kernels: dict[str, LoopKernel]) -> LoopKernel:
-    """A convolution with borders."""
+    """A convolution with padding."""
     return next(kernel for kernel in kernels.values() if len(searches_for(kernel, AS_WRITTEN, 1, ())) == 2)
 
 

@@ -1,6 +1,6 @@
-"""Damaged files by the thousand: PYTHONPATH=kit:tests python -m fuzz.models onnx --minutes 10 --files 10000
+"""Thousands of damaged files: PYTHONPATH=kit:tests python -m fuzz.models onnx --minutes 10 --files 10000
 
-Prints what it finds as it finds it, with the number that makes the file again; exits with 1 if it found anything.
+Prints each fault at once, with the number that makes the file again; exits with 1 after any fault.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from fuzz.models.driver import NOT_JUDGED, Fault, run
 
 FAULTS = {"wrong": "otherwise than the oracle", "slow": "slow", "large": "large", "other": ""}
-"""Kinds of fault, by how they are told."""
+"""Kinds of fault, by the first words of their message."""
 
 
 def main() -> int:
@@ -43,7 +43,7 @@ def _kind(found: str | Fault) -> str:
 
 
 def _told(parser: str, counts: Counter[str]) -> str:
-    """The counts in a line, and what was not judged in a line for each reason."""
+    """One line of counts, and one line for each reason of files not judged."""
     reasons = {kind: count for kind, count in counts.most_common() if kind.startswith(NOT_JUDGED)}
     faults = ", ".join(f"{kind} {counts[kind]:,}" for kind in FAULTS)
     compared = counts["equal"] + counts["wrong"]

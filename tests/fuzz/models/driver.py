@@ -1,4 +1,4 @@
-"""Feeds a worker with numbers, and sees when it falls silent or dies."""
+"""Sends numbers to a worker, and detects a silent or dead worker."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from fuzz.models.budget import CPU_SECONDS
 from helpers import CHECKOUT
 
 START_SECONDS, SECONDS = 240, 120
-"""How long a worker may take to start, and over one file with its oracle, on a busy machine."""
+"""Time limits on a busy machine: the start of a worker, and one file with its oracle."""
 
 SOUND = ("net", "equal", "refused")
 NOT_JUDGED = "not judged"
-"""How an answer begins that goes on with the reason."""
+"""Beginning of an answer that continues with the reason."""
 
 DEATHS = {-signal.SIGPROF: f"slow: more than {CPU_SECONDS} seconds of the processor", -signal.SIGKILL: "killed"}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """The file of that number was neither read nor refused."""
+    """File `number` was neither read nor refused."""
 
     number: int
     what: str
@@ -41,7 +41,7 @@ class Fault:
 
 
 def run(parser: str, first: int, more: Callable[[], bool]) -> Iterator[str | Fault]:
-    """The outcome of each file; a worker that is lost is replaced."""
+    """The outcome of each file. A lost worker is replaced."""
     worker = Worker(parser)
     for number in count(first):
         if not more():

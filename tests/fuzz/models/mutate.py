@@ -1,4 +1,4 @@
-"""Damage: of bytes, of the integers that formats are made of, and of an ONNX model's fields."""
+"""Damage to bytes, to the integers in a format, and to the fields of an ONNX model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ODD_NAMES = ("", "x", "*/ int x;", "../../etc/passwd", "a" * 5000, "\u0000\n", "
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:
-    """Damaged in one to four places."""
+    """Damage in one to four places."""
     for _ in range(dice.randint(1, 4)):
         data = dice.choice(BYTES)(data, dice) if data else data
     return data
 
 
 def damaged_onnx(data: bytes, dice: random.Random) -> bytes:
-    """Mostly a model of sound spelling that makes no sense."""
+    """Mostly a valid encoding of a meaningless model."""
     if dice.random() < 0.25:
         return damaged(data, dice)
     model = onnx.ModelProto()
@@ -46,7 +46,7 @@ def damaged_onnx(data: bytes, dice: random.Random) -> bytes:
 
 
 def damaged_archive(data: bytes, dice: random.Random) -> bytes:
-    """Mostly a sound archive with one file in it that is not: its text with other numbers and names, or its bytes."""
+    """Mostly a valid archive with one damaged file: other numbers and names in its text, or other bytes."""
     if dice.random() < 0.2:
         return damaged(data, dice)
     with ZipFile(BytesIO(data)) as archive:
@@ -62,7 +62,7 @@ def damaged_archive(data: bytes, dice: random.Random) -> bytes:
 
 
 def _other_words(data: bytes, dice: random.Random) -> bytes:
-    """JSON with some of its numbers, names and truths replaced."""
+    """JSON with some numbers, names and booleans replaced."""
     text = data.decode(errors="replace")
     for _ in range(dice.randint(1, 4)):
         words = list(re.finditer(r'-?\d+|"[^"]*"|true|false|null', text))
@@ -86,7 +86,7 @@ def _odd_word(data: bytes, dice: random.Random) -> bytes:
 
 
 def _nudge(data: bytes, dice: random.Random) -> bytes:
-    """A word a little larger or smaller: offsets and lengths that point elsewhere."""
+    """Change a word slightly, so that offsets and lengths are wrong."""
     place = dice.randrange(len(data)) & ~3
     word = int.from_bytes(data[place : place + 4], "little") + dice.choice((-8, -4, -1, 1, 4, 8))
     return data[:place] + (word % 2**32).to_bytes(4, "little") + data[place + 4 :]
@@ -97,7 +97,7 @@ def _cut(data: bytes, dice: random.Random) -> bytes:
 
 
 def _copy(data: bytes, dice: random.Random) -> bytes:
-    """A piece written over another."""
+    """Copy a piece over another."""
     start, length, target = dice.randrange(len(data)), dice.randint(1, 64), dice.randrange(len(data))
     piece = data[start : start + length]
     return data[:target] + piece + data[target + len(piece) :]
@@ -107,7 +107,7 @@ BYTES: tuple[Callable[[bytes, random.Random], bytes], ...] = (_flip, _odd_word, 
 
 
 def _messages(message: Message) -> list[Message]:
-    """A message and all within it."""
+    """A message and all messages inside."""
     found = [message]
     for descriptor, value in message.ListFields():
         if descriptor.type == descriptor.TYPE_MESSAGE:
@@ -151,7 +151,7 @@ def _odd(value: object, dice: random.Random) -> object:
 
 
 def _move_node(model: onnx.ModelProto, dice: random.Random) -> None:
-    """A node gone, or twice."""
+    """Delete or duplicate a node."""
     nodes = model.graph.node
     if nodes:
         chosen = dice.randrange(len(nodes))
@@ -162,7 +162,7 @@ def _move_node(model: onnx.ModelProto, dice: random.Random) -> None:
 
 
 def _rewire(model: onnx.ModelProto, dice: random.Random) -> None:
-    """A node reads another value, perhaps its own."""
+    """Connect a node's input to another value, perhaps to the node's own output."""
     names = [name for node in model.graph.node for name in (*node.input, *node.output)]
     readers = [node for node in model.graph.node if node.input]
     if names and readers:
@@ -171,7 +171,7 @@ def _rewire(model: onnx.ModelProto, dice: random.Random) -> None:
 
 
 def _change_attribute(model: onnx.ModelProto, dice: random.Random) -> None:
-    """A number or word of an attribute, near what it was."""
+    """Change a number or word of an attribute slightly."""
     attributes = [attribute for node in model.graph.node for attribute in node.attribute]
     if not attributes:
         return
@@ -188,7 +188,7 @@ def _change_attribute(model: onnx.ModelProto, dice: random.Random) -> None:
 
 
 def _change_constant(model: onnx.ModelProto, dice: random.Random) -> None:
-    """One number of a constant: a scale, a zero point, a weight, a shape."""
+    """Change one number of a constant: a scale, a zero point, a weight, a shape."""
     tensors = [tensor for tensor in model.graph.initializer if tensor.raw_data]
     if not tensors:
         return
@@ -205,7 +205,7 @@ def _change_constant(model: onnx.ModelProto, dice: random.Random) -> None:
 
 
 def _change_shape(model: onnx.ModelProto, dice: random.Random) -> None:
-    """A size that an input or a value is declared with."""
+    """Change a declared size of an input or a value."""
     graph = model.graph
     values = [*graph.input, *graph.output, *graph.value_info]
     sizes = [size for value in values for size in value.type.tensor_type.shape.dim if size.HasField("dim_value")]
@@ -232,4 +232,4 @@ CHANGES: tuple[Callable[[onnx.ModelProto, random.Random], None], ...] = (
     _change_constant,
     _change_shape,
 )
-"""What leaves a model sound, or nearly."""
+"""Changes after which a model is still valid, or nearly."""

@@ -1,6 +1,6 @@
-"""What others make of an accepted file: LiteRT's reference kernels, and ONNX's reference evaluator.
+"""Results of other implementations for an accepted file: LiteRT's reference kernels, and ONNX's reference evaluator.
 
-They run in a copy of the process, as either may die of what npukit takes for sound.
+The oracles run in a copy of the process, because a file accepted by npukit may crash them.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from oracles.onnx_runtime import DITHERED_OPS, EVALUATOR_OPS, NotDefined, Sessio
 
 SECONDS, MEMORY = 10, 2 << 30
 MOST_MACS, MOST_ELEMENTS = 10_000_000, 1_000_000
-"""Larger networks say nothing that small ones do not."""
+"""Limits on a network's size: larger networks find no more faults."""
 
 WITHIN = {"dense": 1, "softmax": 1, "tvm_code": 2, "lookup": 1, "mean": 1, "average_pool": 1, "matmul": 1}
-"""How far an op of a kind may be off: mostly what is computed in float."""
+"""Largest allowed difference per kind of op. Most of these ops are computed in float."""
 WRAPS = 1 << 12
-"""LiteRT's own sums wrap where scales are so far apart; npukit's saturate."""
+"""Ratio of scales from which LiteRT's sums may wrap; npukit's saturate."""
 ONNX_WITHIN = 1
-"""How far any op may be off from ONNX's real numbers."""
+"""Largest allowed difference of any op from ONNX's real numbers."""
 DITHERINGS = 8
 CEIL_MODE = "a pool in ceil mode: ONNX's evaluator pads it in front, and ONNX Runtime refuses it"
 
 
 class NotJudged(Exception):
-    """No oracle can say whether the net of this file is right, for this reason."""
+    """No oracle can judge the net of this file. The message is the reason."""
 
 
 class Refused(NotJudged):
-    """An oracle has no answer; another may have one."""
+    """One oracle has no answer; another may have one."""
 
 
 def compared(net: Net, path: Path, dice: np.random.Generator) -> str:
@@ -70,7 +70,8 @@ def _compared_with_litert(net: Net, path: Path, dice: np.random.Generator) -> st
 
 
 def _compared_with_onnx(net: Net, path: Path, dice: np.random.Generator) -> str:
-    """ONNX's evaluator has faults of its own, so that a difference from it is one only if ONNX Runtime sees it too."""
+    """Compare with ONNX's evaluator. The evaluator has faults, therefore a difference counts only if ONNX Runtime
+    confirms it."""
     inputs, given = _cases(net, dice)
     ours = run_reference(net, inputs)
 
@@ -98,7 +99,7 @@ def _depends_on_rounding(net: Net, path: Path, given: Sequence[np.ndarray]) -> b
 
 
 def _cases(net: Net, dice: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The inputs as the net takes them, and as the model may take them."""
+    """Inputs of the net, and inputs in the types that the model may require."""
     if total_macs(net) > MOST_MACS or sum(tensor.elements for tensor in net.tensors.values()) > MOST_ELEMENTS:
         raise NotJudged("a large network")
     inputs = [_numbers(net, name, dice) for name in net.inputs]
@@ -117,21 +118,21 @@ def _told_apart(net: Net, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarra
 
 
 def _wraps(net: Net) -> bool:
-    """Whether LiteRT's sums may wrap."""
+    """True if LiteRT's sums may wrap."""
     weighted = ("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d")
     factors = (max(effective_scales(net, op)) for op in net.ops if op.kind in weighted)
     return _spread(net) > WRAPS or max(factors, default=0.0) > SATURATES
 
 
 def _spread(net: Net) -> float:
-    """How far apart the scales of the activations are."""
+    """Ratio of the largest and the smallest scale of the activations."""
     every = (tensor.quantization for name, tensor in net.tensors.items() if name not in net.constants)
     scales = [given.scale for given in every if given is not None]
     return max(scales, default=1.0) / min(scales, default=1.0)
 
 
 def _dense_rounded_once(*given: Any) -> np.ndarray:
-    """As LiteRT; TFLite Micro, and npukit, round twice."""
+    """A dense layer rounded once, as in LiteRT. TFLite Micro and npukit round twice."""
     with patch("npukit.net.reference.convolution.multiply_by_quantized_multiplier", rounded_once):
         return convolution.dense(*given)
 
@@ -147,7 +148,7 @@ def _numbers(net: Net, name: str, dice: np.random.Generator) -> np.ndarray:
 
 
 def _as_given(net: Net, name: str, value: np.ndarray) -> np.ndarray:
-    """The integers and, where the model takes what it quantises at once, the real numbers that they are."""
+    """The integers, stacked with their real values, for a model that quantises its input."""
     given = net.tensor(name).quantization
     return value if given is None or given.axis is not None else np.stack([value, _real(value, given)])
 
@@ -171,7 +172,7 @@ def _onnx(path: Path, inputs: Sequence[np.ndarray], ops: Sequence[Any] = EVALUAT
 
 
 def _onnx_dithered(path: Path, inputs: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-    """Several times the outputs, rounded as they should be and then a little otherwise."""
+    """Outputs with correct rounding, then several times with dithered rounding."""
     return [_onnx(path, inputs), *(_onnx(path, inputs, DITHERED_OPS) for _ in range(DITHERINGS))]
 
 
@@ -188,14 +189,14 @@ def _by_name(model: onnx.ModelProto, inputs: Sequence[np.ndarray]) -> dict[str, 
 
 
 def _picked(value: np.ndarray, dtype: Any) -> np.ndarray:
-    """Of integers and real numbers what the model takes."""
+    """The integers or the real numbers, by the model's input type."""
     if value.dtype == np.float64:
         value = value[1] if np.dtype(dtype) == np.float32 else value[0]
     return value.astype(dtype)
 
 
 def _elsewhere(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray]) -> list[Any]:
-    """What `run` gives in a process of its own."""
+    """Results of `run` in a separate process."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_told, args=(run, path, inputs, theirs), daemon=True)
     process.start()
@@ -251,7 +252,8 @@ def _difference(net: Net, name: str, ours: np.ndarray, theirs: np.ndarray, most:
 
 
 def _as_integers(net: Net, name: str, value: np.ndarray) -> np.ndarray:
-    """Real numbers as the net quantises them; the net leaves quantised what the model dequantises at its end."""
+    """Real numbers quantised like the net's output. The net's output stays quantised where the model dequantises at the
+    end."""
     given, value = net.tensor(name).quantization, np.asarray(value)
     if value.dtype.kind == "f" and given is not None and given.axis is None:
         return quantised(value, np.zeros(1), np.array(given.scale), given.zero_point)

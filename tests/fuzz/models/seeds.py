@@ -1,4 +1,4 @@
-"""The sound files that are damaged: small ones, so that damage hits what matters."""
+"""Valid files to be damaged. They are small, so that damage hits essential parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tflite_models import Model  # pyright: ignore[reportMissingImports]
 
 DIGITS = CHECKOUT / "examples/digits"
 SMALL = 20_000
-"""Bytes; larger node tests say no more."""
+"""Size limit in bytes; larger node tests find no more."""
 
 
 def _image(shape: tuple[int, ...] = (1, 6, 7, 4)) -> Model:
@@ -99,7 +99,7 @@ def tflite_seeds() -> tuple[bytes, ...]:
 
 @cache
 def pytorch_seeds() -> tuple[bytes, ...]:
-    """Programs of torch.export: an image's layers, a recurrent one, one that PyTorch has quantised."""
+    """Programs of torch.export: layers of an image network, a recurrent network, a network quantised by PyTorch."""
     import torch  # pyright: ignore[reportMissingImports]
     from pytorch_models import Quantised  # pyright: ignore[reportMissingImports]
 
@@ -124,13 +124,13 @@ def _exported(module: Any, example: Any) -> bytes:
 
 @cache
 def onnx_example() -> tuple[bytes, ...]:
-    """The example alone, which is there at once."""
+    """Only the example, which loads fast."""
     return ((DIGITS / "digits_qdq.onnx").read_bytes(),)
 
 
 @cache
 def onnx_seeds() -> tuple[bytes, ...]:
-    """The example, and of ONNX's node tests those of ops that npukit reads, with int8 at their ends."""
+    """The example, and ONNX's node tests of ops that npukit reads, with int8 inputs and outputs."""
     with warnings.catch_warnings(action="ignore"):
         from onnx.backend.test.loader import load_model_tests
 
@@ -141,7 +141,7 @@ def onnx_seeds() -> tuple[bytes, ...]:
 
 
 def quantised_ends(model: onnx.ModelProto) -> bytes:
-    """The same model with int8 at its ends."""
+    """The same model with int8 inputs and outputs."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     graph = made.graph

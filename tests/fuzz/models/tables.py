@@ -1,4 +1,4 @@
-"""A TFLite model with some fields otherwise: sound flatbuffers that make little sense."""
+"""A TFLite model with some fields changed: valid flatbuffers with meaningless content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ODD_SCALES = (0.1, 1.0, 100.0, 1e4, 1e7, 1e12, 1e-6, 1e-12, 3e38, 1e-38)
 
 
 def damaged_tflite(data: bytes, dice: random.Random) -> bytes:
-    """Mostly fields; bytes, where no one has the writer of tables."""
+    """Mostly change fields; change bytes without the LiteRT package, which writes the tables."""
     if tables is None or dice.random() < 0.3:
         return damaged(data, dice)
     model = tables.ModelT.InitFromObj(tables.Model.GetRootAs(data))
@@ -32,13 +32,13 @@ def damaged_tflite(data: bytes, dice: random.Random) -> bytes:
     builder = flatbuffers.Builder(len(data))
     try:
         builder.Finish(model.Pack(builder), b"TFL3")
-    except Exception:  # a number that no field of its type holds
+    except Exception:  # a number outside the range of its field
         return damaged(data, dice)
     return bytes(builder.Output())
 
 
 def _tables(table: Any) -> list[Any]:
-    """A table and all within it."""
+    """A table and all tables inside."""
     found = [table]
     for value in vars(table).values():
         for part in value if isinstance(value, list) else [value]:

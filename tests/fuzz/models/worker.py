@@ -1,7 +1,7 @@
-"""Imports damaged files of one format, one for each line of standard input, and says what came of each.
+"""Imports damaged files of one format, one per line of standard input, and prints each outcome.
 
-A line is a number; the same number is the same file. The answer is `net`, `equal`, `not judged`, `refused`, or what
-went wrong. Whoever starts this watches for silence and for death.
+A line is a number, which determines the file. The answer is `net`, `equal`, `not judged`, `refused`, or a fault. The
+driver detects a silent or dead worker.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ CASES: Mapping[str, tuple[Callable[[], tuple[bytes, ...]], Callable[[bytes, rand
 
 
 def damaged_file(parser: str, number: int) -> bytes:
-    """The file of a line."""
+    """The damaged file of a number."""
     sound, damage = CASES[parser]
     dice = random.Random(number)
     return damage(dice.choice(sound()), dice)
 
 
 def outcome(parser: str, data: bytes, number: int) -> str:
-    """One word if all is well, else what went wrong."""
+    """One word if the file is handled well, else the fault."""
     path = FOLDER / f"model.{parser.partition('_')[0]}"
     path.write_bytes(data)
     try:
@@ -70,7 +70,7 @@ def outcome(parser: str, data: bytes, number: int) -> str:
 
 
 def _judged(parser: str, net: Net, path: Path, number: int) -> str:
-    """`net` where no oracle is asked, `equal`, `not judged` with the reason, or the difference."""
+    """`net` without an oracle, `equal`, `not judged` with the reason, or the difference."""
     if parser not in ("tflite", "onnx"):
         return "net"
     said = compared(net, path, np.random.default_rng(number))
@@ -78,7 +78,8 @@ def _judged(parser: str, net: Net, path: Path, number: int) -> str:
 
 
 def _read(path: Path) -> Net:
-    """A program of PyTorch's that is not quantised in float, so that it is read further than to the first op."""
+    """The file's net. A float program of PyTorch is read in float, because otherwise the import ends at its first op.
+    """
     try:
         return load_net_from_model(path)
     except NpukitError as error:
@@ -88,7 +89,7 @@ def _read(path: Path) -> Net:
 
 
 def watched(event: str, arguments: tuple[Any, ...]) -> None:
-    """No file is opened but code and the model's own folder."""
+    """Record opened files other than code and the model's own folder."""
     if event == "open" and isinstance(arguments[0], str) and not str(Path(arguments[0]).resolve()).startswith(HOME):
         touched.append(arguments[0])
 

@@ -44,7 +44,8 @@ def test_the_image_is_laid_out_as_planned(identity: Identity, board_name: str, c
     assert elf.sections[".activations"].end == board.memory_for("activations").end
     assert elf.symbols["__stack_top"] - elf.symbols["__stack_bottom"] == image.memory.stack == image.stack.bytes
     assert elf.symbols["vectors"] == board.memory_for("code").origin
-    # Larger than the RPC server alone, smaller than `FIRMWARE_BYTES`, the planner's reserve for firmware of fixed size.
+    # Larger than the RPC server alone, smaller than `FIRMWARE_BYTES`, which the planner reserves for any network's
+    # program.
     assert 3000 < image.memory.code < FIRMWARE_BYTES
 
 
