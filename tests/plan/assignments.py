@@ -1,4 +1,4 @@
-"""Assignments to try."""
+"""Assignments for tests."""
 
 from __future__ import annotations
 

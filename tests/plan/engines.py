@@ -1,4 +1,4 @@
-"""Engines for the planner's tests: the real MAC array, and a core that costs something simple; plans with them."""
+"""Engines for the planner's tests: the real MAC array, and a core with a simple cost; plans with these engines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from npukit.plan.planner import plan_network
 
 
 class SimpleCore:
-    """Forty cycles an element, and a table of scratch."""
+    """A core with a simple cost: 40 cycles per element after 300, 64 bytes of constants, 4 bytes of scratch per
+    element."""
 
     name = "cpu"
     commands: CommandFormat | None = None
@@ -48,7 +49,7 @@ def engines(board: Board) -> dict[str, Accelerator]:
 
 @cache
 def planned_on(pes: int, make: Callable[[], Net]) -> tuple[Net, Plan]:
-    """A network with its plan for at most so many PEs of pe-mesh, made once for all processes of a run."""
+    """A network and its plan for at most `pes` PEs of pe-mesh, planned once per test run for all processes."""
     net, board, kept = make(), load_board("pe-mesh"), Path(os.environ[SHARED]) / f"{make.__name__}-{pes}.txt"
     with one_at_a_time(kept.with_suffix(".lock")):
         if not kept.is_file():

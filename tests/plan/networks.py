@@ -97,7 +97,7 @@ class Builder:
         return self._op(Softmax(), (source,), self.tensors[source].shape, "cpu", scale=1 / 256, zero=-128)
 
     def pixels(self, source: str) -> str:
-        """An image that is given in planes."""
+        """Convert an image from planes (NCHW) to pixels (NHWC)."""
         batch, channels, height, width = self.tensors[source].shape
         return self._op(Transpose((0, 2, 3, 1)), (source,), (batch, height, width, channels), "cpu")
 
@@ -137,7 +137,7 @@ class Builder:
 
 
 def _same(size: int, kernel: int, stride: int) -> tuple[int, int, int]:
-    """Output size and padding before and after, as TFLite's SAME."""
+    """Output size, and padding before and after, for TFLite's SAME."""
     out = ceil(size / stride)
     total = max((out - 1) * stride + kernel - size, 0)
     return out, total // 2, total - total // 2
@@ -171,7 +171,7 @@ def image_net() -> Net:
 
 
 def mobile_net(name: str, size: int, width: float, classes: int) -> Net:
-    """MobileNetV1 of that input size and width."""
+    """MobileNetV1 for an image of `size` pixels squared, with `width` as channel multiplier."""
     b = Builder(name)
 
     def channels(count: int) -> int:

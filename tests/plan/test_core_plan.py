@@ -1,4 +1,4 @@
-"""Kernels in assembly on a mesh: for ops that one PE computes whole."""
+"""Assembly kernels on a mesh, for ops computed whole by one PE."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_two_cores_of_a_chip_have_constants_that_make_them_wait_near() -> None:
 
 
 def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:
-    """A convolution that two PEs share, one that PE 0 has alone, and a difference, for which no kernel exists."""
+    """A convolution shared by two PEs, a convolution on PE 0, and a difference, for which no kernel exists."""
     b = CoreBuilder("two")
     shared = b.conv(b.input(1, 8, 8, 4), 8)
     alone = b.conv(shared, 8)
@@ -101,7 +101,7 @@ def test_a_pe_without_room_for_kernels_is_the_reason(monkeypatch: pytest.MonkeyP
 
 
 def with_memory(board: str, kilobytes: int) -> Board:
-    """The board with as much memory for activations."""
+    """The board with `kilobytes` of memory for activations."""
     found = load_board(board)
     home = found.memory_for("activations")
     sizes = ((each, kilobytes << 10 if each is home else each.size) for each in found.memory)
@@ -109,7 +109,7 @@ def with_memory(board: str, kilobytes: int) -> Board:
 
 
 class OneScale(Builder):
-    """All channels of a layer have one scale, as of dense layers in TensorFlow Lite."""
+    """Builds layers with equal scales for all channels, like TensorFlow Lite's dense layers."""
 
     def _filter(self, shape: tuple[int, ...], channels: int) -> tuple[str, str]:
         weights, bias = super()._filter(shape, channels)
@@ -126,7 +126,7 @@ def _residual(b: Builder, source: str) -> str:
 
 
 def random_net(seed: int) -> Net:
-    """Dense layers, or convolutions, depthwise ones and sums."""
+    """Dense layers, or convolutions, depthwise convolutions and sums."""
     b, chance = (Builder, OneScale)[seed % 2]("random", seed), random.Random(seed)
     if seed % 2:
         x = b.input(1, chance.choice((40, 320)))
@@ -164,7 +164,7 @@ def test_latency_never_loses_to_memory(board: str, kilobytes: int, pes: int, see
 
 
 def test_weights_are_kept_as_bytes_where_wider_ones_would_wait_in_flash() -> None:
-    """Beside 32 KB of RAM nearly all of 80 KB of weights stay in flash, of which each is read once."""
+    """With 32 KB of RAM, nearly all of 80 KB of weights stay in flash. Each weight is read once."""
     b = OneScale("dense")
     net = b.net(b.dense(b.input(1, 640), 128))
     crowded = predicted_on(with_memory("nucleo-l4r5zi", 32), net, 1, "latency")

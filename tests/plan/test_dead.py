@@ -1,4 +1,4 @@
-"""Boards with dead parts: the plan avoids them and still computes the net."""
+"""Boards with dead parts: the plan avoids these parts and still computes the net."""
 
 from __future__ import annotations
 

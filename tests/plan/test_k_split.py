@@ -1,4 +1,4 @@
-"""Splits along input channels: sums made in parts anywhere, added by the core, equal to the last bit."""
+"""Splits along input channels: partial sums anywhere on the mesh, added by a core, exact."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BOARD = load_board("pe-mesh")
 
 
 def random_net(data: st.DataObject) -> Net:
-    """A convolution and a dense layer, the first with windows, strides and padding at random."""
+    """A convolution with random windows, strides and padding, then a dense layer."""
     b = Builder("summed", seed=data.draw(st.integers(0, 99)))
     x = b.input(1, data.draw(st.integers(3, 7)), data.draw(st.integers(3, 7)), data.draw(st.integers(4, 24)))
     x = b.conv(x, data.draw(st.integers(4, 40)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2)))
@@ -48,7 +48,7 @@ def random_net(data: st.DataObject) -> Net:
 
 
 def random_places(net: Net, data: st.DataObject) -> Assignment:
-    """Each op whole on some PE, the sums cut along their output channels, too."""
+    """Each op whole on a random PE; sums may also be cut along their output channels."""
     found: dict[str, tuple[Tile, ...]] = {}
     for op in Graph(net).ops:
         shape = net.tensor(op.output).shape
@@ -79,7 +79,7 @@ def test_any_cut_anywhere_equals_the_whole(data: st.DataObject) -> None:
 
 
 def long_sums() -> Net:
-    """A dense layer of many products for few results."""
+    """A dense layer with many products and few results."""
     b = Builder("long")
     return b.net(b.dense(b.input(1, 4096), 16))
 
@@ -141,7 +141,7 @@ def test_on_a_large_mesh_a_layer_that_is_one_with_what_follows_is_cut_too() -> N
 
 
 def deep_layer() -> Net:
-    """A convolution of which sixteen channels have more weights than half of a PE's memory."""
+    """A convolution in which sixteen channels have more weights than half of a PE's memory."""
     b = Builder("deep")
     return b.net(b.conv(b.input(1, 6, 6, 512), 32, 3, 1))
 
@@ -170,13 +170,13 @@ def test_sums_too_deep_for_a_pe_are_made_one_part_of_the_depth_after_the_other(m
 def test_whole_sums_whose_orders_come_in_pages_are_compared_with_sums_along_the_depth(
     pages: int, whole: int, in_parts: int | None, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The faster of the two is taken; with all orders in memory the whole ones are, unseen."""
+    """The faster plan wins. With all orders in memory, whole sums win without a comparison."""
     board = load_board("spinnaker2")
     plugins = plugins_of(board)
     placed = with_core(plugins, board)
 
     def planned(problem: Problem, *_: object, **__: object) -> Planned:
-        """A plan that takes so many cycles."""
+        """A plan with a fixed number of cycles."""
         cycles = in_parts if problem.net is not net else whole
         if cycles is None:
             raise DoesNotFit("it does not fit")

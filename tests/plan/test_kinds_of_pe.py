@@ -1,4 +1,4 @@
-"""PEs that are not alike: each op is on PEs that carry its engine, and computed to the last bit."""
+"""Boards with different kinds of PE: each op runs on PEs with its engine, and its results are exact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHECKERED = (0, 2, 5, 7, 8, 10, 13, 15)
 
 
 def board(*without: int | tuple[int, int]) -> Board:
-    """A mesh on which these PEs have no array."""
+    """A mesh whose PEs `without` have no array."""
     return load_board("pe-mesh").model_copy(update={"kind": (PeKind(pes=without, accelerators=()),)})
 
 

@@ -1,4 +1,5 @@
-"""`--objective energy`: of plans on few PEs and on many, the one whose frames take least at the rate."""
+"""`--objective energy`: of plans on few and on many PEs, the planner takes the one with least energy per frame at the
+given rate."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
 def build(folder: Path, rate: float, objective: str, pes: int) -> tuple[api.Build, float]:
-    """The build, and the least energy of its frames by what `bench` measures."""
+    """The build, and the least energy per frame measured by `bench`, in microjoules."""
     options = api.Options(objective=objective, pes=pes, frames_per_second=rate)
     built = api.build(DIGITS, output=folder / f"{objective}-{pes}", options=options)
     return built, min(each.microjoules for each in api.bench(built, frames=1).energy)

@@ -1,4 +1,4 @@
-"""Boards of many chips: which of them do the same, and what the plan of one becomes on all."""
+"""Boards of many chips: the chips with equal work, and the extension of one chip's plan to all chips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plan.networks import Builder
 
 
 def board(columns: int = 3, rows: int = 2, **mesh: object) -> Board:
-    """Chips of 2 x 2 PEs: PEs 4 n to 4 n + 3 are chip n."""
+    """A board of chips with 2 x 2 PEs: PEs 4 n to 4 n + 3 are chip n."""
     base = load_board("pe-mesh-7296")
     chips, pes = Grid(columns=columns, rows=rows), Grid(columns=2, rows=2)
     return base.model_copy(update={"mesh": base.mesh.model_copy(update={"chips": chips, "pes": pes, **mesh})})
@@ -36,7 +36,7 @@ def test_what_is_dead_on_one_chip_none_uses_unless_there_are_more_pes_without_it
 
 
 def test_chips_that_the_root_does_not_reach_are_left_out() -> None:
-    """From chip 1 to chip 2 packets of the root cross from PE 5 to PE 8; to chip 5 they go along the same row."""
+    """The root's packets from chip 1 to chip 2 cross from PE 5 to PE 8; packets to chip 5 take the same row."""
     assert chips_alike(board(dead_links=((5, 8),))) == (0, 1, 3, 4)
     assert chips_alike(board(dead_pes=(20,))) == (0, 1, 2, 3, 4)  # PE 20 would lead chip 5
 

@@ -95,7 +95,7 @@ def test_scratch_lives_for_its_step() -> None:
 
 
 def wide(side: int) -> Net:
-    """Activations of more than one PE: no stream helps."""
+    """A net with activations larger than one PE: streaming constants does not help."""
     b = Builder("wide")
     x = b.conv(b.input(1, side, side, 4), 16, 3, stride=2)
     return b.net(b.dense(b.flatten(b.global_pool(b.conv(x, 32, 3))), 10))
@@ -179,7 +179,7 @@ def test_neighbours_are_tried_on_the_chosen_number_of_pes_alone(monkeypatch: pyt
 
 
 def test_what_a_float_network_would_save_in_int8_is_told() -> None:
-    """Three of four bytes of its weights, and of its largest tensors between two layers."""
+    """int8 saves three of four bytes of the weights, and of the largest tensors between two layers."""
     weights, shapes = np.ones((400, 10), np.float32), {"x": (1, 100), "w": (400, 10), "h": (1, 50_000), "y": (1, 400)}
     tensors = {name: Tensor(name, shape, "float32") for name, shape in shapes.items()}
     ops = (
@@ -194,7 +194,7 @@ def test_what_a_float_network_would_save_in_int8_is_told() -> None:
 
 
 def test_what_integers_instead_of_float_would_save_is_told() -> None:
-    """And so it fits."""
+    """With integer inputs and outputs the net fits."""
     b = Builder("in float")
     net = b.net(b.conv(b.input(1, 96, 96, 4), 4, 1))
     in_float = applied(net, NOTHING, "NHWC", Ends(("float32",), ("float32",)))
@@ -206,7 +206,7 @@ def test_what_integers_instead_of_float_would_save_is_told() -> None:
 
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
-    """A tensor takes nearly all that the PEs have for tensors: a search might still find a plan."""
+    """One tensor takes nearly all memory for tensors on the PEs, but a search might still find a plan."""
     b = Builder("large")
     net = b.net(b.conv(b.conv(b.input(1, 256, 256, 4), 24, 3), 4, 3))
     with pytest.raises(DoesNotFit) as refused:
@@ -226,7 +226,7 @@ def test_tensors_for_which_the_whole_mesh_has_no_room_are_refused_before_any_sea
 
 
 def test_an_op_that_no_pe_can_hold_is_why_more_pes_do_not_help() -> None:
-    """Any part of a softmax needs all of its row."""
+    """Each part of a softmax needs a whole row."""
     b = Builder("large")
     net = b.net(b.softmax(b.flatten(b.conv(b.input(1, 128, 128, 3), 16, 1))))
     with pytest.raises(DoesNotFit) as refused:
@@ -255,7 +255,7 @@ def test_of_many_ops_that_read_a_tensor_some_are_named() -> None:
 
 
 def test_whether_more_pes_help_is_told_without_the_whole_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One draft for least memory of each number of PEs for which that seems to fit is all that is emitted."""
+    """For each number of PEs that seems to fit, only one draft for least memory is emitted."""
     monkeypatch.setattr("npukit.plan.search.objectives.fastest_plan", lambda _: pytest.fail("searched"))
     b = Builder("streamed")
     x = b.conv(b.conv(b.input(1, 128, 128, 4), 16, 3, stride=2), 32, 3)
@@ -282,7 +282,7 @@ def no_flags(*_: object) -> Plan:
 
 
 def test_what_is_too_large_with_streams_is_told_with_the_least_that_is_missing() -> None:
-    """Constants that may lie in DRAM are no remedy: npukit has them there by itself."""
+    """Moving constants to DRAM is no remedy, because npukit does this without being asked."""
     b = Builder("deep")
     x = b.conv(b.input(1, 128, 128, 16), 16, 3)
     for _ in range(6):
@@ -308,7 +308,7 @@ def test_a_damaged_plan_file_is_one_clear_error(tmp_path: Path) -> None:
 
 TINY = (keyword_net, autoencoder, wake_word_net, image_net)
 ON_MESHES = sorted(product(TINY, [16, 4]), key=lambda case: case not in [(keyword_net, 16), (autoencoder, 4)])
-"""`test_exact.py` has the image network on 16 PEs; the wake words take the planner longest."""
+"""`test_exact.py` covers the image network on 16 PEs. The planner takes longest for the wake words."""
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-"""The table of what the planner's tuned constants are worth speaks of constants that are there."""
+"""The table of the planner's tuned constants names only constants that exist."""
 
 from __future__ import annotations
 

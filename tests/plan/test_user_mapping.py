@@ -1,4 +1,4 @@
-"""The user's own mapping: checked, completed, computed to the last bit; what is wrong with it is named."""
+"""A user's mapping: checked, completed, computed exactly; errors name the fault."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_op_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) ->
 
 
 def test_an_op_is_not_cut_where_it_cannot_be(tmp_path: Path) -> None:
-    """The largest of a row are sought among all of it."""
+    """Top-k needs a whole row, so that its last axis cannot be cut."""
     graph = Graph(example("top_k"))
     (tmp_path / "plan.toml").write_text(f"[ops.{graph.ops[-1].name}]\npes = [1, 2]\nparts = [1, 1, 1, 2]\n")
     with pytest.raises(NpukitError, match=r"the tile of PE 1 is cut along axis 3, which top_k"):

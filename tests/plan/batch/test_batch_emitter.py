@@ -1,4 +1,4 @@
-"""Rounds of several frames: each frame's outputs are the reference's, whatever the groups, lanes, waves and streams."""
+"""Rounds of several frames: each frame's outputs equal the reference for any groups, lanes, waves and streams."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def assert_exact(net: Net, plan: Plan, seed: int = 0, rounds: int = 2) -> None:
 
 
 def on_groups(assignment: Assignment, count: int, first: int = 0) -> tuple[Assignment, ...]:
-    """The same on PEs 0-4, 5-9, 10-14, or as many further on as the first is."""
+    """The assignment repeated on PEs 0-4, 5-9, 10-14, or shifted by `first`."""
     return tuple(
         {op: tuple(Tile(tile.pe + start, tile.box) for tile in tiles) for op, tiles in assignment.items()}
         for start in range(first, first + GROUP * count, GROUP)
@@ -73,7 +73,7 @@ def test_pes_that_need_the_same_of_an_input_get_it_at_once_but_for_later_micro_b
 
 
 def test_narrower_weight_tiles_are_taken_if_they_are_smaller() -> None:
-    """An engine whose weights lie in blocks of 16 channels has nothing of four at a time."""
+    """Weights in blocks of 16 channels gain nothing from tiles of four channels."""
     box = Box.whole((1, 2, 2, 64))
     sixteens = cut_in_weight_tiles(box, lambda part: 40_000 * -(-part.shape[-1] // 16) + part.shape[-1], 9_000, 36_000)
     fours = cut_in_weight_tiles(box, lambda part: 2_500 * part.shape[-1], 9_000, 36_000)
@@ -95,7 +95,7 @@ def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
 
 
 def heavy() -> Net:
-    """Constants of more than one PE."""
+    """A net with constants larger than one PE."""
     b = Builder("heavy")
     x = b.input(1, 512)
     for _ in range(3):
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_streamed_in_weight_tiles_to_all_groups_at_once() -
 
 
 def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
-    """Two groups that cut each op in four rows and three: four PEs need every slice, which leaves DRAM once."""
+    """Two groups that cut each op in four rows and three: all four PEs need every slice, which leaves DRAM once."""
     b = Builder("rows")
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))
@@ -134,7 +134,7 @@ def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
 
 
 def asked_by(net: Net, prefetchers: tuple[int, ...]) -> dict[int, int]:
-    """How often each PE asks DRAM for a slice, of two that compute and these."""
+    """Number of slices that each PE requests from DRAM: two computing PEs and the prefetchers."""
     wanted = Batch((on_rows(net, (0, 1)),), stream=StreamWeights(frozenset(op.name for op in net.ops), 1024))
     plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, prefetchers=prefetchers))
     assert_exact(net, plan)

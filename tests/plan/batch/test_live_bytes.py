@@ -22,7 +22,7 @@ from plan.networks import Builder
 
 
 def held_while_computing(pe: PePlan, op: str) -> int:
-    """Bytes of tensors that are in use in the first step that computes an op."""
+    """Bytes of live tensors at the first step that computes an op."""
     step = next(place for place, step in enumerate(pe.steps) if isinstance(step, Compute) and step.op == op)
     buffers = {(each.offset, each.first): each for each in pe.buffers if each.tensor}
     return sum(aligned(each.bytes) for each in buffers.values() if each.first <= step <= each.last)
@@ -64,7 +64,7 @@ def test_of_bands_one_is_there_and_the_next_inputs_from_when_they_are_fetched() 
 
 
 def test_a_search_prefers_what_a_memory_holds() -> None:
-    """The wide tensors fit a PE only in four parts; without the room, the quickest layouts gather more."""
+    """The wide tensors fit only in four parts. Without the limit `room`, the fastest layouts gather more on a PE."""
     engines = with_core(plugins_of(BOARD))
     b = Builder("wide")
     x = b.conv(b.input(1, 16, 16, 16), 256)
@@ -74,5 +74,5 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     search = LatencySearch(Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, weight_tile_size=4096)
     regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, low_memory=True))
     (output,) = graph.outputs
-    regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds it whole in any case
+    regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds the output whole in any case
     assert max(most_held(graph, [regions], aliases(graph, engines), late=True)[1:]) <= room

@@ -1,4 +1,4 @@
-"""What a round needs at least: nothing that fits is taken for too large, and what is far too large is known as such."""
+"""Lower bound of a round's memory: a round that fits is never refused, a round that is far too large is."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PES = (1, 2, 3, 4, 5)
 
 
 def inverted() -> Net:
-    """A wide tensor between two ops that may take turns in bands, and an addition in place."""
+    """A wide tensor between two ops that may alternate in bands, and an addition in place."""
     b = Builder("inverted")
     x = b.conv(b.input(1, 56, 56, 8), 16, 1)
     return b.net(b.add(x, b.conv(b.depthwise(b.conv(x, 96, 1), 3), 16, 1)))
 
 
 def rounds(net: Net, size: int, board: Board = BOARD, pes: tuple[int, ...] = PES) -> list[Batch]:
-    """With and without bands, of a group that streams all it can."""
+    """Rounds with and without bands, of one group with all possible constants streamed."""
     graph = Graph(net)
     group = LatencySearch(Problem(graph, board, engines(board), pes[:size]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3)
@@ -55,7 +55,7 @@ def test_what_fits_may_fit(net: Net, size: int) -> None:
 
 
 def test_orders_are_in_pages_on_the_roots_chip_alone() -> None:
-    """What other chips' PEs are asked to do is in their memory, with all descriptors."""
+    """PEs of other chips hold their orders in memory, with all descriptors."""
     one, net, free = with_memory(24), small_mobilenet(), list[int]()
     chips = one.mesh.model_copy(update={"chips": Grid(columns=2, rows=1)})
     board = one.model_copy(update={"mesh": chips})

@@ -1,4 +1,4 @@
-"""What does not fit is streamed without anybody asking, and only then."""
+"""Constants that do not fit are streamed without an option; constants that fit are not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_net_that_its_pes_cannot_hold_is_streamed(pes: int) -> None:
 
 
 def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> None:
-    """16 channels of it are 74 KB, of which one PE cannot hold two."""
+    """16 channels of the layer are 74 KB; one PE cannot hold two such tiles."""
     b = Builder("deep")
     net = b.net(b.conv(b.input(1, 3, 3, 512), 48, 3))
     plan = plan_network(net, BOARD, engines(BOARD), max_pes=1)
@@ -47,7 +47,7 @@ def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> Non
 
 @pytest.mark.exhaustive
 def test_tiles_that_need_too_much_of_their_inputs_are_cut_otherwise() -> None:
-    """By cycles alone, each PE would take all pixels of some channels, for which it needs 100 KB of the input."""
+    """By cycles alone, each PE would compute all pixels of some channels, and would need 100 KB of the input."""
     b = Builder("wide")
     net = b.net(b.conv(b.input(1, 14, 14, 512), 384, 3, 2))
     plan = plan_network(net, BOARD, engines(BOARD))
@@ -86,7 +86,7 @@ def test_the_fewest_that_fit_are_found_near_a_guess_in_few_steps() -> None:
 
 @pytest.mark.parametrize("spent", [False, True])
 def test_what_cannot_fit_or_be_paid_for_is_not_emitted(spent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tensor of 200 KB on one PE, and a call that has emitted all that it may."""
+    """A tensor of 200 KB on one PE, and a call with its budget of emitted plans spent."""
     b = Builder("wide")
     net = heavy() if spent else b.net(b.conv(b.input(1, 112, 112, 16), 16, 1))
     problem = Problem(Graph(net), BOARD, engines(BOARD), max_pes=1)
@@ -97,7 +97,7 @@ def test_what_cannot_fit_or_be_paid_for_is_not_emitted(spent: bool, monkeypatch:
 
 
 def test_a_long_net_is_emitted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of two fetchings of the input and six kinds of weight tiles finds by itself how many ops to stream."""
+    """Two ways to fetch the input times six sizes of weight tiles: each finds separately how many ops to stream."""
     b = Builder("long")
     flow = b.input(1, 1, 1, 64)
     for _ in range(64):

@@ -1,4 +1,4 @@
-"""Rounds that tuning compares: texts that read back, what is beside one, and builds that take what was found."""
+"""Rounds compared by tuning: their text reads back, neighbours of a round, and builds with the tuned round."""
 
 from __future__ import annotations
 

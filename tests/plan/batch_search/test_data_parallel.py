@@ -1,4 +1,4 @@
-"""Groups in lock step on a mesh of many PEs: exact, worth it, and foreseen by one group alone."""
+"""Groups in lock step on a mesh of many PEs: exact, faster, and predicted from one group."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ROWS, COLUMNS = 3, 7
 
 
 def wide_board() -> Board:
-    """21 PEs: more than a small mesh has."""
+    """A board of 21 PEs, more than a small mesh."""
     board = load_board("pe-mesh")
     mesh = board.mesh.model_copy(update={"pes": Grid(columns=COLUMNS, rows=ROWS)})
     return board.model_copy(update={"mesh": mesh})
 
 
 def small_mobilenet() -> Net:
-    """Constants of more than one PE holds with its activations."""
+    """A MobileNet whose constants and activations exceed one PE's memory."""
     b = Builder("mobilenet")
     x = b.conv(b.input(1, 40, 40, 3), 16, 3, 2)
     for channels, stride in ((64, 1), (128, 2), (256, 2), (1280, 2)):

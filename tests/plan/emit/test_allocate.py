@@ -1,4 +1,4 @@
-"""Whatever the assignment, the plan computes what the net computes, in whatever order PEs and messages take turns."""
+"""For any assignment and any order of PEs and messages, the plan computes the same as the net."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PES = 5
 
 @st.composite
 def small_nets(draw: st.DrawFn) -> Net:
-    """Chains of random ops with now and then a residual, ending in a classifier or in an image."""
+    """Chains of random ops with occasional residuals, ending in a classifier or in an image."""
     b = Builder("random", seed=draw(st.integers(0, 99)))
     height, width = draw(st.integers(3, 9)), draw(st.integers(3, 9))
     x = b.conv(
@@ -53,7 +53,7 @@ def small_nets(draw: st.DrawFn) -> Net:
 
 @st.composite
 def assignments(draw: st.DrawFn, net: Net) -> Assignment:
-    """Each op cut at random and its tiles on random PEs."""
+    """Each op cut at random, with tiles on random PEs."""
     found: dict[str, tuple[Tile, ...]] = {}
     for op in Graph(net).ops:
         shape = net.tensor(op.output).shape
@@ -67,7 +67,7 @@ def assignments(draw: st.DrawFn, net: Net) -> Assignment:
 
 
 def planned(net: Net, assignment: Assignment, first: int = 0) -> Plan:
-    """On a board whose PEs before `first` are dead, so that it is the root."""
+    """A plan on a board whose PEs before `first` are dead, which makes `first` the root."""
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": tuple(range(first))})})
     moved = {name: tuple(Tile(tile.pe + first, tile.box) for tile in tiles) for name, tiles in assignment.items()}
     live = {*range(first, board.pe_count)}
@@ -112,7 +112,7 @@ def test_every_tile_is_its_part_of_the_layer(data: st.DataObject) -> None:
 @settings(max_examples=30)
 @given(data=st.data())
 def test_bytes_are_shared_only_by_views_of_one_region_or_at_different_times(data: st.DataObject) -> None:
-    """Or by a sum and what it is the last to read."""
+    """A sum may also share the bytes of an operand that it is the last to read."""
     net = data.draw(small_nets())
     graph = Graph(net)
     sums = {(operand, op.output) for op in net.ops if op.parts[-1].kind == "add" for operand in op.inputs}
@@ -145,7 +145,7 @@ def by_rows(net: Net, parts: int) -> Assignment:
 
 
 def test_halos_land_beside_the_own_tile() -> None:
-    """Rows of one tensor lie in one buffer, whoever made them: nothing is copied within a PE."""
+    """Rows of one tensor share one buffer, whichever PE computed them: no copies within a PE."""
     plan = planned(two_convolutions(), by_rows(two_convolutions(), 4))
     assert all(landing.pe != message.source_pe for message in plan.messages for landing in message.landings)
     for pe in plan.pes:

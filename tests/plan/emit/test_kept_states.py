@@ -1,4 +1,4 @@
-"""States on a mesh: each PE keeps its part, whatever the split and however PEs and messages take turns."""
+"""States on a mesh: each PE keeps its part, for any split and any order of PEs and messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FRAMES = np.random.default_rng(9).integers(-128, 128, (6, 1, 16)).astype(np.int8
 
 
 def drawn(graph: Graph, seed: int) -> Assignment:
-    """Each op on one, two or four of four PEs, cut along its channels where it can be."""
+    """Each op on one, two or four of four PEs, cut along its channels if possible."""
     chance, found = random.Random(seed), {}
     for op in graph.ops:
         channels = graph.shape(op.output)[-1]
@@ -48,7 +48,7 @@ def drawn(graph: Graph, seed: int) -> Assignment:
 
 
 def check(net: Net, plan: Plan, seed: int) -> None:
-    """Six frames, after three of which the states begin anew."""
+    """Six frames, with a reset of the states after the third."""
     execution, values = Execution(net, plan, seed), None
     for number, frame in enumerate(FRAMES):
         if number == 3:
@@ -59,8 +59,8 @@ def check(net: Net, plan: Plan, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [*range(40), 321, 371])
 def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None:
-    """Every other time an output is what becomes of a state. With 321 and 371 a PE waits for some of what it sent, and
-    need not for the rest."""
+    """With odd seeds an output is also a state's new value. With 321 and 371 a PE must wait for some of its sent
+    messages, but not for the others."""
     net = replace(NET, outputs=("sum",)) if seed % 2 else NET
     graph = Graph(net)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
@@ -69,7 +69,7 @@ def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None
 
 
 def test_on_several_chips_one_pe_of_each_starts_the_others_of_it() -> None:
-    """So the root of a board of thousands of PEs has no list of all."""
+    """The root starts only one PE of each other chip, so that its list stays short on a board of thousands of PEs."""
     chips, pes = Grid(columns=2, rows=1), Grid(columns=2, rows=1)
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"chips": chips, "pes": pes})})
     graph = Graph(NET)
@@ -101,7 +101,7 @@ def test_throughput_of_a_stream_is_that_of_frames_one_by_one() -> None:
 
 
 def test_without_the_signals_at_the_end_a_frame_would_begin_too_soon() -> None:
-    """The property test would find it: some order of turns gives other numbers."""
+    """Without the signals the property test above would fail: some order of turns gives other numbers."""
     graph = Graph(NET)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, 1), "latency")
     assert any(message.source.buffer == "done" for message in plan.messages)

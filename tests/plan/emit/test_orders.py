@@ -1,4 +1,4 @@
-"""Orders where memory is short: as many stay there as have room, the others come in pages."""
+"""Orders on PEs with little memory: as many as fit stay in memory, the others are fetched in pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = 256
 
 
 def in_pages(lacks: int, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """The plan of PEs that lack so many bytes each, in pages of one size."""
+    """A plan whose PEs each lack `lacks` bytes, with orders in pages of one size."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
     monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", PAGE)
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: lacks)
@@ -41,7 +41,7 @@ def test_as_many_orders_stay_in_memory_as_have_room(lacks: int, monkeypatch: pyt
 
 
 def test_the_first_page_is_asked_for_as_a_frame_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before any step, those that stay in memory: that is when the firmware does it."""
+    """The first page is fetched before any step, by the firmware from the orders in memory."""
     plan = in_pages(300, monkeypatch)
     moved = predicted_timeline(rows_net(), BOARD, plan).movements
     for pe in plan.pes[1:]:
@@ -57,7 +57,7 @@ def test_where_none_have_room_all_come_in_pages(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_code_of_kernels_wants_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def crowded(net: Net, board: Board, pe: PePlan, core: object, root: int) -> PePlan:
-        """The PE with more code than there is memory."""
+        """The PE with more code than memory."""
         return replace(pe, memory=with_code(board, pe.memory, 1 << 20))
 
     monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", PAGE)
@@ -71,7 +71,7 @@ def used(pe: PePlan) -> int:
 
 
 def test_a_crowded_pe_has_a_short_program_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The root, of whose code much is reserved, and no others; nothing comes in pages."""
+    """Only the root gets a table, because much of its memory is reserved for code. No orders are in pages."""
     before = planned(rows_net(), low_memory=True)
     monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda _, use: max(0, use.code - (12 << 10)))
     plan = planned(rows_net(), low_memory=True)
@@ -84,7 +84,8 @@ def test_a_crowded_pe_has_a_short_program_as_a_table(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("code_of_the_loop", [0, 8 << 10])
 def test_a_crowded_pe_has_what_takes_least(code_of_the_loop: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table, as long as what goes through it is small; PEs that compute the same run one program."""
+    """A PE gets a table while the code of the table's loop is small. PEs with the same computations share one program.
+    """
     before = planned(rows_net(), low_memory=True)
     monkeypatch.setattr(
         "npukit.plan.emit.allocate.shortfall", lambda _, use: use.code + use.constants + use.activations

@@ -1,4 +1,4 @@
-"""What comes again in a long program: found, and worth it."""
+"""Repeated stretches of a long program: found, and shorter than the whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plan.networks import Builder
 
 
 def units_done(found: list[Stretch]) -> list[int]:
-    """The units in the order in which they are done, by the numbers under which they are written."""
+    """The units in the order of execution, by the numbers under which they are written."""
     return [unit for part in found for unit in range(part.first, part.first + part.count)]
 
 
@@ -75,7 +75,7 @@ def three_waves() -> tuple[Net, Batch]:
 
 
 def test_micro_batches_are_alike_to_the_last_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a program that is a table the third wave is nearly all what the second was."""
+    """In a program stored as a table, the third wave repeats nearly all of the second."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     net, wanted = three_waves()
     plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)

@@ -1,4 +1,5 @@
-"""What PEs know of each other's steps by random messages, against clocks that are kept one by one."""
+"""Vector clocks: the steps of other PEs known to each PE after random messages, compared with a direct implementation.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ PES: tuple[int, ...] = (7, 3, 12, 40, 41, 5)
 
 
 class OneByOne:
-    """The clocks as their definition has them."""
+    """Clocks as defined, one counter per pair of PEs."""
 
     def __init__(self) -> None:
         self.clocks = {pe: dict.fromkeys(PES, 0) for pe in PES}
@@ -23,7 +24,7 @@ class OneByOne:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_clocks_are_those_of_the_definition(seed: int) -> None:
-    """Steps, messages to several PEs, and waits for some of those that are on their way, the oldest first."""
+    """Random steps, messages to several PEs, and waits for some of the messages in flight, the oldest first."""
     random, clocks, right = np.random.default_rng(seed), Clocks(PES), OneByOne()
     arriving: dict[int, list[tuple[Known, dict[int, int]]]] = {pe: [] for pe in PES}
     for _ in range(300):
@@ -54,7 +55,7 @@ def test_what_all_senders_know_is_the_least_of_each() -> None:
 
 
 def test_pes_that_heard_of_the_same_share_one_row() -> None:
-    """Of all that a gather tells the PEs of a large board there is one copy."""
+    """PEs that received the same messages share one copy of their clock: a gather on a large board makes only one."""
     clocks = Clocks(range(100))
     for pe in range(10):
         clocks.complete(pe)

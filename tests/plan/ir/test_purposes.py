@@ -1,4 +1,4 @@
-"""The messages that a wait takes, whatever order they arrive in."""
+"""The messages consumed by a wait, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_a_wait_takes_has_arrived_when_it_passes(objective: str) -> None:
 
 
 class Interleaving:
-    """Runs the sends and waits of a plan, PEs in a random order, each message arriving as it is sent."""
+    """Executes the sends and waits of a plan, PEs in random order. Each message arrives immediately."""
 
     def __init__(self, plan: Plan, purposes: Purposes, chance: random.Random) -> None:
         self.plan, self.chance = plan, chance

@@ -1,4 +1,4 @@
-"""The text of a plan: it reads back to an equal one, says what is alike once, and tells what is wrong with it."""
+"""The text of a plan: it reads back to an equal plan, prints repeated parts once, and errors name the fault."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BOARD = load_board("pe-mesh")
 
 
 def batch(micro_batches: int, groups: int = 3) -> Plan:
-    """Groups of two PEs, and the root, which asks for the constants; predicted."""
+    """A plan with predictions: groups of two PEs, and the root, which fetches the constants."""
     net = rows_net()
     wanted = Batch(
         on_groups(on_rows(net, (0, 1)), groups, first=1),
@@ -75,7 +75,7 @@ def test_a_group_more_is_a_line_more_for_each_pe() -> None:
 
 
 def pe_lines(plan: Plan) -> list[str]:
-    """The lines of all PEs but the root, without those of predictions."""
+    """Lines of all PEs except the root, without predictions."""
     text = re.sub(r"\n  stolen .*", "", print_plan(plan))
     return text[text.index("\npe 1 ") :].splitlines()
 

@@ -1,4 +1,4 @@
-"""Energy is estimated where the board file gives figures, and nowhere else; the figures are those of the fit."""
+"""Energy is estimated only for boards with figures in their file; the figures equal the fitted ones."""
 
 from __future__ import annotations
 

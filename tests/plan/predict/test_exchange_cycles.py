@@ -31,7 +31,7 @@ HOPS = Distances.of(*np.divmod(np.arange(16), 4))
 
 @st.composite
 def boxes_in_boxes(draw: st.DrawFn) -> tuple[Box, Box, Box]:
-    """A box, and two that hold it."""
+    """A box, and two boxes around it."""
     spans = []
     for size in SHAPE:
         ends = sorted(draw(st.lists(st.integers(0, size), min_size=2, max_size=2, unique=True)))
@@ -55,7 +55,7 @@ LAYOUTS = ((1, 16, 1, 1), (1, 1, 16, 1), (1, 1, 1, 8), (1, 4, 4, 1), (1, 4, 1, 4
 
 
 def _taken(first: Boxes, second: Boxes) -> int:
-    """Cycles of the messages between two ops in these layouts, until the last PE has what it needs."""
+    """Cycles of the messages between two ops with these layouts, until the last PE has its inputs."""
     b = Builder("two")
     graph = Graph(b.net(b.pool(b.pool(b.input(1, 16, 16, 32), 1, 1), 1, 1)))
     assignment = {
@@ -69,7 +69,7 @@ def _taken(first: Boxes, second: Boxes) -> int:
 
 
 def _exchanging(plan: Plan, pe: PePlan, tensor: str) -> PePlan:
-    """A PE that only sends a tensor, and waits for it."""
+    """The PE's plan reduced to sends of a tensor and waits for the tensor."""
     awaited = Purposes(plan).awaited(pe)
     numbers = [(step.message,) if isinstance(step, Send) else awaited.get(place) for place, step in enumerate(pe.steps)]
     kept = [bool(each) and all(plan.messages[number].tensor == tensor for number in each) for each in numbers]

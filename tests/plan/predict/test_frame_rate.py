@@ -1,4 +1,4 @@
-"""A rate that is asked for: reached, or refused with what of the board cannot hold it."""
+"""A requested frame rate: reached, or refused with the limiting part of the board."""
 
 from __future__ import annotations
 

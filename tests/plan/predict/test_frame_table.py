@@ -42,7 +42,7 @@ def test_what_is_between_layers_are_calls() -> None:
 
 
 def test_a_message_is_charged_from_its_departure_and_the_sender_before_that() -> None:
-    """PE 1 computes until 30, while PE 0 has long been waiting."""
+    """PE 1 computes until cycle 30, long after PE 0 began to wait."""
     sent = Movement(source=1, target=0, bytes=16, start=36, end=40, sender=1, asked=32)
     slices = [work(0, "a", 0, 10), call(0, WAIT, 10, 42), work(0, "c", 42, 50)]
     slices += [work(1, "b", 5, 30), call(1, SEND, 30, 34)]
@@ -56,7 +56,7 @@ def test_a_message_that_was_there_before_is_not_what_the_frame_waited_for() -> N
 
 
 def test_of_a_core_and_its_accelerator_the_one_that_ends_last_counts() -> None:
-    """The core computes beside the accelerator, and joins it."""
+    """The core computes in parallel with the accelerator, then waits for the accelerator."""
     beside = [work(0, "a", 10, 90, "npu"), work(0, "b", 15, 60), work(0, "c", 95, 100)]
     assert rows(*beside, end=100) == {"a": 80, "b": 0, "c": 5, MESSAGES: 0, CALLS: 15}
 

@@ -1,4 +1,4 @@
-"""What takes a PE's memory, by kind: nothing twice, nothing left out."""
+"""Memory of a PE by kind of use: complete, and without overlap."""
 
 from __future__ import annotations
 

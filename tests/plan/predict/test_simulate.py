@@ -64,7 +64,7 @@ def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.Monke
 
 
 def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go and all that says there is room are signals; the last one of each counts as sent."""
+    """The start of a frame and every grant of space are signals. The last signal of each counts as sent."""
     b = Builder("two")
     graph = Graph(b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3)))
     rows = [tuple(map(Tile, range(4), to_boxes(grid((1, 8, 8, 16), (1, 4, 1, 1), (1, 1, 1, 1)))))] * 2
@@ -78,7 +78,7 @@ def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_one_message_there_and_one_back() -> None:
-    """By hand from the manual: 64 bytes there, 16 x 16 bytes back, over one hop."""
+    """Computed by hand from the manual: 64 bytes there, 16 x 16 bytes back, over one hop."""
     b = Builder("away")
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     (op,) = net.ops
@@ -136,7 +136,7 @@ def test_routes_cross_chips_at_the_facing_pe() -> None:
 
 
 def test_packets_on_a_torus_enter_each_chip_at_one_border() -> None:
-    """So that a multicast is a tree: the emulator counts on it."""
+    """With one border per chip a multicast is a tree, as the emulator requires."""
     board = load_board("spinnaker2-48")
     routes, count = Routes(board), board.mesh.pes.count
     before: dict[Link, Link | None] = {}

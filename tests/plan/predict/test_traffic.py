@@ -1,4 +1,4 @@
-"""Traffic of a frame, and results that show themselves."""
+"""Traffic of a frame, and its display in notebooks."""
 
 from __future__ import annotations
 

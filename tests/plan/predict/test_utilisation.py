@@ -1,4 +1,4 @@
-"""What a plan keeps busy, against what is known of it."""
+"""Utilisation of a plan's hardware, compared with known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts for least memory: what fits is never taken for too large, however small the memory."""
+"""Drafts for least memory: a plan that fits is never refused, however small the memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plan.engines import engines
 from plan.networks import autoencoder, image_net, keyword_net, wake_word_net
 
 EDGES = [(keyword_net, 2, 38), (keyword_net, 4, 36), (image_net, 2, 56), (image_net, 4, 50), (image_net, 16, 40)]
-"""Networks on PEs with about as little memory, in KB, as they fit in."""
+"""Network, number of PEs, and KB of memory per PE just above the least that fits."""
 
 EDGES_OF_MANY = [
     (autoencoder, 24, 24, "throughput"),
@@ -32,8 +32,8 @@ EDGES_OF_MANY = [
     (image_net, 24, 24, "throughput"),
     (wake_word_net, 24, 25, "throughput"),
 ]
-"""The same on more than 20 PEs, where the least memory is that with refusals and without: in the step of 4 KB below
-there is no plan either way."""
+"""The same for more than 20 PEs, with the objective. The least memory is the same with and without refusals: with 4 KB
+less, neither finds a plan."""
 
 
 def with_memory(kilobytes: int, name: str = "pe-mesh") -> Board:
@@ -76,7 +76,7 @@ def test_what_fits_many_pes_without_refusals_fits_with_them(
 
 
 def fits(make: Callable[[], Net], pes: int, kilobytes: int, objective: str) -> bool:
-    """True if there is a plan on so many PEs, of so much memory each, of a full chip."""
+    """True if a plan exists on `pes` PEs of a full chip with `kilobytes` of memory each."""
     board = with_memory(kilobytes, "pe-mesh-152")
     try:
         plan = closest_plan(Problem(Graph(make()), board, engines(board), max_pes=pes), objective)

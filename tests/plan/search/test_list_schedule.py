@@ -1,4 +1,4 @@
-"""List scheduling: siblings side by side, layers where there is room, borders of chips crossed when they must be."""
+"""List scheduling: siblings side by side, layers where memory is free, borders of chips crossed only if necessary."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_layers_that_read_the_same_tensor_lie_side_by_side() -> None:
 
 @pytest.mark.parametrize(("room", "chips"), [(1 << 16, {0}), (6 << 10, {0, 1})])
 def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int]) -> None:
-    """Each layer has 4 KB of weights, and orders, which a chip of 6 PEs holds six times in the one case."""
+    """Each layer has 4 KB of weights, and orders. In one case a chip of 6 PEs has room for six times as much."""
     assignment = assigned(problem_of(chain(10), two_chips()), room)
     order = [{tile.pe // PES for tile in tiles} for tiles in assignment.values()]
     assert set().union(*order) == chips
@@ -90,7 +90,7 @@ def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int
 def test_splits_of_blocks_that_are_alike_are_searched_for_once(
     monkeypatch: pytest.MonkeyPatch, room: int, more: bool
 ) -> None:
-    """And again where the split has no room: each block has 16 KB of weights."""
+    """The search runs again where the split does not fit: each block has 16 KB of weights."""
     b = Builder("blocks")
     x = b.input(1, 64)
     for _ in range(4):
@@ -126,13 +126,13 @@ ROOM = 100 << 10
 
 
 def test_what_has_no_room_while_weights_cost_nothing_has_it_at_a_price() -> None:
-    """Rows on PEs of their own are fast, and hold the weights again."""
+    """Rows on separate PEs are fast, but each PE holds a copy of the weights."""
     assert ListSchedule(rows(), ROOM).assignment() is None
     assert ListSchedule(rows(), ROOM, price=10).assignment() is not None
 
 
 def test_pes_that_hold_weights_have_room_for_the_operands_of_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If nothing is left for these, PEs that hold weights up to their room read 32 KB of rows, too."""
+    """Without memory reserved for operands, PEs filled with weights also have to hold 32 KB of rows."""
     problem = rows()
     most = ROOM + TENSORS * problem.board.memory_for("activations").size
     assert most_with_operands(problem) <= most
@@ -141,7 +141,7 @@ def test_pes_that_hold_weights_have_room_for_the_operands_of_a_tile(monkeypatch:
 
 
 def most_with_operands(problem: Problem) -> int:
-    """The bytes of constants, and of what the largest tile reads and writes, on the PE that has most."""
+    """Bytes of constants and of the largest tile's operands, on the PE with most."""
     assignment, graph = ListSchedule(problem, ROOM, price=10).assignment(), problem.graph
     assert assignment is not None
     held, operands = Counter[int](), Counter[int]()
@@ -162,7 +162,7 @@ def test_a_frame_on_two_chips_is_exact() -> None:
 
 
 def test_ops_of_nothing_but_states_follow_the_one_of_a_block_before() -> None:
-    """Four layers in a chain, each with a state that a layer of its own reads: dense 1, 4, 7 and 10."""
+    """Four layers in a chain, each with a state read by a separate layer: dense 1, 4, 7 and 10."""
     b = Builder("states")
     x, states = b.input(1, 64), [b.input(1, 64) for _ in range(4)]
     for state in states:
@@ -177,7 +177,7 @@ def test_ops_of_nothing_but_states_follow_the_one_of_a_block_before() -> None:
 
 
 def test_ops_of_nothing_but_states_follow_those_that_make_what_they_read() -> None:
-    """A chain of them behind one state, as slices of a state are: its third op would come before its second."""
+    """A chain of ops after one state, like slices of a state. The third op must not move before the second."""
     b = Builder("chain of a state")
     x, state = b.input(1, 64), b.input(1, 64)
     first = b.dense(state, 64)
@@ -190,7 +190,7 @@ def test_ops_of_nothing_but_states_follow_those_that_make_what_they_read() -> No
 
 
 def places(net: Net) -> list[int]:
-    """The places of the ops before, in the order of `states_early`."""
+    """Original positions of the ops, in the order of `states_early`."""
     return [net.ops.index(op) for op in states_early(Graph(net)).net.ops]
 
 
@@ -200,7 +200,7 @@ def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
     seen: list[Plan] = []
 
     def crowded(net: Net, board: Board, plan: Plan, core: Cpu) -> Plan:
-        """The first plans, as many as are to be, with more code than there is memory."""
+        """Give the first `most` plans more code than memory."""
         seen.append(plan)
         more = with_kernel_code(net, board, plan, core)
         if len(seen) > most:
@@ -222,7 +222,8 @@ def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
 def test_rooms_that_the_first_of_many_like_blocks_do_not_fit_are_not_emitted_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first three rooms are too large for the first two of ten layers: all are emitted in the last alone."""
+    """The first three rooms are too large for the first two of ten layers: all layers are emitted only with the last
+    room."""
     seen: list[int] = []
 
     def fits(board: Board, plan: Plan) -> int:
@@ -250,7 +251,7 @@ def test_a_smaller_room_is_not_tried_where_ops_have_no_place_with_a_larger_one(m
 
 
 def test_first_blocks_end_where_the_next_ones_begin() -> None:
-    """Blocks of two layers and a state; what all of them read, and the layer before them, are there too."""
+    """Blocks of two layers and a state. The first blocks include the layer before them and all inputs they share."""
     b = Builder("blocks")
     x, *states = (b.input(1, 64) for _ in range(6))
     y = b.dense(x, 64)

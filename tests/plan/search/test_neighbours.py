@@ -1,4 +1,4 @@
-"""A walk goes from the planner's first answer to faster plans near it, by simulation, within a budget."""
+"""A walk moves from the planner's first plan to faster neighbours, by simulation, within a budget."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_walk_leaves_pinned_ops_where_they_are() -> None:
 
 
 def test_a_walk_tries_the_neighbours_that_are_expected_to_be_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No plan is faster here, so that all it tries are neighbours of the first."""
+    """No plan here is faster than the first, so the walk tries only neighbours of the first."""
     on_eight, tries = problem(image_part()), list[Assignment]()
     search = LatencySearch(on_eight, THOROUGH)
     first = planned(on_eight, search.best())

@@ -1,4 +1,4 @@
-"""A search ends when its budget is spent, tells how far it has come, and gives its best to whoever interrupts it."""
+"""A search ends when its budget is spent, reports progress, and returns the best plan after an interrupt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problem(told: list[str]) -> Problem:
 
 
 def plans(*cycles: int) -> Iterator[Plan]:
-    """A plan that fits, said to take so many cycles; then whoever waits is interrupted."""
+    """A plan that fits, with each of the predicted cycles in turn; then an interrupt."""
     plan = fastest_plan(problem([]))
     for each in cycles:
         yield replace(plan, predicted=Predicted(each, each))
@@ -39,7 +39,7 @@ def plans(*cycles: int) -> Iterator[Plan]:
 
 
 def emitting(given: Problem, size: int, made: Iterable[Item]) -> Iterator[Item]:
-    """These, each of which is said to take so many steps and messages."""
+    """The items, each at the cost of `size` steps and messages."""
     for each in made:
         given.work.done += size
         yield each
@@ -47,7 +47,7 @@ def emitting(given: Problem, size: int, made: Iterable[Item]) -> Iterator[Item]:
 
 def test_a_search_ends_when_its_steps_and_messages_are_spent() -> None:
     given = problem([])
-    given.work.done = 1000  # what other searches have spent
+    given.work.done = 1000  # spent by other searches
     found = tried(given, emitting(given, 10, plans(3, 2, 1)), 20)
     assert [plan.predicted.latency_cycles for plan in found] == [3, 2]
 

@@ -1,4 +1,4 @@
-"""One frame on a large mesh: what neither the root nor the PEs can hold comes from DRAM."""
+"""One frame on a large mesh: data too large for the root and the other PEs comes from DRAM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from plan.networks import Builder, autoencoder, image_net
 
 
 def large_image_net(channels: int) -> Net:
-    """An image of more bytes than a PE has, and two convolutions of many constants."""
+    """A net with an image larger than a PE's memory, and two convolutions with many constants."""
     b = Builder("large image")
     x = b.conv(b.input(1, 208, 208, 3), 8, 4, 4)
     x = b.conv(b.conv(x, channels, 3, 4), channels, 3)
@@ -55,7 +55,7 @@ def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if
 
 @pytest.mark.exhaustive
 def test_an_output_that_the_root_cannot_hold_goes_to_dram() -> None:
-    """Every PE says when its part has left, and the root reads a byte of it back: it is the last of the frame."""
+    """Every PE signals the departure of its part, and the root reads one byte back as the last message of the frame."""
     board, b = wide_board(), Builder("large output")
     net = b.net(b.conv(b.conv(b.input(1, 208, 208, 3), 32, 4, 4), 64, 3))
     plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
@@ -109,7 +109,7 @@ def test_a_long_network_has_fewer_drafts(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.exhaustive
 def test_layers_of_a_stream_that_all_pes_together_cannot_hold_are_streamed() -> None:
-    """Twelve matrices of 256 KB, and what remains from one frame to the next."""
+    """Twelve matrices of 256 KB, and a state kept between frames."""
     board, b = wide_board(), Builder("stream")
     x, state = b.input(1, 512), b.input(1, 512)
     for _ in range(12):
@@ -135,7 +135,7 @@ def test_a_pe_lacks_no_less_than_was_known_before_anything_was_emitted(net: Net)
 
 @pytest.mark.parametrize("engine", ["mac_array", CORE])
 def test_constants_that_ops_share_are_there_once(engine: str) -> None:
-    """A hundred dense layers with one matrix between them."""
+    """A hundred dense layers that share one matrix."""
     b = Builder("shared")
     x = b.input(1, 64)
     for _ in range(100):

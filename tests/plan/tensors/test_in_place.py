@@ -1,4 +1,4 @@
-"""What is added to a convolution's result, and read by nobody later, gives its place to the sum."""
+"""An addition in place: the sum reuses the memory of an operand with no later reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENGINES = engines(BOARD)
 
 
 def residual(*, read_again: bool) -> Net:
-    """Two convolutions, of which the second is added to the first."""
+    """Two convolutions in sequence, whose result is added to their input."""
     b = Builder("residual")
     x = b.conv(b.input(1, 16, 16, 16), 64, 1)
     y = b.add(b.conv(b.conv(x, 16, 1), 64, 1), x)
@@ -37,7 +37,7 @@ def in_rows(net: Net) -> Assignment:
 
 
 def of_weight_tiles(net: Net, *, low_memory: bool) -> Plan:
-    """In slices of few channels."""
+    """A plan with constants streamed in slices of few channels."""
     wanted = Batch(
         (in_rows(net),),
         Pipeline(micro_batches=2),
@@ -50,7 +50,7 @@ def of_weight_tiles(net: Net, *, low_memory: bool) -> Plan:
 
 
 def operand_and_sum(net: Net, plan: Plan) -> list[tuple[int, int]]:
-    """Where both lie on each PE that adds, in each frame."""
+    """Offsets of the operand and of the sum, on each PE with a part of the sum, in each frame."""
     (op,) = (op for op in net.ops if op.parts[-1].kind == "add")
     found = []
     for pe in plan.pes:

@@ -1,4 +1,4 @@
-"""Engines that run by themselves, in plans: nothing is read or lost too early, whatever the net."""
+"""Engines that run asynchronously: no buffer is read or overwritten too early, for any net."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOARD = load_board("pe-mesh")
 
 
 class Helper(SimpleCore):
-    """A second accelerator, which takes one op at a time."""
+    """A second accelerator with a queue of one op."""
 
     name = "helper"
     abilities = Abilities(wait="helper_wait")
@@ -42,7 +42,7 @@ ENGINES: dict[str, Accelerator] = {**engines(BOARD), "helper": Helper()}
 
 @st.composite
 def branchy_nets(draw: st.DrawFn) -> Net:
-    """Ops that read whatever was made before, on any engine."""
+    """Ops on any engine that read arbitrary earlier tensors."""
     b = Builder("branches", seed=draw(st.integers(0, 99)))
     made = [b.input(1, 6, 5, 4)]
     for kind in draw(st.lists(st.sampled_from(["conv", "add", "softmax", "pool"]), min_size=2, max_size=9)):
@@ -66,7 +66,7 @@ def _able(kind: str) -> list[str]:
 
 
 def planned(net: Net, pes: int) -> Plan:
-    """Cut by rows where that can be, over so many PEs."""
+    """A plan with ops cut by rows over `pes` PEs, where possible."""
     graph = Graph(net)
     assignment = dict(on_one_pe(graph, 0))
     for op in graph.ops if pes > 1 else ():
@@ -147,7 +147,7 @@ def test_a_plan_that_does_not_wait_is_found_out() -> None:
 
 
 def run_often(net: Net, plan: Plan) -> None:
-    """In so many orders that one is wrong if any is."""
+    """Run in many random orders, so that a race shows in one of them."""
     for seed in range(20):
         Execution(net, plan, seed).run([np.zeros(net.tensor(net.inputs[0]).shape, np.int8)])
 

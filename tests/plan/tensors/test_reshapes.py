@@ -1,4 +1,4 @@
-"""Boxes of reshapes, against the elements that they hold."""
+"""Boxes of reshapes, compared with the elements inside."""
 
 from __future__ import annotations
 
