@@ -23,8 +23,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("npukit")
-"""No deadline: the duration of an example measures the load of the machine. Function-scoped fixtures are allowed: they
-are folders and libraries, equal for all examples."""
+"""No deadline: the duration of an example measures the load of the machine. Function-scoped fixtures are allowed,
+because these are folders and libraries, equal for all examples."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = os.environ[SHARED] = tempfile.mkdtemp(prefix="npukit-builds-")
         os.environ[VARIABLE] = f"{folder}/tuned.json"
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
-    check.CHECKED_SECONDS = 0.0  # tests of a build's outputs validate it themselves
+    check.CHECKED_SECONDS = 0.0  # tests of a build's outputs run the validation themselves
     share_objects(Path(os.environ[SHARED]) / "objects")
 
 

@@ -1,4 +1,4 @@
-"""The rooms of the package import only rooms listed before them in docs/architecture.md."""
+"""A room of the package imports only rooms listed earlier in docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOMS = table_of_rooms("architecture.md")
 PLAN_ROOMS = table_of_rooms("planner.md")
 LARGEST_ROOM = 20
 FRONT_DOOR = {"api", "pipeline"}
-"""Modules that call the rooms. Only the command line imports these."""
+"""Modules above the rooms. Only the command line imports these."""
 
 
 def imported(module: Path) -> Iterator[str]:

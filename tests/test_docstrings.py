@@ -1,4 +1,4 @@
-"""Docstrings begin with a noun phrase or a verb, never with a genitive or a clause without its noun.
+"""Docstrings begin with a noun phrase or a verb, never with a genitive or a clause without a noun.
 
 Each constant with a number in the planner has a docstring.
 """
@@ -27,7 +27,7 @@ NUMBERS = re.compile(r"_?[A-Z][A-Z0-9_]*(, _?[A-Z][A-Z0-9_]*)*")
 
 
 def docstrings(source: str) -> Iterator[str]:
-    """Docstrings of a module, its classes and functions, its constants and fields."""
+    """Docstrings of a module and of the classes, functions, constants and fields inside."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""

@@ -1,4 +1,4 @@
-"""The repository holds only code written for it, and its code writes the same bytes on every system."""
+"""All code in the repository was written for npukit, and writes the same bytes on every system."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHERS_FOLDERS = {"third_party", "thirdparty", "3rdparty", "vendor", "external",
 
 @cache
 def files() -> tuple[Path, ...]:
-    """Files tracked by git, and untracked files that git does not ignore; without this module, which spells the
+    """Files tracked by git, and untracked files not ignored by git. This module is left out, because it contains the
     forbidden words."""
     asked = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(asked, cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -91,7 +91,7 @@ ELSEWHERE = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
 
 @pytest.mark.exhaustive
 def test_no_module_of_one_system_alone_is_imported_where_another_would_fail() -> None:
-    """A module missing on Windows is imported inside the function that needs it."""
+    """A module missing on Windows is imported inside the function where it is needed."""
     for path in (path for path in files() if path.suffix == ".py" and path.parts[0] == "kit"):
         tree = ast.parse((CHECKOUT / path).read_text())
         names = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}

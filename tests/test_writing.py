@@ -1,4 +1,4 @@
-"""Full disks and missing folders raise one clear error and leave no partial files."""
+"""A full disk or a missing folder raises a clear error and leaves no partial files."""
 
 from __future__ import annotations
 

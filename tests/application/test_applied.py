@@ -1,4 +1,4 @@
-"""A declaration becomes ops that compute the declared formula in integers."""
+"""The declared formula becomes integer ops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROW = "int8[1,6] scale 0.5 zero 3"
 
 
 def identity(kind: str, dtype: str = "int8") -> Net:
-    """A net that returns its input: an image transposed as by ONNX's importer, and back."""
+    """An identity net: an image is transposed as by ONNX's importer, and back."""
     lines = [
         "net identity",
         f"input image: {NCHW}",

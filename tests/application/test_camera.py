@@ -1,5 +1,4 @@
-"""A camera's image becomes the model's input. The formulas of `docs/preprocessing.md` are written here a second time.
-"""
+"""A camera's image becomes the model's input. The formulas of `docs/preprocessing.md` are repeated here."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ Image = np.ndarray
 
 
 def model(rows: int, columns: int, channels: int, layout: str = "NHWC") -> Net:
-    """A net that returns its input bytes less 128."""
+    """A net that outputs the input bytes less 128."""
     sizes = (channels, rows, columns) if layout == "NCHW" else (rows, columns, channels)
     image = f"int8[1,{','.join(map(str, sizes))}] scale 0.5 zero -128"
     return parse_net(f"net n\ninput x: {image}\nop y: {image} = requantize(x)\noutput y\n", {})
@@ -218,7 +217,7 @@ def test_a_camera_that_is_turned(colour: str, degrees: int, turns: int) -> None:
 
 
 def test_bytes_less_128_cost_nothing() -> None:
-    """No op follows the one that the link executes."""
+    """After the op executed by the link there are no further ops."""
     net = applied(model(6, 8, 3), Declared(input=(parsed_input("uint8 scale=0.5 size=6x8"),)), "NHWC")
     assert [op.kind for op in net.ops] == ["requantize", "requantize"]
 

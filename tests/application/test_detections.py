@@ -1,4 +1,4 @@
-"""A detector without a final step gets one, equal to TensorFlow Lite's op and to NumPy."""
+"""A detector without a final step gets a final step, equal to TensorFlow Lite's op and to NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from npukit.quantize.models import load_model
 
 
 def model(*shapes: str) -> Net:
-    """A net that returns its inputs in float."""
+    """An identity net with float outputs."""
     lines = [f"input x{place}: int8[{shape}] scale 0.0625 zero 0" for place, shape in enumerate(shapes)]
     lines += [f"op y{place}: float32[{shape}] = dequantize(x{place})" for place, shape in enumerate(shapes)]
     return parse_net("\n".join(["net n", *lines, *(f"output y{place}" for place in range(len(shapes)))]) + "\n", {})

@@ -18,7 +18,7 @@ SCALE, ZERO = 0.25, 3
 
 
 def between_floats(folder: Path) -> Path:
-    """A model that quantises its input, computes in int8, and has both a float and an int8 output."""
+    """A model with a quantised input, int8 computation, a float output and an int8 output."""
     model = Model()
     model.inputs.append(model.tensor("x", (1, 4, 6, 2), dtype="float32"))
     model.tensor("q", (1, 4, 6, 2), SCALE, ZERO)

@@ -1,4 +1,4 @@
-"""The line of a board file that an error names."""
+"""Line numbers of faults in a board file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`npukit build` on the example, as a user calls it."""
+"""`npukit build` on the example, from the command line."""
 
 from __future__ import annotations
 

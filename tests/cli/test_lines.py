@@ -1,4 +1,4 @@
-"""A line of output stays one line, whatever characters a name contains."""
+"""A line of output stays a single line for any characters in a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a user sees it."""
+"""The command line from a user's view."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_doctor_tells_what_is_missing_and_how_to_get_it(monkeypatch: pytest.Monk
 
 
 def test_doctor_fails_where_nothing_can_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A compiler that is found and does not work."""
+    """A compiler is found but does not work."""
     (tmp_path / "arm-none-eabi-gcc").write_text("#!/bin/sh\n[ $1 = -dumpfullversion ] && echo 1.0 || exit 1\n")
     (tmp_path / "arm-none-eabi-gcc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -1,4 +1,4 @@
-"""The documentation is true: its commands run, its options exist, its error messages are the kit's."""
+"""The documentation is true: commands run, options exist, error messages are the kit's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between pages and tables of contents, added by the site. `make docs` builds it."""
+"""The site's additions: links between pages, and tables of contents. `make docs` builds the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown at 100 columns, and `wrap.py`, which wraps it."""
+"""Markdown at 100 columns, and the wrapping tool."""
 
 from __future__ import annotations
 

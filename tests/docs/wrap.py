@@ -36,13 +36,13 @@ def wrapped(text: str) -> str:
 
 
 def wide_lines(text: str) -> list[str]:
-    """Lines of the paragraphs that `wrapped` would change."""
+    """Lines of the paragraphs changed by `wrapped`."""
     return [line for block in _blocks(text) if block.wrapped() != block.lines for line in block.lines]
 
 
 @dataclass(frozen=True)
 class _Block:
-    """The lines of one paragraph or list item, or one other line."""
+    """The lines of a paragraph or list item, or a single other line."""
 
     lines: list[str]
     prose: bool
@@ -83,7 +83,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _words(text: str) -> list[str]:
-    """Words; a word that must not begin a line is joined to the word before it."""
+    """Words. A word not allowed at the beginning of a line is joined to the word before it."""
     words: list[str] = []
     for word in _WORD.findall(text):
         if words and _NOT_FIRST.match(word):

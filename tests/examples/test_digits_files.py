@@ -1,4 +1,4 @@
-"""The example model: accuracy as in its README, the same network in three files, files reproducible by its script."""
+"""The example model: accuracy as in the README, the same network in three files, files reproducible by the script."""
 
 from __future__ import annotations
 
@@ -134,8 +134,7 @@ def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
 
 
 def assert_same_initializers(new: onnx.ModelProto, old: onnx.ModelProto) -> None:
-    """Compare initialisers: scales to the precision of calibration across machines, integers to one step of rounding.
-    """
+    """Compare initialisers: scales to the precision of calibration across machines, integers to a rounding step."""
     for a, b in zip(new.graph.initializer, old.graph.initializer, strict=True):
         assert a.name == b.name
         integer = a.data_type != onnx.TensorProto.FLOAT

@@ -1,4 +1,4 @@
-"""The example notebook: each cell runs, in order, and shows a table where its result is one."""
+"""The example notebook: each cell runs, in order, and four results are tables."""
 
 from __future__ import annotations
 

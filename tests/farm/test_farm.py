@@ -49,7 +49,7 @@ def tracker() -> Iterator[str]:
 
 @contextmanager
 def served(build: Build, *words: str) -> Iterator[dict[str, Any]]:
-    """Serve the build with `npukit serve`. Yields the JSON that the command prints."""
+    """Serve the build with `npukit serve`. Yields the printed JSON."""
     command = [*NPUKIT, "serve", str(build.folder), *words, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as verb:
         assert verb.stdout is not None

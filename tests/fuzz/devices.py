@@ -1,7 +1,7 @@
 """Verbs on a device with false replies: PYTHONPATH=kit:tests python -m fuzz.devices --minutes 10
 
-The board is the built-in emulator. Its replies are damaged on the way: zeros, ones, noise, odd numbers, replies cut
-short, twice, late, or refused. A verb must end with possible figures or with an error of its own. Any other end is
+The board is the built-in emulator. On the way to the host, replies are replaced by zeros, ones, noise or odd numbers,
+cut short, doubled, delayed, or refused. A verb must end with possible figures or report an error. Any other end is
 printed with the number that repeats it; the exit status is then 1.
 """
 
@@ -53,7 +53,7 @@ def _odd_word(payload: bytes, dice: random.Random) -> bytes:
 
 
 def filled(dice: random.Random) -> Damage:
-    """Set some words of all replies to one number, like counters that are stopped or saturated."""
+    """Set some words of all replies to the same number, like stopped or saturated counters."""
     return words_of(dice.choice(ODD), 4 * dice.randrange(12), 4 * dice.randrange(1, 20))
 
 
@@ -79,7 +79,7 @@ DAMAGES: Sequence[Damage] = (
 
 @dataclass
 class Liar:
-    """A transport that damages replies to requests of `kinds`, after the first `honest` ones."""
+    """A transport with damaged replies to requests of `kinds`, after the first `honest` replies."""
 
     board: Transport
     kinds: Collection[int]
@@ -131,7 +131,7 @@ class Liar:
 
 
 def verbs(build: Path, folder: Path) -> list[list[str]]:
-    """Command lines that talk to a device."""
+    """Command lines with a device as target."""
     on = ["--on", "liar"]
     return [
         ["validate", str(build), "--cases", "2", *on],
@@ -147,7 +147,7 @@ def verbs(build: Path, folder: Path) -> list[list[str]]:
 
 @contextmanager
 def lying(liar: Callable[[Transport], Liar]) -> Iterator[None]:
-    """Replace every device by a lying one, and shorten all time-outs."""
+    """Replace every device by a `Liar`, and shorten all time-outs."""
     honest = target.start
 
     def start(build: Any, name: str, emulation: Any, progress: Any) -> Liar:
@@ -208,7 +208,7 @@ def run(build: Path, first: int, more: Callable[[int], bool]) -> Iterator[tuple[
 
 
 def traced_build(folder: Path) -> Path:
-    """A build of the digits on four PEs, with firmware that records events."""
+    """A build of the digits on four PEs, with tracing firmware."""
     from npukit import api
 
     return api.build(DIGITS, output=folder, options=api.Options(pes=4, trace=True)).folder

@@ -1,7 +1,7 @@
 """Verbs on modified build folders: PYTHONPATH=kit:tests python -m fuzz.folders --minutes 10
 
-A text file of a build is damaged, and the build's list of digests is updated. A verb must work or end with an error of
-its own. Any other end is printed with the number that repeats it; the exit status is then 1.
+A text file of a build is damaged, and the build's list of digests is updated. A verb must succeed or report an error.
+Any other end is printed with the number that repeats it; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def damaged(text: str, dice: random.Random) -> str:
 
 
 def verbs(build: Path, folder: Path) -> Sequence[list[str]]:
-    """Command lines that read a build."""
+    """Command lines with a build as input."""
     return [
         ["export", str(build), "-o", str(folder / "library"), "--force"],
         ["export", str(build), "--portable", "-o", str(folder / "library"), "--force"],

@@ -17,7 +17,7 @@ from npukit.net.tensor import Quantization
 
 Shape = tuple[int, ...]
 SHAPES: tuple[Shape, ...] = ((1, 24), (1, 4, 6), (1, 2, 3, 4), (1, 48), (1, 1, 48), (1, 4, 3, 4), (1, 16), (1, 7))
-"""Shapes of inputs and states. They are few, so that two tensors often have equally many elements."""
+"""Shapes of inputs and states. The list is short, because two tensors should often have equally many elements."""
 
 SHARED = Quantization((0.05,), (3,)), Quantization((0.08,), (-20,))
 """Quantisation of most tensors. Equal quantisation lets tensors be joined directly."""
@@ -37,7 +37,7 @@ def remembering(random: np.random.Generator) -> Net:
 
 @dataclass
 class _Growing:
-    """A net under construction. `pool`: int8 tensors that the next op may read."""
+    """A net under construction. `pool`: int8 tensors readable by the next op."""
 
     bundle: Bundle
     pool: list[str] = field(default_factory=list)
@@ -63,13 +63,13 @@ class _Growing:
         return self.bundle.tensors[name].shape
 
     def any(self) -> str:
-        """One of the first tensors, where the states are, one of the last, or any."""
+        """A tensor among the first, where the states are, among the last, or any."""
         last = len(self.pool) - 1
         low, high = ((0, min(3, last)), (max(last - 2, 0), last), (0, last))[self.pick(0, 2)]
         return self.pool[self.pick(low, high)]
 
     def op(self, attributes: ops.Attributes, *inputs: str, like: str | None = None) -> str:
-        """Append an op. The output has the quantisation of `like`, or its own."""
+        """Append an op. The output has the quantisation of `like`, or a random one."""
         given = self.bundle.tensors[like] if like else None
         quantization, dtype = (given.quantization, given.dtype) if given else (self.meaning(), "int8")
         self.bundle.add(attributes, *inputs, quantization=quantization, dtype=dtype)
@@ -180,7 +180,7 @@ class _Growing:
         return self.op(ops.Select(), self.bundle.inputs[-1], fitting, state, like=state)
 
     def taken(self, state: str, states: list[str]) -> str:
-        """An unchanged input, or one of the states, including the state itself."""
+        """An unchanged input, or any state, including the state itself."""
         shape = self.shape(state)
         others = [name for name in states if prod(self.shape(name)) == prod(shape)]
         if self.pick(0, 1):

@@ -1,4 +1,4 @@
-"""The device's fuzzers for a few seconds; `python -m fuzz` runs them for long."""
+"""The device's fuzzers for a few seconds; `python -m fuzz` runs longer."""
 
 from __future__ import annotations
 

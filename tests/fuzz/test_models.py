@@ -50,7 +50,7 @@ def test_the_evaluator_saturates_numbers_that_are_no_int32_once_they_are_scaled(
 
 
 def _one_op(folder: Path, kind: str, **attributes: Any) -> Path:
-    """A model of one op, with int8 inputs and outputs."""
+    """A model with a single op, with int8 inputs and outputs."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in SHAPES.items())
     graph = helper.make_graph([helper.make_node(kind, ["x"], ["y"], **attributes)], "g", [x], [y])
     path = folder / f"{kind}.onnx"

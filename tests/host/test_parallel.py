@@ -1,4 +1,4 @@
-"""Work in separate processes: results in order, equal on one core, no processes left behind."""
+"""Work in separate processes: results in order, the same results on a single core, no processes left behind."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_work_apart_may_die_or_take_too_much_memory() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
 def test_work_apart_may_take_too_long() -> None:
-    """The time limit also ends one long call of C, during which Python handles no signal."""
+    """The time limit also ends a long call of C, while Python handles no signals."""
     used = time.process_time()
     with pytest.raises(NpukitError, match="model takes more than 1 seconds of the processor") as fault:
         apart(lambda: re.match(r"(a|a)*b", "a" * 60), "model", SMALL)

@@ -1,4 +1,4 @@
-"""Programs started by npukit: their environment, the search for them, and their limits."""
+"""Programs started by npukit: environment, search path, and limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from npukit.host import programs
 from npukit.host.programs import environment, find_program, find_zig, run, start
 
 ANYWHERE = {"LD_PRELOAD", "LD_LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "LIBRARY_PATH", "ZIG_LIB_DIR"}
-"""Variables that make compilers and loaders use files other than the installed ones."""
+"""Variables that change the files used by compilers and loaders."""
 
 
 def python(code: str) -> list[str]:
@@ -35,7 +35,7 @@ STARTS = re.compile(
 
 
 def test_one_module_starts_programs() -> None:
-    """Only `programs.py` starts programs; so does `compiler.py` in the separate package of the emulator's worker."""
+    """Only `programs.py` starts programs, and `compiler.py` in the separate package of the emulator's worker."""
     texts = {path: path.read_text(encoding="utf-8") for path in (CHECKOUT / "kit").rglob("*.py")}
     assert {path.name for path, text in texts.items() if STARTS.search(text)} == {"programs.py", "compiler.py"}
 
@@ -94,7 +94,7 @@ def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    """Child processes that hold the program's output open end with the program."""
+    """Child processes are ended, too, because these hold the program's output open."""
     begun = monotonic()
     with pytest.raises(TimeoutError, match=r"not ended after 0\.5 seconds"):
         run([program(tmp_path / "tool", "sleep 20 & sleep 20")], seconds=0.5)

@@ -1,5 +1,4 @@
-"""Libraries with accelerators in a customer's projects, on the emulator: bare metal, under an RTOS, as a Zephyr module.
-"""
+"""Libraries with accelerators in customers' projects, on the emulator: bare metal, under an RTOS, in Zephyr."""
 
 from __future__ import annotations
 

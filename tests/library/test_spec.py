@@ -1,4 +1,4 @@
-"""`export --spec`: its memory contents equal the memory of a running build."""
+"""`export --spec`: the memory contents equal the memory of a running build."""
 
 from __future__ import annotations
 

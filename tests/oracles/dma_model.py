@@ -15,7 +15,7 @@ MULTICAST = 1 << 8
 DRAM = 0x8000_0000
 """Added to a chip's number in a PE field: the DRAM of this chip."""
 THIS_CHIP = 0x4000_0000
-"""Added to a PE's number within its chip, or to `DRAM`: the chip is the one of the PE with this DMA."""
+"""Added to a PE's number within a chip, or to `DRAM`: on the chip of the PE that owns the DMA."""
 
 _LAYOUT = struct.Struct("<6I 2H 2i 2BH 2I")
 

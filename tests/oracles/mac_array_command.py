@@ -1,4 +1,4 @@
-"""The MAC array's command: its fields and the hardware's checks. Hardware manual, sections 3.1 and 3.2."""
+"""The MAC array's command: the fields and the hardware's checks. Hardware manual, sections 3.1 and 3.2."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Command:
 
     @property
     def effective(self) -> Flag:
-        """Flags that apply to this kind of command."""
+        """Flags with an effect in this kind of command."""
         applicable = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL}
         return Flag(self.flags & 31) & applicable.get(Kind(self.kind), Flag.NONE)
 

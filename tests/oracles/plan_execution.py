@@ -1,6 +1,6 @@
-"""Executes a plan in numpy to check it. Each PE has its own memory; reading a byte never written is an error.
+"""Executes a plan in numpy to check it. Each PE has separate memory; reading a byte never written is an error.
 
-PEs and messages advance in a random order: a plan that is right only for some timing fails.
+PEs and messages advance in a random order: a plan correct only for some timing fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from oracles.tiles import tile_values
 
 
 class PlanError(Exception):
-    """The plan reads unwritten memory, or waits for a message that never arrives."""
+    """The plan reads unwritten memory, or waits for a message in vain."""
 
 
 @dataclass
@@ -45,14 +45,14 @@ class _Pe:
     buffers: Mapping[str, Buffer]
     flags: Counter[int] = field(default_factory=Counter)
     submitted: list[Compute] = field(default_factory=list)
-    """Submitted computations. Each engine executes its own in this order."""
+    """Submitted computations, in the order of execution on each engine."""
     step: int = 0
     frames: int = 0
 
 
 @dataclass
 class _Flight:
-    """A message in flight and the PE whose DMA carries it. Its bytes are read when it leaves."""
+    """A message in flight and the PE whose DMA carries the message. The bytes are read at departure."""
 
     message: Message
     sender: _Pe
@@ -103,7 +103,7 @@ class Execution:
         return self._read(root, self._output(root, name, called))
 
     def _output(self, root: _Pe, name: str, called: str) -> View:
-        """An output tensor in a buffer of its frame that holds the whole tensor."""
+        """An output tensor, in the buffer of the frame `called` with the whole tensor."""
         whole = Box.whole(self.net.tensor(name).shape)
         held = (each.name for each in root.buffers.values() if is_named(each.name, called) and each.box == whole)
         return View(next(held), whole)
@@ -179,7 +179,7 @@ class Execution:
             self._compute(pe, step)
 
     def _next_to_leave(self) -> list[_Flight]:
-        """The first waiting message of each PE's DMA, which carries its messages in order.
+        """The first waiting message of each PE's DMA. A DMA carries messages in order.
 
         DRAM is read only after all stores in flight to DRAM have landed.
         """
@@ -189,7 +189,7 @@ class Execution:
         return [flight for flight in first if not (storing and flight.message.source_pe == DRAM)]
 
     def _leave(self, flight: _Flight) -> None:
-        """Read a message from its source, which is free afterwards."""
+        """Read a message from its source. The source buffer is free afterwards."""
         source = self._pes.get(flight.message.source_pe, self._dram)
         signal = not flight.message.tensor and source is not self._dram
         empty = np.zeros(flight.message.source.box.shape, np.uint8)
@@ -197,7 +197,7 @@ class Execution:
         flight.sender.flags[SENT_FLAG] += source is not self._dram
 
     def _arrive(self, flight: _Flight) -> None:
-        """Land a message at one of its destinations, in random order."""
+        """Land a message at a random one of the remaining destinations."""
         assert flight.value is not None
         landing = flight.landings.pop(self._random.integers(len(flight.landings)))
         target = self._pes.get(landing.pe, self._dram)

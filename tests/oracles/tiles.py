@@ -1,4 +1,4 @@
-"""The values of a tile by the reference, with noise in all parts of the inputs that the tile must not read."""
+"""The values of a tile by the reference, with noise in all input elements outside the tile's needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards with different kinds of PE: each op runs on PEs with its engine, and its results are exact."""
+"""Boards with different kinds of PE: each op runs on PEs with the op's engine, with exact results."""
 
 from __future__ import annotations
 

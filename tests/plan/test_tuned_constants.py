@@ -1,4 +1,4 @@
-"""The table of the planner's tuned constants names only constants that exist."""
+"""Every constant in the table of the planner's tuned constants exists."""
 
 from __future__ import annotations
 

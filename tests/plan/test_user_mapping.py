@@ -95,7 +95,7 @@ def test_an_op_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) ->
 
 
 def test_an_op_is_not_cut_where_it_cannot_be(tmp_path: Path) -> None:
-    """Top-k needs a whole row, so that its last axis cannot be cut."""
+    """The last axis of top-k cannot be cut: every result depends on a whole row."""
     graph = Graph(example("top_k"))
     (tmp_path / "plan.toml").write_text(f"[ops.{graph.ops[-1].name}]\npes = [1, 2]\nparts = [1, 1, 1, 2]\n")
     with pytest.raises(NpukitError, match=r"the tile of PE 1 is cut along axis 3, which top_k"):

@@ -1,4 +1,4 @@
-"""A board outside the package: its C lies beside the board file, and errors name missing functions."""
+"""A board outside the package: the C file lies beside the board file, and errors name missing functions."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, co
 
 
 def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> None:
-    """PE 0 sends its input a hundred times, faster than the DMA drains the queue."""
+    """PE 0 sends the input a hundred times, faster than the DMA drains the queue."""
     once = "const int32_t error = noc_send(&messages[0]);"
     often = "int32_t error = 0;\n    for (int i = 0; i < 100 && error == 0; i++) { error = noc_send(&messages[0]); }"
     net = (
@@ -90,7 +90,7 @@ def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> 
 
 @pytest.mark.exhaustive
 def test_a_pe_that_fails_is_named_and_the_link_lives_on(tmp_path: Path) -> None:
-    """PE 0 waits for PE 1, which fails: the host aborts the run and reads the status of every PE."""
+    """PE 0 waits for PE 1 in vain, because PE 1 fails: the host aborts the run and reads the status of every PE."""
     with running(there_and_back("zig", tmp_path)) as (session, _):
         session.write_input(0, bytes([BROKEN, *range(63)]))
         with pytest.raises(NpukitError, match="failed to run on pe-mesh: PE 1 stopped with error code 42"):

@@ -1,4 +1,4 @@
-"""Whole images on QEMU's Cortex-M4, independent of npukit: they answer, respect the stack bound, report faults."""
+"""Whole images on QEMU's Cortex-M4, independent of npukit. Images answer, respect the stack bound, report faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def running(built: Built, board: str = BOARD) -> Iterator[Session]:
 
 
 def built_with(folder: Path, compiler: str, *changes: tuple[str, str], board: str = BOARD) -> Built:
-    """The identity net with `changes` to its text, for a board with QEMU."""
+    """The identity net with `changes` to the text, for a board with QEMU."""
     need(load_board(board).core.type.architecture.qemu)
     net = NET.read_text().replace("{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}", _build_id_as_c())
     for old, new in changes:

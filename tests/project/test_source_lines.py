@@ -1,4 +1,4 @@
-"""Source lines of a project that the report links to, and the licence line of every file."""
+"""Source lines linked from the report, and the licence line of every file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data is laid out by the struct layouts that the compiler reports."""
+"""Data is laid out by the compiler's own struct layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: its figures equal the JSON's, and a browser shows it without errors."""
+"""The report: figures equal the JSON's, and a browser shows the page without errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""MetaSchedule's proposals: no tiling twice, all tilings compute the same results, and measured costs train the search.
-"""
+"""MetaSchedule's proposals: no tiling twice, equal results for all tilings, and measured costs train the search."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _kind(found: str | Fault) -> str:
 
 
 def _told(parser: str, counts: Counter[str]) -> str:
-    """One line of counts, and one line for each reason of files not judged."""
+    """A line of counts, and a line for each reason of files not judged."""
     reasons = {kind: count for kind, count in counts.most_common() if kind.startswith(NOT_JUDGED)}
     faults = ", ".join(f"{kind} {counts[kind]:,}" for kind in FAULTS)
     compared = counts["equal"] + counts["wrong"]

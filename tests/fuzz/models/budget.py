@@ -1,4 +1,4 @@
-"""Limits of a worker for one file: processor seconds and memory."""
+"""Limits of a worker per file: processor seconds and memory."""
 
 from __future__ import annotations
 

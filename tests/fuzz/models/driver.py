@@ -16,11 +16,11 @@ from fuzz.models.budget import CPU_SECONDS
 from helpers import CHECKOUT
 
 START_SECONDS, SECONDS = 240, 120
-"""Time limits on a busy machine: the start of a worker, and one file with its oracle."""
+"""Time limits on a busy machine: the start of a worker, and a file with its oracle."""
 
 SOUND = ("net", "equal", "refused")
 NOT_JUDGED = "not judged"
-"""Beginning of an answer that continues with the reason."""
+"""Beginning of an answer, followed by the reason."""
 
 DEATHS = {-signal.SIGPROF: f"slow: more than {CPU_SECONDS} seconds of the processor", -signal.SIGKILL: "killed"}
 

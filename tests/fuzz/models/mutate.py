@@ -46,7 +46,7 @@ def damaged_onnx(data: bytes, dice: random.Random) -> bytes:
 
 
 def damaged_archive(data: bytes, dice: random.Random) -> bytes:
-    """Mostly a valid archive with one damaged file: other numbers and names in its text, or other bytes."""
+    """Mostly a valid archive with a damaged file: other numbers and names in the text, or other bytes."""
     if dice.random() < 0.2:
         return damaged(data, dice)
     with ZipFile(BytesIO(data)) as archive:
@@ -86,7 +86,7 @@ def _odd_word(data: bytes, dice: random.Random) -> bytes:
 
 
 def _nudge(data: bytes, dice: random.Random) -> bytes:
-    """Change a word slightly, so that offsets and lengths are wrong."""
+    """Change a word slightly: a wrong offset or length."""
     place = dice.randrange(len(data)) & ~3
     word = int.from_bytes(data[place : place + 4], "little") + dice.choice((-8, -4, -1, 1, 4, 8))
     return data[:place] + (word % 2**32).to_bytes(4, "little") + data[place + 4 :]

@@ -1,4 +1,4 @@
-"""Valid files to be damaged. They are small, so that damage hits essential parts."""
+"""Valid files to be damaged. Small files are chosen, because damage then hits essential parts."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def _exported(module: Any, example: Any) -> bytes:
 
 @cache
 def onnx_example() -> tuple[bytes, ...]:
-    """Only the example, which loads fast."""
+    """Only the example, for its short loading time."""
     return ((DIGITS / "digits_qdq.onnx").read_bytes(),)
 
 
 @cache
 def onnx_seeds() -> tuple[bytes, ...]:
-    """The example, and ONNX's node tests of ops that npukit reads, with int8 inputs and outputs."""
+    """The example, and ONNX's node tests of supported ops, with int8 inputs and outputs."""
     with warnings.catch_warnings(action="ignore"):
         from onnx.backend.test.loader import load_model_tests
 

@@ -1,7 +1,7 @@
 """Imports damaged files of one format, one per line of standard input, and prints each outcome.
 
-A line is a number, which determines the file. The answer is `net`, `equal`, `not judged`, `refused`, or a fault. The
-driver detects a silent or dead worker.
+A line is the number of a file. The answer is `net`, `equal`, `not judged`, `refused`, or a fault. The driver detects a
+silent or dead worker.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ def _judged(parser: str, net: Net, path: Path, number: int) -> str:
 
 
 def _read(path: Path) -> Net:
-    """The file's net. A float program of PyTorch is read in float, because otherwise the import ends at its first op.
-    """
+    """The file's net. A float program of PyTorch is read in float: otherwise the import would end at the first op."""
     try:
         return load_net_from_model(path)
     except NpukitError as error:

@@ -1,4 +1,4 @@
-"""Lower bound of a round's memory: a round that fits is never refused, a round that is far too large is."""
+"""Lower bound of a round's memory: a fitting round is never refused, a round far too large always."""
 
 from __future__ import annotations
 

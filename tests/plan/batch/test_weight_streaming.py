@@ -1,4 +1,4 @@
-"""Constants that do not fit are streamed without an option; constants that fit are not."""
+"""Constants are streamed without an option if necessary, and only then."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_net_that_its_pes_cannot_hold_is_streamed(pes: int) -> None:
 
 
 def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> None:
-    """16 channels of the layer are 74 KB; one PE cannot hold two such tiles."""
+    """16 channels of the layer are 74 KB; a PE cannot hold two tiles of this size."""
     b = Builder("deep")
     net = b.net(b.conv(b.input(1, 3, 3, 512), 48, 3))
     plan = plan_network(net, BOARD, engines(BOARD), max_pes=1)
@@ -86,7 +86,7 @@ def test_the_fewest_that_fit_are_found_near_a_guess_in_few_steps() -> None:
 
 @pytest.mark.parametrize("spent", [False, True])
 def test_what_cannot_fit_or_be_paid_for_is_not_emitted(spent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tensor of 200 KB on one PE, and a call with its budget of emitted plans spent."""
+    """A tensor of 200 KB for a single PE, and a call whose budget for emitting plans is spent."""
     b = Builder("wide")
     net = heavy() if spent else b.net(b.conv(b.input(1, 112, 112, 16), 16, 1))
     problem = Problem(Graph(net), BOARD, engines(BOARD), max_pes=1)

@@ -30,7 +30,7 @@ def wide_board() -> Board:
 
 
 def small_mobilenet() -> Net:
-    """A MobileNet whose constants and activations exceed one PE's memory."""
+    """A MobileNet whose constants and activations exceed the memory of a PE."""
     b = Builder("mobilenet")
     x = b.conv(b.input(1, 40, 40, 3), 16, 3, 2)
     for channels, stride in ((64, 1), (128, 2), (256, 2), (1280, 2)):

@@ -26,7 +26,7 @@ def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
 
 @pytest.mark.exhaustive
 def test_a_frame_that_no_draft_fits_is_made_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One frame, on all PEs except those that prefetch weights."""
+    """A single frame, on all PEs except the prefetchers of weights."""
     monkeypatch.setattr("npukit.plan.search.objectives._wants_dram", lambda problem: True)
     monkeypatch.setattr("npukit.plan.search.objectives.scheduled_plan", lambda problem: None)
     monkeypatch.setattr("npukit.plan.search.wide_frame.WideFrame.best", lambda search: None)

@@ -67,7 +67,7 @@ def assignments(draw: st.DrawFn, net: Net) -> Assignment:
 
 
 def planned(net: Net, assignment: Assignment, first: int = 0) -> Plan:
-    """A plan on a board whose PEs before `first` are dead, which makes `first` the root."""
+    """A plan on a board with dead PEs before `first`: `first` is the root."""
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": tuple(range(first))})})
     moved = {name: tuple(Tile(tile.pe + first, tile.box) for tile in tiles) for name, tiles in assignment.items()}
     live = {*range(first, board.pe_count)}
@@ -112,7 +112,7 @@ def test_every_tile_is_its_part_of_the_layer(data: st.DataObject) -> None:
 @settings(max_examples=30)
 @given(data=st.data())
 def test_bytes_are_shared_only_by_views_of_one_region_or_at_different_times(data: st.DataObject) -> None:
-    """A sum may also share the bytes of an operand that it is the last to read."""
+    """A sum may also share the bytes of an operand, as the operand's last reader."""
     net = data.draw(small_nets())
     graph = Graph(net)
     sums = {(operand, op.output) for op in net.ops if op.parts[-1].kind == "add" for operand in op.inputs}
@@ -145,7 +145,7 @@ def by_rows(net: Net, parts: int) -> Assignment:
 
 
 def test_halos_land_beside_the_own_tile() -> None:
-    """Rows of one tensor share one buffer, whichever PE computed them: no copies within a PE."""
+    """Rows of a tensor share a buffer, from whichever PE: no copies within a PE."""
     plan = planned(two_convolutions(), by_rows(two_convolutions(), 4))
     assert all(landing.pe != message.source_pe for message in plan.messages for landing in message.landings)
     for pe in plan.pes:

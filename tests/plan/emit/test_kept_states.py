@@ -1,4 +1,4 @@
-"""States on a mesh: each PE keeps its part, for any split and any order of PEs and messages."""
+"""States on a mesh: each PE keeps a part, for any split and any order of PEs and messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FRAMES = np.random.default_rng(9).integers(-128, 128, (6, 1, 16)).astype(np.int8
 
 
 def drawn(graph: Graph, seed: int) -> Assignment:
-    """Each op on one, two or four of four PEs, cut along its channels if possible."""
+    """Each op on one, two or four of four PEs, cut along the channels if possible."""
     chance, found = random.Random(seed), {}
     for op in graph.ops:
         channels = graph.shape(op.output)[-1]
@@ -69,7 +69,8 @@ def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None
 
 
 def test_on_several_chips_one_pe_of_each_starts_the_others_of_it() -> None:
-    """The root starts only one PE of each other chip, so that its list stays short on a board of thousands of PEs."""
+    """The root starts a single PE of each other chip. Otherwise the root of a board of thousands of PEs would need a
+    list of all."""
     chips, pes = Grid(columns=2, rows=1), Grid(columns=2, rows=1)
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"chips": chips, "pes": pes})})
     graph = Graph(NET)

@@ -84,8 +84,7 @@ def test_a_crowded_pe_has_a_short_program_as_a_table(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("code_of_the_loop", [0, 8 << 10])
 def test_a_crowded_pe_has_what_takes_least(code_of_the_loop: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A PE gets a table while the code of the table's loop is small. PEs with the same computations share one program.
-    """
+    """A PE gets a table while the code of the table's loop is small. PEs with equal computations share one program."""
     before = planned(rows_net(), low_memory=True)
     monkeypatch.setattr(
         "npukit.plan.emit.allocate.shortfall", lambda _, use: use.code + use.constants + use.activations

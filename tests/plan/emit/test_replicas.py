@@ -32,7 +32,7 @@ def rows_net() -> Net:
 
 
 def planned(net: Net, interleaved: int = 1, micro_batches: int = 2, *, low_memory: bool = False) -> Plan:
-    """Three groups of two PEs, and the root, which fetches the constants."""
+    """Three groups of two PEs. The root fetches the constants."""
     groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
     wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), prefetchers=(ROOT,))
     wanted = replace(wanted, low_memory=low_memory, in_pages=low_memory)
@@ -46,7 +46,7 @@ def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, interleaved: int, m
 
 
 def what_it_does(plan: Plan, pe: PePlan) -> Counter[object]:
-    """The PE's computations and messages. Signals are left out: one signal may go to several groups or to one."""
+    """The PE's computations and messages, without signals: a signal may go to several groups or to a single group."""
     computed = [replace(step, submitted=False) for step in pe.computes()]
     sent = [plan.messages[step.message] for step in pe.steps if isinstance(step, Send)]
     return Counter([*computed, *(brought(message) for message in sent if message.tensor or message.source_pe == DRAM)])

@@ -1,5 +1,4 @@
-"""Vector clocks: the steps of other PEs known to each PE after random messages, compared with a direct implementation.
-"""
+"""Vector clocks: each PE's knowledge of other PEs' steps, after random messages, against a simple implementation."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def test_what_all_senders_know_is_the_least_of_each() -> None:
 
 
 def test_pes_that_heard_of_the_same_share_one_row() -> None:
-    """PEs that received the same messages share one copy of their clock: a gather on a large board makes only one."""
+    """PEs with the same received messages share a single copy of their clock, as after a gather on a large board."""
     clocks = Clocks(range(100))
     for pe in range(10):
         clocks.complete(pe)

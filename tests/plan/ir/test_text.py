@@ -36,7 +36,7 @@ BOARD = load_board("pe-mesh")
 
 
 def batch(micro_batches: int, groups: int = 3) -> Plan:
-    """A plan with predictions: groups of two PEs, and the root, which fetches the constants."""
+    """A plan with predictions: groups of two PEs; the root fetches the constants."""
     net = rows_net()
     wanted = Batch(
         on_groups(on_rows(net, (0, 1)), groups, first=1),

@@ -1,4 +1,4 @@
-"""Energy is estimated only for boards with figures in their file; the figures equal the fitted ones."""
+"""Energy is estimated only for boards with figures in the board file; the figures equal the fitted figures."""
 
 from __future__ import annotations
 

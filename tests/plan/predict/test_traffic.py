@@ -1,4 +1,4 @@
-"""Traffic of a frame, and its display in notebooks."""
+"""Traffic of a frame, and results in notebooks."""
 
 from __future__ import annotations
 

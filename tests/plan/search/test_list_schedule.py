@@ -79,7 +79,7 @@ def test_layers_that_read_the_same_tensor_lie_side_by_side() -> None:
 
 @pytest.mark.parametrize(("room", "chips"), [(1 << 16, {0}), (6 << 10, {0, 1})])
 def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int]) -> None:
-    """Each layer has 4 KB of weights, and orders. In one case a chip of 6 PEs has room for six times as much."""
+    """Each layer has 4 KB of weights, and orders. With 6 KB per PE, a chip of 6 PEs holds six layers of ten."""
     assignment = assigned(problem_of(chain(10), two_chips()), room)
     order = [{tile.pe // PES for tile in tiles} for tiles in assignment.values()]
     assert set().union(*order) == chips

@@ -55,7 +55,7 @@ def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if
 
 @pytest.mark.exhaustive
 def test_an_output_that_the_root_cannot_hold_goes_to_dram() -> None:
-    """Every PE signals the departure of its part, and the root reads one byte back as the last message of the frame."""
+    """Every PE signals the departure of its part. The root then reads a byte back, as the last message of the frame."""
     board, b = wide_board(), Builder("large output")
     net = b.net(b.conv(b.conv(b.input(1, 208, 208, 3), 32, 4, 4), 64, 3))
     plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
@@ -135,7 +135,7 @@ def test_a_pe_lacks_no_less_than_was_known_before_anything_was_emitted(net: Net)
 
 @pytest.mark.parametrize("engine", ["mac_array", CORE])
 def test_constants_that_ops_share_are_there_once(engine: str) -> None:
-    """A hundred dense layers that share one matrix."""
+    """A hundred dense layers with a shared matrix."""
     b = Builder("shared")
     x = b.input(1, 64)
     for _ in range(100):

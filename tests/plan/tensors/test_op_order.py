@@ -31,7 +31,7 @@ BOARD = load_board("pe-mesh")
 
 
 class Helper(SimpleCore):
-    """A second accelerator with a queue of one op."""
+    """A second accelerator, limited to a single op at a time."""
 
     name = "helper"
     abilities = Abilities(wait="helper_wait")
@@ -42,7 +42,7 @@ ENGINES: dict[str, Accelerator] = {**engines(BOARD), "helper": Helper()}
 
 @st.composite
 def branchy_nets(draw: st.DrawFn) -> Net:
-    """Ops on any engine that read arbitrary earlier tensors."""
+    """Ops on any engine with arbitrary earlier tensors as inputs."""
     b = Builder("branches", seed=draw(st.integers(0, 99)))
     made = [b.input(1, 6, 5, 4)]
     for kind in draw(st.lists(st.sampled_from(["conv", "add", "softmax", "pool"]), min_size=2, max_size=9)):
@@ -147,7 +147,7 @@ def test_a_plan_that_does_not_wait_is_found_out() -> None:
 
 
 def run_often(net: Net, plan: Plan) -> None:
-    """Run in many random orders, so that a race shows in one of them."""
+    """Run in many random orders, because a race shows only in some orders."""
     for seed in range(20):
         Execution(net, plan, seed).run([np.zeros(net.tensor(net.inputs[0]).shape, np.int8)])
 

@@ -47,7 +47,7 @@ def test_code_that_looks_like_a_table_is_none() -> None:
 
 
 def test_a_self_test_leaves_out_what_a_table_changes_but_never_code() -> None:
-    """A table in a program's constants patches two commands, one in the constants and one in the code."""
+    """A table in a program's constants patches a command in the constants and a command in the code."""
     rows = table(
         ("NET_PATCH", 0, 5), ("NET_RUN", 0, 0x1000), ("NET_PATCH", 0, 5), ("NET_RUN", 0, 0x10), ("NET_END", 0, 0)
     )

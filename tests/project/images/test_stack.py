@@ -155,7 +155,7 @@ function pack
 
 
 def test_a_call_into_the_middle_of_a_function_is_followed(tmp_path: Path) -> None:
-    """`__aeabi_dmul` calls the check for infinities at its own end."""
+    """`__aeabi_dmul` calls the check for infinities at the end of the same function."""
     report = bound(
         tmp_path,
         f"""
@@ -234,7 +234,7 @@ function reset_handler
 
 
 def test_a_stack_aligned_by_a_register_is_followed(tmp_path: Path) -> None:
-    """LLVM's code for variables aligned to more than 8 bytes, which takes up to 12 bytes more."""
+    """LLVM's code for variables aligned to more than 8 bytes, with up to 12 bytes more."""
     report = bound(
         tmp_path,
         f"""

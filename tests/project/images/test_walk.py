@@ -1,4 +1,4 @@
-"""Facts read from the instructions of one function."""
+"""Facts read from a function's instructions."""
 
 from __future__ import annotations
 
