@@ -74,7 +74,7 @@ def make_by_hand(project: Path, compiler: str | None = None) -> None:
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Lock `lock` for one process at a time; later processes find the files made by the first."""
+    """Allow a single process at a time. Later processes find the files made by the first."""
     with lock.open("w") as file:
         flock(file, LOCK_EX)
         yield

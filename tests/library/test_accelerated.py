@@ -86,7 +86,7 @@ def linked(folder: Path, *sources: Path, options: tuple[str, ...] = ()) -> Path:
 
 
 def of_library(folder: Path) -> list[Path]:
-    """Source files of the library, without its example."""
+    """Source files of the library without the example."""
     return [path for pattern in ("*.c", "*.S", "drivers/*.c") for path in sorted((folder / "lib").glob(pattern))]
 
 

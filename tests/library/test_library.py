@@ -343,8 +343,8 @@ def test_a_firmware_is_built_of_what_the_pack_lists_alone(on_core: Build, tmp_pa
 
 @needs("pio")
 def test_platformio_packs_the_library(on_core: Build, tmp_path: Path) -> None:
-    """PlatformIO's packer parses the description like the registry does. A PlatformIO build is not tested: only the
-    registry offers its build systems."""
+    """PlatformIO's packer parses the description like the registry does. PlatformIO's build systems are not tested,
+    because only the registry offers them."""
     api.export(on_core.folder, tmp_path / "lib")
     command = ["pio", "pkg", "pack", "-o", str(tmp_path / "packed.tar.gz"), str(tmp_path / "lib")]
     subprocess.run(command, check=True, capture_output=True, timeout=120)

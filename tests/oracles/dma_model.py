@@ -22,7 +22,7 @@ _LAYOUT = struct.Struct("<6I 2H 2i 2BH 2I")
 
 @dataclass(frozen=True)
 class Descriptor:
-    """Fields of a descriptor, in the order of its words."""
+    """Fields of a descriptor, in word order."""
 
     next: int = 0
     kind: int = KIND_COPY

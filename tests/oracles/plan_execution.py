@@ -103,7 +103,7 @@ class Execution:
         return self._read(root, self._output(root, name, called))
 
     def _output(self, root: _Pe, name: str, called: str) -> View:
-        """An output tensor, in the buffer of the frame `called` with the whole tensor."""
+        """A view of a whole output. `called`: name of the output tensor in the frame."""
         whole = Box.whole(self.net.tensor(name).shape)
         held = (each.name for each in root.buffers.values() if is_named(each.name, called) and each.box == whole)
         return View(next(held), whole)
@@ -197,7 +197,7 @@ class Execution:
         flight.sender.flags[SENT_FLAG] += source is not self._dram
 
     def _arrive(self, flight: _Flight) -> None:
-        """Land a message at a random one of the remaining destinations."""
+        """Land a message at a random remaining destination."""
         assert flight.value is not None
         landing = flight.landings.pop(self._random.integers(len(flight.landings)))
         target = self._pes.get(landing.pe, self._dram)

@@ -206,7 +206,7 @@ def test_what_integers_instead_of_float_would_save_is_told() -> None:
 
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
-    """One tensor takes nearly all memory for tensors on the PEs, but a search might still find a plan."""
+    """A tensor takes nearly all memory for tensors on the PEs, but a search might still find a plan."""
     b = Builder("large")
     net = b.net(b.conv(b.conv(b.input(1, 256, 256, 4), 24, 3), 4, 3))
     with pytest.raises(DoesNotFit) as refused:
@@ -282,7 +282,7 @@ def no_flags(*_: object) -> Plan:
 
 
 def test_what_is_too_large_with_streams_is_told_with_the_least_that_is_missing() -> None:
-    """Moving constants to DRAM is no remedy, because npukit does this without being asked."""
+    """Moving constants to DRAM is no remedy, because npukit does so without an option."""
     b = Builder("deep")
     x = b.conv(b.input(1, 128, 128, 16), 16, 3)
     for _ in range(6):

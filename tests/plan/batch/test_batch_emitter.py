@@ -121,7 +121,8 @@ def test_what_does_not_fit_is_streamed_in_weight_tiles_to_all_groups_at_once() -
 
 
 def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
-    """Two groups cut each op in four rows and three: all four PEs need every slice. A slice leaves DRAM once."""
+    """Two groups put four rows of an op on one PE and three on the other: all four PEs need every slice. A slice leaves
+    DRAM once."""
     b = Builder("rows")
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))

@@ -74,5 +74,5 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     search = LatencySearch(Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, weight_tile_size=4096)
     regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, low_memory=True))
     (output,) = graph.outputs
-    regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root always holds it whole
+    regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # held whole by the root in any case
     assert max(most_held(graph, [regions], aliases(graph, engines), late=True)[1:]) <= room

@@ -41,7 +41,7 @@ def test_as_many_orders_stay_in_memory_as_have_room(lacks: int, monkeypatch: pyt
 
 
 def test_the_first_page_is_asked_for_as_a_frame_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first page is fetched before any step, by the firmware from the orders in memory."""
+    """The first page is fetched before any step, even a step in memory, as the firmware does."""
     plan = in_pages(300, monkeypatch)
     moved = predicted_timeline(rows_net(), BOARD, plan).movements
     for pe in plan.pes[1:]:

@@ -22,7 +22,7 @@ from plan.networks import Builder
 
 
 def units_done(found: list[Stretch]) -> list[int]:
-    """The units in the order of execution, by the numbers under which they are written."""
+    """The units in the order of execution, by number."""
     return [unit for part in found for unit in range(part.first, part.first + part.count)]
 
 

@@ -31,7 +31,7 @@ HOPS = Distances.of(*np.divmod(np.arange(16), 4))
 
 @st.composite
 def boxes_in_boxes(draw: st.DrawFn) -> tuple[Box, Box, Box]:
-    """A box, and two boxes around it."""
+    """A box and two enclosing boxes."""
     spans = []
     for size in SHAPE:
         ends = sorted(draw(st.lists(st.integers(0, size), min_size=2, max_size=2, unique=True)))

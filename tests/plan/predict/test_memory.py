@@ -88,7 +88,7 @@ def test_each_memory_is_told_by_what_it_holds() -> None:
 def test_who_hands_its_place_on_lies_where_its_heir_does_and_all_others_apart(
     lifetimes: list[Lifetime], data: st.DataObject
 ) -> None:
-    """An output may reuse an input's memory if the step that writes the output is the last to read the input."""
+    """An output may reuse the memory of an input if the step that writes the output is the input's last reader."""
     count = range(len(lifetimes))
     outputs = [o for o in count if lifetimes[o].first < lifetimes[o].last]
     pairs = [(i, o) for i in count for o in outputs if i != o and lifetimes[i].last == lifetimes[o].first]

@@ -136,7 +136,7 @@ def test_routes_cross_chips_at_the_facing_pe() -> None:
 
 
 def test_packets_on_a_torus_enter_each_chip_at_one_border() -> None:
-    """With one border per chip a multicast is a tree, as the emulator requires."""
+    """With a single border per chip a multicast is a tree, as the emulator requires."""
     board = load_board("spinnaker2-48")
     routes, count = Routes(board), board.mesh.pes.count
     before: dict[Link, Link | None] = {}

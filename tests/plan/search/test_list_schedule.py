@@ -27,7 +27,7 @@ from plan.engines import engines
 from plan.networks import Builder, autoencoder, image_net, keyword_net
 
 PES = 6
-"""PEs of each of two chips."""
+"""Number of PEs on each of two chips."""
 
 
 def two_chips() -> Board:

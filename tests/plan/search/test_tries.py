@@ -31,7 +31,7 @@ def problem(told: list[str]) -> Problem:
 
 
 def plans(*cycles: int) -> Iterator[Plan]:
-    """A plan that fits, with each of the predicted cycles in turn; then an interrupt."""
+    """A fitting plan, with each of the predicted cycles in turn; then an interrupt."""
     plan = fastest_plan(problem([]))
     for each in cycles:
         yield replace(plan, predicted=Predicted(each, each))

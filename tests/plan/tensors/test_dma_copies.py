@@ -10,7 +10,7 @@ from npukit.plan.tensors.dma_copies import LARGEST, copies
 
 @st.composite
 def three_boxes(draw: st.DrawFn) -> tuple[Box, Box, Box]:
-    """A box, and two boxes around it."""
+    """A box and two enclosing boxes."""
     rank = draw(st.integers(1, 4))
     spans = [sorted(draw(st.lists(st.integers(0, 7), min_size=2, max_size=2, unique=True))) for _ in range(rank)]
     box = Box(tuple(s[0] for s in spans), tuple(s[1] for s in spans))
