@@ -20,14 +20,14 @@ from npukit.plan.tensors.core_cycles import (
 )
 
 _PICOJOULES = 1e-6
-"""Microjoules in one."""
+"""Microjoules per picojoule."""
 
 
 @dataclass(frozen=True)
 class FrameWork:
-    """Work of a frame on a board: cycles from one frame to the next, those in which cores are awake, products, bytes.
+    """Work of a frame on a board: cycles between frames, cycles with a core awake, products, bytes moved.
 
-    `drams` are those that hold something of the network.
+    `drams`: the number of DRAMs that hold data of the network.
     """
 
     cycles: int
@@ -40,9 +40,9 @@ class FrameWork:
 
 @dataclass(frozen=True)
 class FrameEnergy:
-    """The energy of a frame at one supply voltage, by what takes it, as certain as the board file says.
+    """The energy of a frame at one supply voltage, by consumer, with the uncertainty that the board file states.
 
-    `milliseconds` are the shortest from one frame to the next.
+    `milliseconds`: the shortest interval between frames.
     """
 
     volts: float
@@ -65,7 +65,10 @@ class FrameEnergy:
 
 
 def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int) -> FrameWork:
-    """The work of a frame in a row of such: `cycles` from one to the next, `core_cycles` in which cores are awake."""
+    """The work of a frame in a sequence of equal frames.
+
+    `cycles`: from one frame to the next. `core_cycles`: cycles with a core awake.
+    """
     return FrameWork(
         cycles=cycles,
         pes=plan.pes_used,
@@ -79,7 +82,7 @@ def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int
 def predicted_energies(
     board: Board, net: Net, plan: Plan, frames_per_second: float | None = None
 ) -> Sequence[FrameEnergy]:
-    """The energy of a frame by what the plan says of it, at each voltage that reaches the rate."""
+    """The predicted energy of a frame of the plan, at each voltage that reaches the rate."""
     if board.energy is None:
         return ()
     awake = sum(_awake(pe.steps) for pe in plan.pes) + BEGIN_CYCLES + END_CYCLES
@@ -88,7 +91,7 @@ def predicted_energies(
 
 
 def _awake(steps: Sequence[Step]) -> int:
-    """Cycles in which a core is awake: what it computes itself, and to start and end all else."""
+    """Cycles with the core awake: its own computing, and the start and end of every other step."""
     spent, engine = 0, ""
     for step in steps:
         match step:
@@ -105,9 +108,9 @@ def _awake(steps: Sequence[Step]) -> int:
 
 
 def frame_energies(board: Board, work: FrameWork, frames_per_second: float | None = None) -> Sequence[FrameEnergy]:
-    """The energy at each of the board's voltages that reaches the rate; without one, frames follow each other at once.
+    """The energy at each of the board's voltages that reaches the rate. Without a rate, frames follow without a gap.
 
-    PEs without a part in the plan are off, the others asleep while there is no work.
+    PEs outside the plan are off. The others sleep while there is no work.
     """
     if board.energy is None:
         return ()

@@ -1,7 +1,7 @@
-"""The cost of bringing a tensor from one layout to what another needs: an estimate for searches.
+"""The cost of converting a tensor from one layout to another: an estimate for searches.
 
-The same multicasts, descriptors and flits that `emit/` makes, without contention; `simulate.py` has the last
-word.
+Counts the same multicasts, descriptors and flits that `emit/` makes, without contention. `simulate.py` gives the final
+prediction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volume
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
 LOCAL_PASSES = 2
-"""A copy within a PE's memory reads it and writes it."""
+"""Passes over a PE's memory by a local copy: one read, one write."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +31,14 @@ class Distances:
 
 
 class Exchanges:
-    """Exchanges on the PEs of one order, or the first of them. Those of layers that are alike are worked out
-    once."""
+    """Exchanges on the first PEs of one order, or on all. Equal exchanges of different layers are computed once."""
 
     def __init__(self, noc: Noc | None, distances: Distances) -> None:
         self._noc, self._distances = noc, distances
         self._known: dict[tuple[bytes, bytes, int], int] = {}
 
     def cycles(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
-        """The result of `exchange_cycles`, on a mesh."""
+        """The result of `exchange_cycles`; 0 on a board without a network-on-chip."""
         if self._noc is None:
             return 0
         key = owned.tobytes(), needed.tobytes(), element_bytes
@@ -49,7 +48,8 @@ class Exchanges:
 
 
 def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
-    """Cycles in which DRAM gives every PE its part of a tensor, equal parts at once, or takes it part by part."""
+    """Cycles in which DRAM delivers each PE's part of a tensor, or receives the parts one by one. Equal parts count
+    once."""
     needed = np.unique(needed, axis=0)
     held = np.broadcast_to(np.array([(0, size) for size in whole], np.int64), needed.shape)
     _, flits = copies_of_many(needed, held, needed, element_bytes, noc.port_bytes_per_cycle)
@@ -58,7 +58,7 @@ def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: i
 
 
 def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
-    """Hops are counted as if all chips were one grid."""
+    """The exchanges of an order of PEs. Hops are counted as if all chips formed one grid."""
     pes, chips = board.mesh.pes, board.mesh.chips
     chip, place = np.divmod(np.array(order), pes.count)
     rows = chip // chips.columns * pes.rows + place // pes.columns
@@ -67,7 +67,7 @@ def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
 
 
 def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
-    """Cycles from the last tile computed to the last need met; box i lies on PE i of the order."""
+    """Cycles from the end of the last tile to the arrival of the last need. Box i lies on PE i of the order."""
     moved = meet(owned, needed)
     places = np.arange(min(moved.shape))
     shared = places[_may_share(owned[places], needed[places])]
@@ -90,12 +90,12 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
 
 
 def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:
-    """True if a PE's tile and what it needs of the tensor are one region: see `regions.py`."""
+    """True if a PE's tile and its needs of the same tensor share one region: see `regions.py`."""
     return volumes(hull(owned, needed)) <= volumes(owned) + volumes(needed)
 
 
 def _first_of_each_multicast(boxes: Boxes, sources: np.ndarray, targets: Boxes, local: np.ndarray) -> np.ndarray:
-    """One index of each set of equal pieces of one source, for targets with equal strides."""
+    """One index per multicast: equal pieces of one source, for targets with equal strides."""
     strides = np.where(extents(boxes) < extents(targets), extents(targets), 0)
     rows = np.concatenate([sources[:, None], local[:, None], boxes.reshape(len(boxes), -1), strides], axis=1)
     weights = np.cumprod(np.concatenate([[1], rows.max(0)[:-1] + 1]), dtype=np.int64)

@@ -1,10 +1,10 @@
-"""The cycles of a frame in rows that add up: a row a layer, one for messages and waiting, one for calls.
+"""The cycles of a frame as rows that add up: a row per layer, one for messages and waiting, one for calls.
 
-The rows are the critical path: the chain of causes that ends when the root PE ends the frame. It is walked backwards.
-Where a core computes, its layer is charged; where a core sleeps until an accelerator is done, the accelerator's layer.
-Where a core waited for a message, messages are charged from the message's departure on, and the walk continues at that
-time on the PE that sent it. What starts or waits for messages otherwise is charged to them too. The rest are calls:
-what the firmware spends between all these.
+The rows are the critical path: the chain of causes that ends when the root PE ends the frame. The path is walked
+backwards. While a core computes, its layer is charged. While a core sleeps until an accelerator is done, the
+accelerator's layer is charged. While a core waits for a message, messages are charged from the message's departure on,
+and the walk continues at the departure on the sending PE. All other starting of and waiting for messages is charged to
+messages too. The rest are calls: the cycles that the firmware spends in between.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from npukit.plan.predict.timeline import CORE, WAIT, Movement, Timeline, TimeSli
 MESSAGES = "messages and waiting"
 CALLS = "calls"
 _MESSAGING = "noc_"
-"""The beginning of the names of the firmware's functions for messages."""
+"""Prefix of the firmware's functions for messages."""
 
 
 @dataclass(frozen=True)
 class FrameRow:
-    """A layer, `MESSAGES` or `CALLS`, and the cycles of the frame that it takes."""
+    """A layer, `MESSAGES` or `CALLS`, and its cycles of the frame."""
 
     name: str
     cycles: int
@@ -37,7 +37,7 @@ class FrameRow:
 
 @dataclass(frozen=True)
 class FrameTable:
-    """The rows of a frame: layers in the order in which they begin, then messages and calls."""
+    """The rows of a frame: layers in the order of their beginning, then messages and calls."""
 
     rows: tuple[FrameRow, ...]
 
@@ -51,7 +51,7 @@ class FrameTable:
 
     @classmethod
     def from_json(cls, found: Iterable[dict[str, Any]]) -> FrameTable:
-        """The table that `to_json` gave."""
+        """The table from the output of `to_json`."""
         return cls(tuple(FrameRow(**row) for row in found))
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ def frame_table(timeline: Timeline) -> FrameTable:
 
 
 def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
-    """The rows of a plan's first frame. What its root tells other chips comes before and after, as messages."""
+    """The rows of a plan's first frame. The root's messages to other chips before and after are charged to messages."""
     table = frame_table(predicted_timeline(net, board, plan))
     told = plan.predicted.latency_cycles - table.cycles
     rows = (FrameRow(row.name, row.cycles + told) if row.name == MESSAGES else row for row in table.rows)
@@ -81,7 +81,7 @@ def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
 
 
 class _CriticalPath:
-    """The critical path of a timeline, from the end of a frame back to its start."""
+    """The critical path of a timeline, walked from the end of a frame back to its start."""
 
     def __init__(self, timeline: Timeline) -> None:
         told = [piece for piece in timeline.slices if piece.layer or piece.name.startswith(_MESSAGING)]
@@ -91,7 +91,7 @@ class _CriticalPath:
         self._arrivals = _arrivals(timeline.movements)
 
     def walk(self, start: int, end: int) -> Iterator[tuple[str, int]]:
-        """Names of rows with the cycles that are charged to them, last cycles first."""
+        """Names of rows with the cycles charged to each, last cycles first."""
         pe, at = self._root, end
         while at > start:
             name, begin, pe = self._cause(pe, at)
@@ -99,7 +99,7 @@ class _CriticalPath:
             at = begin
 
     def _cause(self, pe: int, at: int) -> tuple[str, int, int]:
-        """The row that the last cycles before `at` belong to, from when on, and the PE to go on at."""
+        """The row charged for the cycles before `at`, their first cycle, and the PE on which the walk continues."""
         core, accelerators = self._core[pe], self._accelerators[pe]
         piece = core.at(at) or accelerators.at(at)
         if piece is None:
@@ -119,25 +119,25 @@ class _Pieces:
         self._ends = sorted(piece.end for piece in self._pieces)
 
     def at(self, time: int) -> TimeSlice | None:
-        """The slice that the cycle before `time` lies in; of several the one that begins last."""
+        """The slice that holds the cycle before `time`, the latest to begin if there are several."""
         place = bisect_left(self._starts, time)
         return self._pieces[place - 1] if place and self._pieces[place - 1].end >= time else None
 
     def last_end(self, time: int) -> int:
-        """The last end before `time`, 0 if there is none."""
+        """The latest end of a slice before `time`, or 0."""
         place = bisect_left(self._ends, time)
         return self._ends[place - 1] if place else 0
 
 
 class _Arrivals:
-    """Movements to one PE, found by the time of their arrival."""
+    """Movements to one PE, found by the time of arrival."""
 
     def __init__(self, movements: Iterable[Movement] = ()) -> None:
         self._movements = sorted(movements, key=lambda each: each.end)
         self._ends = [each.end for each in self._movements]
 
     def within(self, after: int, until: int) -> Movement | None:
-        """The last one that arrives in between."""
+        """The last movement to arrive after `after` and not after `until`, or None."""
         place = bisect_left(self._ends, until + 1)
         return self._movements[place - 1] if place and self._ends[place - 1] > after else None
 

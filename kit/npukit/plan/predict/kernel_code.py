@@ -1,4 +1,4 @@
-"""The code of the core's kernels in assembly, which the reserve for a program's code does not have."""
+"""The code of the core's kernels in assembly, which the reserve for a program's code does not include."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, with_code
 
 
 def with_kernel_code(net: Net, board: Board, plan: Plan, core: Accelerator) -> Plan:
-    """The plan with the code of the core's kernels in its PEs' memory."""
+    """The plan with the code of the core's kernels added to its PEs' memory."""
     root = plan.pes[0].pe
     return replace(plan, pes=tuple(with_code_of_kernels(net, board, pe, core, root) for pe in plan.pes))
 
 
 def with_code_of_kernels(net: Net, board: Board, pe: PePlan, core: Accelerator, root: int) -> PePlan:
-    """The PE with the routines of its tiles, and the firmware of one that computes nothing if the core has no other
-    code: what is reserved is for kernels in C, or to talk to the host."""
+    """The PE with the code of its tiles' routines added.
+
+    A PE other than the root whose core runs only assembly gets the smaller firmware reserve of a worker. The full
+    reserve is for kernels in C and for the host link.
+    """
     if not isinstance(core, Cpu):
         return pe
     own = core.of(board.cpu_of(pe.pe))

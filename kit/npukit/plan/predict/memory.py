@@ -1,4 +1,5 @@
-"""Places of buffers: lifetimes in, offsets out; and whether the sum fits the board."""
+"""Memory of a PE: offsets of buffers from their lifetimes, reserves for code and stack, and the check against the
+board."""
 
 from __future__ import annotations
 
@@ -15,89 +16,90 @@ from npukit.board.board import Board
 from npukit.plan.ir.plan import MemoryUse, Plan
 
 ALIGNMENT = 16
-"""The MAC array and the DMA move 16 bytes at a time."""
+"""Alignment of buffers in bytes: the MAC array and the DMA move 16 bytes at a time."""
 
 CODE_BYTES = 17 << 10
-"""Reserved for the program until the linker has measured it."""
+"""Bytes reserved for the program until the linker has measured it."""
 
 FIRMWARE_BYTES = 39 << 8
-"""Bytes of any network's program: 9.6 KB were measured (`tests/project/test_images.py`). Traces, or a link
-shared by several networks, take 1.1 KB more, which comes from what a stack leaves of its reserve."""
+"""Bytes of firmware in every program: measured 9.6 KB (`tests/project/test_images.py`). Traces, or a link shared by
+several networks, take 1.1 KB more, which the unused part of the stack's reserve covers."""
 
 WORKER_BYTES = 13 << 8
-"""The same of a PE that talks to no host and computes nothing on its core: measured 3.1 KB, with variables."""
+"""Bytes of firmware on a worker, a PE without host link and without computing on its core: measured 3.1 KB, with
+variables."""
 
 CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
-"""Bytes that a compute step, a send or a wait, and an input or output that the host knows add to it."""
+"""Bytes of code added by a compute step, by a send or a wait, and by an input or output of the host."""
 
 LONG_PROGRAM = 400
-"""Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
+"""Steps from which on the program of a PE on a mesh is a table, executed by a loop, instead of C code."""
 
 MANY_PROGRAMS = 512
-"""Different programs of a mesh from which on all are tables, which share one: each takes half a second to build, and a
-row of a table some twenty cycles more than a statement. SmolLM2-135M would have 1751; eight blocks of TinyLlama, which
-would be a tenth slower as tables, have 327."""
+"""Different programs on a mesh above which all become tables and share one program. A program takes half a second to
+build; a row of a table takes some twenty cycles more than a statement. SmolLM2-135M would have 1751. Eight blocks of
+TinyLlama, which would be a tenth slower as tables, have 327."""
 
 STEP_BYTES = 8
-"""`struct net_step` of the firmware."""
+"""Bytes of `struct net_step` of the firmware."""
 
 MANY_TOLD = 3
-"""The number of PEs from which on a signal in a table is a multicast, with a list of them."""
+"""Receiving PEs from which on a signal in a table is a multicast with a list of PEs."""
 
 PAGE_BYTES = 2 << 10
-"""Bytes of a page of a table, of which a PE has two, unless a step needs more: of 4 KB the twelve blocks of ViT-tiny/32
-(`benchmarks/transformers/transformer.py`) are predicted to take 4 % more, of 1 KB 2 % less."""
+"""Bytes of a page of a table, unless a step needs more. A PE has two pages. With 4 KB the twelve blocks of ViT-tiny/32
+(`benchmarks/transformers/transformer.py`) are predicted to take 4 % more, with 1 KB 2 % less."""
 
 ROWS_OF_A_PAGE = 4
-"""Rows by which a page fetches the next and goes on there; and what alignment may take."""
+"""Rows of a page beside its steps: the fetch of the next page, the jump there, and padding for alignment."""
 
 CODE_OF_THE_LOOP = 5 << 8
-"""Measured 1.0 KB."""
+"""Bytes of the loop that executes a table: measured 1.0 KB."""
 
 LAYER_BYTES = 24
-"""`struct net_layer` of the firmware."""
+"""Bytes of `struct net_layer` of the firmware."""
 
 STATE_BYTES = 16
-"""`struct net_state` of the firmware."""
+"""Bytes of `struct net_state` of the firmware."""
 
 CODE_OF_STATES = 192
-"""Bytes of what lets states begin anew, and of the host's request for it."""
+"""Bytes of the code that resets states, and of the host's request for a reset."""
 
 LAYER_NUMBER_BYTES = 2
 """Bytes of a layer's number in `net_layer_numbers`."""
 
 WORD = 4
-"""Bytes of a word, to which buffers are aligned."""
+"""Bytes of a word, the alignment of a table's parts."""
 
 STACK_BYTES = 3 << 10
-"""Reserved for the stack until its bound is measured."""
+"""Bytes reserved for the stack until its bound is measured."""
 
 WORKER_STACK_BYTES = 5 << 7
-"""The stack of a PE as above: measured 0.4 KB."""
+"""Bytes of a worker's stack: measured 0.4 KB."""
 
 
 VARIABLE_BYTES = 8 << 10
-"""Room that the firmware's own variables are left: they were measured to take 2 KB at most."""
+"""Bytes left free for the firmware's own variables: measured 2 KB at most."""
 
 
 CONTROL_BYTES, RECORD_BYTES = 64, 16
-"""`struct net_control` and `struct net_record` of the firmware, at the beginning of every PE's activations."""
+"""Bytes of `struct net_control` and `struct net_record` of the firmware, at the beginning of every PE's activations."""
 
 
 PACKINGS = 40
-"""Orders tried to pack buffers: with the first alone MobileNetV1 on 152 PEs has room for three micro-batches instead of
+"""Orders tried to pack buffers. With the first alone MobileNetV1 on 152 PEs has room for three micro-batches instead of
 four, and is 1.4 % slower (`planner_constants.py batches`)."""
 
 _OFFSET_BITS = 32
-"""A span of memory as one number, its offset above so many bits of its end: such are quick to sort."""
+"""Bits of a span's end. A span of memory is one integer, quick to sort: its offset above, its end below."""
 
 _END = (1 << _OFFSET_BITS) - 1
-"""The bits of a span's end."""
+"""Mask of a span's end."""
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Bytes that are needed from step `first` to step `last`, both included: all that time, or only in these spans."""
+    """Bytes in use from step `first` to step `last`, both included. With `parts` only in these intervals of steps."""
 
     bytes: int
     first: int
@@ -114,7 +116,7 @@ class Lifetime:
 
 
 def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
-    """One lifetime for bytes that several have in turn, or None if two need them at once."""
+    """One lifetime for buffers that reuse the same bytes in turn, or None if two are live at once."""
     spans = sorted(span for life in lifetimes for span in life.spans)
     if any(before[1] >= after[0] for before, after in pairwise(spans)):
         return None
@@ -122,7 +124,10 @@ def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
 
 
 def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
-    """Chains of the numbers below `count` that have one place in turn: each with its heir, if it has one."""
+    """Chains of buffers that reuse one address in turn. Buffers are the numbers below `count`.
+
+    `heirs`: the successor at the same address, for each buffer with one.
+    """
     units: list[list[int]] = []
     for first in sorted(set(range(count)) - set(heirs.values())):
         unit = [first]
@@ -133,7 +138,7 @@ def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
 
 
 def joined(lifetimes: Sequence[Lifetime]) -> Lifetime:
-    """One lifetime for bytes that several things have, in turn or together."""
+    """One lifetime for buffers that share the same bytes, in turn or at once."""
     if len(lifetimes) == 1:
         return lifetimes[0]
     first, last = min(life.first for life in lifetimes), max(life.last for life in lifetimes)
@@ -145,10 +150,11 @@ def aligned(size: int) -> int:
 
 
 def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
-    """An offset for each: the largest first, each at the lowest place free for as long as it lives.
+    """An offset for each buffer. Buffers are placed by size, the largest first, at the lowest address free over their
+    lifetimes.
 
-    Where that takes more than what lives at once, it is tried again with what lay highest placed first; where some live
-    in several spans, also from what lives longest on, and from what lives first on.
+    If the result exceeds the peak of live bytes, the packing is repeated with the highest buffer placed first. If some
+    buffers have several intervals, further initial orders are tried: by length of lifetime, and by first step.
     """
     some = [index for index, life in enumerate(lifetimes) if life.bytes]
     orders = [sorted(some, key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))]
@@ -164,7 +170,7 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
 
 
 def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
-    """The lifetimes that need bytes when each one does: of a large plan, millions in all."""
+    """The indices of the buffers live at the same time as each one: of a large plan, millions in all."""
     spans = [(number, *span) for number, life in enumerate(lifetimes) if life.bytes for span in life.spans]
     owners, firsts, lasts = np.array(spans, np.int64).reshape(-1, 3).T
     found: list[array[int]] = []
@@ -177,7 +183,7 @@ def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
 
 
 class _Placed(NamedTuple):
-    """A span of memory for each thing, the bytes that they take in all, and the thing that lies highest."""
+    """A packing: the span of each buffer, the bytes in total, and the index of the highest buffer."""
 
     spans: list[int]
     extent: int
@@ -190,13 +196,13 @@ def _extent_of(placed: _Placed) -> int:
 
 @dataclass(frozen=True)
 class _Packing:
-    """Things of these sizes, each with those that it meets: such have no bytes in common."""
+    """Buffers by size, with the indices of the buffers alive at the same time. Their spans must not overlap."""
 
     sizes: Sequence[int]
     met: Sequence[Collection[int]]
 
     def improved(self, order: Sequence[int], least: int) -> _Placed:
-        """The best of several orders, each with what lay highest before placed first."""
+        """The best of several packings. Each repetition places the highest buffer of the last one first."""
         best = placed = self.placed(order)
         for _ in range(PACKINGS):
             if best.extent <= least:
@@ -207,9 +213,10 @@ class _Packing:
         return best
 
     def placed(self, order: Sequence[int], before: _Placed | None = None) -> _Placed:
-        """Each at the lowest place that is free when it is its turn.
+        """Place each buffer in turn at the lowest free address.
 
-        Only the first in the order has moved in it since `before`: what meets nothing that has moved stays.
+        `before`: the packing for the same order, except that the first buffer has moved to the front. A buffer keeps
+        its span if no overlapping lifetime's span has changed.
         """
         spans, moved = [0] * len(self.sizes), [before is None] * len(self.sizes)
         highest, top = -1, 0
@@ -227,7 +234,7 @@ class _Packing:
         return _Placed(spans, aligned(top), highest)
 
     def _lowest(self, index: int, spans: Sequence[int]) -> int:
-        """The lowest span beside those of what it meets, as far as these are placed."""
+        """The lowest free span, next to the placed buffers with overlapping lifetimes."""
         size, place = self.sizes[index], 0
         for span in sorted(filter(None, map(spans.__getitem__, self.met[index]))):
             if place + size <= span >> _OFFSET_BITS:
@@ -238,7 +245,7 @@ class _Packing:
 
 
 def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
-    """Bytes in use in the step in which most are."""
+    """Peak of live bytes over all steps."""
     changes: Counter[int] = Counter()
     for life in lifetimes:
         for first, last in life.spans:
@@ -253,20 +260,20 @@ def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:
 
 
 def initial_bytes(value: np.ndarray) -> int:
-    """The bytes of constants that a part of a state begins as: none where it is one byte again and again."""
+    """Bytes of constants for the initial value of a part of a state. A value of equal bytes needs none."""
     data = value.tobytes()
     return 0 if data == data[:1] * len(data) else len(data)
 
 
 def control_bytes(layers: int) -> int:
-    """The bytes in front of the arena of a PE that computes so many tiles: its control block and a record of each."""
+    """The bytes in front of a PE's arena: its control block and a record per layer."""
     return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
 
 
 def code_bytes(tiles: int, messages: int, tensors: int, kernels: int, pes: int) -> int:
-    """The bytes to reserve for a program of so many compute steps, sends and waits, and tensors the host knows.
+    """The bytes to reserve for a program, from its numbers of compute steps, sends and waits, and tensors of the host.
 
-    The core's own `kernels` have code besides, for which the reserve is larger.
+    `kernels`: steps on the core. With any, or with a host link, the reserve is at least `CODE_BYTES`.
     """
     steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
     if is_worker(tensors, kernels, pes):
@@ -275,22 +282,23 @@ def code_bytes(tiles: int, messages: int, tensors: int, kernels: int, pes: int) 
 
 
 def is_worker(tensors: int, kernels: int, pes: int) -> bool:
-    """True if a PE, one of so many, talks to no host and computes nothing on its core: its firmware is small."""
+    """True if a PE needs only the small firmware: no host link, no computing on its core, and other PEs beside it."""
     return pes > 1 and not tensors and not kernels
 
 
 def is_table(steps: int, pes: int) -> bool:
-    """True if a program of so many steps is a table."""
+    """True if a program with this number of steps is a table."""
     return steps >= LONG_PROGRAM and pes > 1
 
 
 def rows_of_signal(pes: int) -> int:
-    """The rows of a table for a signal to so many PEs; an entry of a list takes as much as a row."""
+    """The rows of a table for a signal to `pes` PEs. An entry of the list of PEs is as long as a row."""
     return pes + 2 if pes >= MANY_TOLD else pes
 
 
 def table_bytes(rows: int, layers: int, places: int) -> int:
-    """The bytes of a table: its steps, and what is known of so many layers that are left in so many places."""
+    """The bytes of a table: its steps, a number per layer, and a record of each place where layers leave their outputs.
+    """
     return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + aligned_to_words(LAYER_NUMBER_BYTES * layers)
 
 
@@ -299,7 +307,7 @@ def aligned_to_words(size: int) -> int:
 
 
 def code_bytes_with_table(tensors: int, kernels: int) -> int:
-    """The bytes to reserve for a program that is a table: the host knows tensors, and the core runs kernels."""
+    """The bytes to reserve for the program of a table, with tensors of the host and kernels on the core."""
     firmware = FIRMWARE_BYTES if tensors or kernels else WORKER_BYTES
     return firmware + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors + CODE_OF_A_TILE * kernels
 
@@ -307,8 +315,11 @@ def code_bytes_with_table(tensors: int, kernels: int) -> int:
 def memory_use(
     board: Board, constants: int, activations: int, code: int = CODE_BYTES, stack: int = STACK_BYTES
 ) -> MemoryUse:
-    """The division of a PE's memory. `free` counts the memory that holds the activations, of banks the first; below 0
-    it does not fit. What the first has no room for is in the next."""
+    """The division of a PE's memory.
+
+    `free` refers to the memory for activations, or to its first bank; below 0, the plan does not fit. Activations
+    beyond one bank continue in the next.
+    """
     use = _with_free(board, MemoryUse(code, constants, activations, stack, 0))
     if use.free >= 0 or not board.banks[1:]:
         return use
@@ -320,7 +331,7 @@ def memory_use(
 
 
 def in_banks(board: Board, use: MemoryUse, extents: Sequence[int]) -> MemoryUse:
-    """The memory use with so many bytes of activations in each bank."""
+    """The memory use with `extents` bytes of activations in the banks."""
     return _with_free(board, replace(use, activations=extents[0], banks=tuple(extents[1:])))
 
 
@@ -330,24 +341,24 @@ def bank_begins(board: Board) -> tuple[int, ...]:
 
 
 def activation_room(board: Board, constants: int, layers: int) -> int:
-    """Bytes of the first bank that are left for the arena of a PE with so many constants and layers."""
+    """Bytes of the first bank left for a PE's arena, beside its constants and its records of layers."""
     variables = 0 if "code" in board.banks[0].holds else VARIABLE_BYTES
     return memory_use(board, constants, control_bytes(layers)).free - variables
 
 
 def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
-    """The memory use with so much more code than the reserve."""
+    """The memory use with `code_bytes` of code more than the reserve."""
     return _with_free(board, replace(use, code=use.code + code_bytes))
 
 
 def with_near(board: Board, use: MemoryUse, near: int) -> MemoryUse:
-    """The memory use with so many bytes of the constants copied at start-up to beside the program's variables."""
+    """The memory use with `near` bytes of constants copied at start-up to the memory of the program's variables."""
     return _with_free(board, replace(use, code=use.code + near, variables=use.variables + near))
 
 
 @dataclass(frozen=True)
 class RegionUse:
-    """The bytes of one of a PE's memories, by what they hold."""
+    """The bytes in one of a PE's memories, by content."""
 
     name: str
     size: int
@@ -375,24 +386,24 @@ def regions_of(board: Board, use: MemoryUse) -> tuple[RegionUse, ...]:
 
 
 def fullest_regions(board: Board, plan: Plan) -> tuple[RegionUse, ...]:
-    """Each memory of a PE, as the PE has it that uses most of it."""
+    """The use of each memory, on the PE with the largest share in use."""
     each = zip(*(regions_of(board.seen_by(pe.pe), pe.memory) for pe in plan.pes), strict=True)
     return tuple(max(regions, key=lambda region: region.used / region.size) for regions in each)
 
 
 def crowded_region(board: Board, use: MemoryUse) -> RegionUse:
-    """The memory of the PE that is too small by most."""
+    """The memory of the PE with the largest shortfall."""
     return max(regions_of(board, use), key=lambda region: region.missing)
 
 
 def shortfall(board: Board, use: MemoryUse) -> int:
-    """Bytes that the fullest memory of the PE is too small; 0 if all fits."""
+    """Bytes that the most crowded memory of the PE lacks; 0 if all fits."""
     return crowded_region(board, use).missing
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """A PE of which a memory is too small, what it holds at least, and the bytes that it lacks; 0 if all fits."""
+    """A PE with too small a memory, its minimum use, and the bytes that it lacks; 0 if all fits."""
 
     pe: int
     use: MemoryUse
@@ -400,13 +411,13 @@ class Lacking:
 
 
 def most_lacking(board: Board, uses: Mapping[int, MemoryUse]) -> Lacking:
-    """The PE that lacks most, of those with these memories in use."""
+    """The PE with the largest shortfall, given the memory use of each."""
     found = (Lacking(pe, use, shortfall(board.seen_by(pe), use)) for pe, use in uses.items())
     return max(found, key=lambda each: (each.missing, -each.use.free, -each.pe))
 
 
 def missing_bytes(board: Board, plan: Plan) -> int:
-    """The bytes by which the fullest memory of any PE is too small."""
+    """The largest shortfall in bytes of any memory of any PE."""
     return max(shortfall(board.seen_by(pe.pe), pe.memory) for pe in plan.pes)
 
 

@@ -1,4 +1,4 @@
-"""The network-on-chip in time, as the hardware manual describes it (section 4.3)."""
+"""Timing model of the network-on-chip, after the hardware manual (section 4.3)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from npukit.plan.tensors.dma_copies import Copy, copies
 from npukit.plan.tensors.routes import Link, Routes
 
 START = -1
-"""Stands for the link before the first."""
+"""Index of the predecessor of a path's first link: none."""
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A packet's times: when its tail has left the source, and when it is whole at each destination."""
+    """Times of a packet: its tail leaves the source; the whole packet has arrived, per destination."""
 
     left: int
     arrived: dict[int, int]
 
 
 class _Wire:
-    """A link in time: from when on each of its lanes is free, and for how long it was taken."""
+    """Occupancy of a link: the cycle from which each lane is free, and the cycles taken in total."""
 
     def __init__(self, lanes: int, hop: int, *, border: bool) -> None:
         self.free, self.hop, self.border, self.busy = [0] * lanes, hop, border, 0
 
     def grant(self, at: int, taken: int) -> int:
-        """The cycle at which a head that reaches it begins to cross it."""
+        """The cycle at which a packet head that arrives at `at` begins to cross the link."""
         lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
         passing = max(at, self.free[lane])
         self.free[lane] = passing + taken
@@ -44,15 +44,15 @@ class _Wire:
 
 @dataclass(frozen=True)
 class _Tree:
-    """The links of a packet's way, each with the place of the one before it; of each destination its last link."""
+    """The links of a packet's route, each with the index of its predecessor, and the last link to each destination."""
 
     links: tuple[tuple[_Wire, int], ...]
     ends: tuple[tuple[int, int, bool], ...]
-    """Destination, place, whether a chip border lies on the way."""
+    """Destination, index of its last link, whether a chip border lies on the way."""
 
 
 class Links:
-    """Links, each free from some cycle on. Packets are granted links in the order of the calls."""
+    """The links of a board with their occupancy. Packets are granted links in the order of the calls."""
 
     def __init__(self, board: Board) -> None:
         assert board.noc is not None
@@ -67,13 +67,13 @@ class Links:
         return {link: wire.busy for link, wire in self._wires.items() if wire.busy}
 
     def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
-        """One descriptor, where none that starts later leaves earlier."""
+        """Carry one descriptor. Valid only if no descriptor with a later start departs earlier."""
         return self.deliver(self.departure(start, sender, source, flits), source, destinations, flits)
 
     def departure(self, start: int, sender: int, source: int, flits: int) -> int:
-        """The cycle at which a descriptor that the sender's DMA takes up at `start` leaves its source.
+        """The cycle at which a descriptor leaves its source, if the sender's DMA takes it up at `start`.
 
-        To be called in the order of the starts; `deliver` in the order of the departures.
+        Call `departure` in the order of the starts, `deliver` in the order of the departures.
         """
         start += self._noc.setup_cycles
         if source < DRAM:
@@ -85,7 +85,7 @@ class Links:
         return begin
 
     def deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
-        """Carries a packet that leaves its source at `start`: each link of the union of the paths is crossed once."""
+        """Carry a packet that leaves its source at `start`. Each link of the union of the paths is crossed once."""
         if list(destinations) == [source]:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
         if destinations[0] >= DRAM:
@@ -106,7 +106,7 @@ class Links:
         return Carried(left, arrived)
 
     def _store(self, start: int, source: int, place: int, flits: int) -> Carried:
-        """A packet to DRAM, which is one more link at its router: taken from when the head is there."""
+        """Carry a packet to DRAM, modelled as one more link at its router, taken from the head's arrival on."""
         router, chip = self._router(place), place - DRAM
         near = source == router
         brought = Carried(start, {router: start + flits}) if near else self.deliver(start, source, [router], flits)
@@ -117,7 +117,7 @@ class Links:
         return Carried(done if near else brought.left, {place: done})
 
     def _router(self, source: int) -> int:
-        """DRAM sits at the router of its chip's first PE."""
+        """The PE of a source's router: DRAM is attached to the router of its chip's first PE."""
         return (source - DRAM) * self._pes_of_a_chip if source >= DRAM else source
 
     def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
@@ -152,7 +152,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Packet:
-    """One descriptor. The last one of a message carries the flags, and that of the sender if it `counts_as_sent`."""
+    """One descriptor. The last one of a message carries the flags; `counts_as_sent`: also the sender's flag."""
 
     message: Message
     flits: int
@@ -161,11 +161,11 @@ class Packet:
     bytes: int = 0
 
     def is_signal_of(self, pe: int) -> bool:
-        """True if only the flags matter, and the PE itself sends it."""
+        """True if the packet carries only flags and the PE is its own source."""
         return not self.message.tensor and self.message.source_pe == pe
 
     def one_by_one(self) -> Iterator[Packet]:
-        """A packet for each place it goes to; the last one counts as sent."""
+        """One packet per landing. The last one counts as sent."""
         landings = self.message.landings
         for landing in landings:
             message = replace(self.message, landings=(landing,))

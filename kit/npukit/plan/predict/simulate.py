@@ -1,6 +1,6 @@
-"""A plan in time: cores in order, engines, DMA queues, links and flags, event by event.
+"""Simulation of a plan in time: cores, engines, DMA queues, links and flags, event by event.
 
-What it predicts is what the hardware manual says for the engines and the network, and `core_cycles.py` for the core.
+Times of engines and the network follow the hardware manual, times of the core `core_cycles.py`.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ from npukit.plan.tensors.core_cycles import (
 from npukit.plan.tensors.routes import Link
 
 PAGE_FLAG = -1
-"""Stands for the flag that counts pages of orders: no plan has it."""
+"""Pseudo-flag that counts pages of orders. No plan uses this number."""
 
 ROUNDS = 2
-"""Batches simulated one behind the other to see the interval."""
+"""Batches simulated back to back to measure the interval."""
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """Cycles: when each frame ended on the root, what each PE and each link was busy with.
+    """Cycles: the end of each frame on the root, the busy time of each PE and of each link.
 
-    `stolen` is what messages took from accelerators in the first frame, by PE and step, where they took any.
+    `stolen`: cycles that messages took from accelerators in the first frame, by PE and step, without zeros.
     """
 
     frame_ends: tuple[int, ...]
@@ -81,7 +81,7 @@ class Simulated:
 
     @property
     def interval_cycles(self) -> int:
-        """Cycles between frames, once the pipeline is full: over the second half of the frames."""
+        """Cycles between frames once the pipeline is full, averaged over the second half of the frames."""
         half = (len(self.frame_ends) - 1) // 2
         steps = len(self.frame_ends) - 1 - half
         return round((self.frame_ends[-1] - self.frame_ends[half]) / steps) if steps else self.frame_ends[0]
@@ -95,32 +95,32 @@ class _Pe:
     step: int = 0
     frames: int = 0
     page: int = 0
-    """The page of its orders that it goes to next, if these come from DRAM."""
+    """Index of the next page of orders, if the orders come from DRAM."""
     asleep: bool = False
     since: int = 0
-    """The time at which the core came to its step."""
+    """The time at which the core reached its current step."""
     looked: int = 0
-    """The time at which it last looked at the flag that it waits for, or next will."""
+    """The time of the last or next look at the awaited flag."""
     awake_until: int = 0
-    """The time up to which it then does not look again."""
+    """End of the interval after the last look in which the core does not look again."""
     flags: Counter[int] = field(default_factory=Counter)
     queue: deque[tuple[Packet, int]] = field(default_factory=deque)
-    """Packets, and when each was asked for."""
+    """Packets, each with the time of its request."""
     sending: bool = False
     port: list[tuple[int, int]] = field(default_factory=list)
     computing: int = 0
     at_work: set[str] = field(default_factory=set)
-    """Accelerators that have been started and run on."""
+    """Accelerators at work since a submission."""
 
     def looks_at(self, time: int) -> int:
-        """The time at which the core sees what happens now: while it is awake it does not look again."""
+        """The time at which the core sees an event at `time`. While awake, a waiting core does not look again."""
         if not self.asleep:
             return time
         return max(time, self.awake_until) if time > self.looked else self.looked
 
     @property
     def next_page(self) -> int | None:
-        """The step that begins the page it goes to next."""
+        """The first step of the next page, or None."""
         pages = self.plan.orders.pages
         return pages[self.page].first if self.page < len(pages) else None
 
@@ -130,13 +130,13 @@ class _Pe:
         return self.takes(ROW_CYCLES) if self.is_table else 0
 
     def takes(self, cycles: int) -> int:
-        """Cycles that its core takes for what takes a Cortex-M4 so many."""
+        """The core's cycles for work of `cycles` cycles on a Cortex-M4."""
         return round(cycles * self.core.call_cycles)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A chain that an engine runs from `start` on: the plan's steps from `first` on, with the cycles of each."""
+    """A chain that an engine runs from time `start` on: the cycles of each step, from the plan's step `first` on."""
 
     engine: str
     start: int
@@ -178,11 +178,11 @@ class _Simulation:
         heapq.heappush(self._events, (time, next(self._order), event))
 
     def _after(self, pe: _Pe, time: int) -> None:
-        """Go on when a step is done."""
+        """Continue after a step that ends at `time`."""
         self._at(time + pe.between, partial(self._go_on, pe))
 
     def _go_on(self, pe: _Pe, time: int) -> None:
-        """The core's next step, or the next frame."""
+        """Execute the core's next step, or begin the next frame."""
         if pe.step == len(pe.plan.steps):
             self._end_frame(pe, time)
             return
@@ -204,7 +204,7 @@ class _Simulation:
                 self._wait(pe, step, time)
 
     def _begin_frame(self, pe: _Pe, time: int) -> None:
-        """The first step, behind what asks for the first page."""
+        """Begin a frame with its first step, after the request for the first page."""
         begun = time + (pe.takes(BEGIN_CYCLES) if pe.plan.pe == self._root else 0)
         fetched = self._fetch(pe, begun) + pe.between if pe.next_page is not None else begun
         self._at(fetched, partial(self._go_on, pe))
@@ -218,7 +218,7 @@ class _Simulation:
             self._begin_frame(pe, time)
 
     def _compute(self, pe: _Pe, first: Compute, time: int) -> None:
-        """A chain: all computes that follow each other on one accelerator."""
+        """Start a chain: all consecutive computes on one accelerator."""
         chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
         steps = [first] if first.engine == CORE else chain
         patched = pe.is_table and first.constants and first.engine != CORE
@@ -234,7 +234,7 @@ class _Simulation:
             self._after(pe, start)
 
     def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
-        """The end of a chain, unless DMA took port cycles from it meanwhile, which are added."""
+        """End a chain, or postpone its end by the port cycles that the DMA took from it meanwhile."""
         taken = _taken(pe, work.start, time)
         if stolen is not None and taken > stolen:
             self._at(work.start + work.cycles + taken, partial(self._computed, pe, work, taken))
@@ -250,7 +250,7 @@ class _Simulation:
             self._after(pe, time + pe.takes(STOP_CYCLES))
 
     def _join(self, pe: _Pe, time: int) -> None:
-        """Sleep until the accelerator has done what it was given."""
+        """Sleep until the accelerator has completed all submitted work."""
         step = pe.plan.steps[pe.step]
         assert isinstance(step, Join)
         pe.asleep = step.engine in pe.at_work
@@ -259,7 +259,7 @@ class _Simulation:
             self._after(pe, time + pe.takes(STOP_CYCLES))
 
     def _wake(self, pe: _Pe, time: int) -> None:
-        """Look again at what the core waits for."""
+        """Check again the condition that the core waits for."""
         if not pe.asleep:
             return
         match pe.plan.steps[pe.step]:
@@ -273,7 +273,7 @@ class _Simulation:
                 raise AssertionError("a core sleeps in steps that wait")
 
     def _go_to_page(self, pe: _Pe, time: int) -> None:
-        """Wait for a page, ask for the one behind it, and go on in it."""
+        """Wait for a page, request the following one, and continue in the page."""
         end = self._awaited(pe, PAGE_FLAG, 1, time)
         if end is None:
             return
@@ -283,7 +283,7 @@ class _Simulation:
         self._after(pe, end)
 
     def _fetch(self, pe: _Pe, time: int) -> int:
-        """Ask for the next page. Returns when that is done: two rows of the table."""
+        """Request the next page. Returns the time when the request, two rows of the table, is done."""
         size, landing = pe.plan.orders.pages[pe.page].bytes, Landing(pe.plan.pe, View(PAGES, Box((), ())), PAGE_FLAG)
         message = Message("", DRAM, View(orders_name(pe.plan.pe), Box((), ())), (landing,))
         packet = Packet(message, -(-size // self._port_bytes), last=True, counts_as_sent=False, bytes=size)
@@ -292,7 +292,7 @@ class _Simulation:
         return asked + pe.between
 
     def _send(self, pe: _Pe, time: int) -> None:
-        """A chain of messages: all sends that follow each other."""
+        """Start a chain of messages: all consecutive sends."""
         if self._is_told(pe, pe.plan.steps[pe.step]):
             self._tell(pe, time)
             return
@@ -308,7 +308,7 @@ class _Simulation:
         self._after(pe, sent)
 
     def _tell(self, pe: _Pe, time: int) -> None:
-        """A signal: to each PE that is told something, one after the other."""
+        """Send a signal to each receiving PE in turn."""
         step = pe.plan.steps[pe.step]
         assert isinstance(step, Send)
         pe.step += 1
@@ -325,7 +325,7 @@ class _Simulation:
         self._at(time, partial(self._go_on, pe))
 
     def _is_told(self, pe: _Pe, step: Step) -> bool:
-        """True if a step of a table is a signal: such programs have no descriptors for them."""
+        """True if the step is a signal in a table, which has no descriptors for signals."""
         return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
 
     def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
@@ -335,7 +335,7 @@ class _Simulation:
             self._transmit(pe, time)
 
     def _transmit(self, pe: _Pe, time: int) -> None:
-        """The next descriptor of a PE's queue."""
+        """Transmit the next descriptor of a PE's queue."""
         if not pe.queue:
             pe.sending = False
             return
@@ -344,7 +344,7 @@ class _Simulation:
         leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.flits)
         if packet.message.source_pe < DRAM:
             self._depart(pe, packet, asked, leaves)
-        else:  # others that come before it leaves take their links before it
+        else:  # packets that come before its departure take their links first
             self._at(leaves, partial(self._depart, pe, packet, asked))
 
     def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
@@ -376,7 +376,8 @@ class _Simulation:
             self._after(pe, end)
 
     def _awaited(self, pe: _Pe, flag: int, count: int, time: int) -> int | None:
-        """The time at which the core goes on, as a flag has counted so much; else it sleeps."""
+        """The time at which the core continues, if the flag has reached the count. Otherwise None, and the core sleeps.
+        """
         looks = pe.looks_at(time)
         if pe.flags[flag] < count:
             pe.looked, pe.awake_until = looks, looks + pe.takes(LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
@@ -394,19 +395,19 @@ class _Simulation:
 
 
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
-    """Simulates frames one after the other, each started by the root as soon as it has ended the one before."""
+    """Simulate consecutive frames. The root starts each one as soon as the one before has ended."""
     return _Simulation(net, board, plan, frames).run()
 
 
 def predicted_timeline(net: Net, board: Board, plan: Plan) -> Timeline:
-    """The timeline of one frame."""
+    """The predicted timeline of one frame."""
     recorder = Recorder()
     seen = _Simulation(net, board, plan, 1, recorder).run()
     return recorder.timeline(board, plan, seen.latency_cycles)
 
 
 def _taken(pe: _Pe, start: int, end: int) -> int:
-    """Cycles of the port that messages take in between."""
+    """Port cycles that messages take between `start` and `end`."""
     taken = 0
     for begin, stop in pe.port:
         if begin < end and stop > start:
@@ -415,13 +416,13 @@ def _taken(pe: _Pe, start: int, end: int) -> int:
 
 
 def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
-    """Steps of a chain that has ended, each with what messages took from it, where they took anything."""
+    """Steps of a finished chain with the cycles that messages took from each, without zeros."""
     spans = enumerate(zip(work.steps, _spans(pe, work), strict=True), work.first)
     return ((step, end - start - cycles) for step, (cycles, (start, end)) in spans if end - start > cycles)
 
 
 def _spans(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
-    """Start and end of each step of a chain that has ended."""
+    """Start and end of each step of a finished chain."""
     start = work.start
     for cycles in work.steps:
         end = start + cycles + (_stolen(pe, start, cycles) if work.engine != CORE else 0)
@@ -430,7 +431,7 @@ def _spans(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
 
 
 def _stolen(pe: _Pe, start: int, cycles: int) -> int:
-    """Cycles that messages take from a step of an accelerator, which lasts so much longer."""
+    """Cycles that messages take from an accelerator's step. The step lasts longer by as many cycles."""
     stolen = -1
     while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
         stolen = taken
@@ -438,12 +439,12 @@ def _stolen(pe: _Pe, start: int, cycles: int) -> int:
 
 
 def _kind(step: Compute) -> tuple[str, bool]:
-    """Steps of one kind that follow each other are one chain."""
+    """The key of a chain: consecutive steps with equal keys are one chain."""
     return step.engine, step.submitted
 
 
 def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
-    """The steps from here on that belong together."""
+    """The consecutive steps from the current one on that belong to one chain."""
     steps, end = pe.plan.steps, pe.step
     while end < len(steps) and end != pe.next_page and belongs(steps[end]):
         end += 1
@@ -451,7 +452,10 @@ def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
 
 
 def with_predictions(net: Net, board: Board, plan: Plan, rounds: int = 1) -> Plan:
-    """The plan with its predicted cycles, so many batches one after the other, and what messages take from engines."""
+    """The plan with its predicted latency and interval, and the cycles that messages take from engines.
+
+    `rounds`: the number of batches simulated back to back.
+    """
     seen = simulate(net, board, plan, rounds)
     predicted = Predicted(seen.latency_cycles, seen.interval_cycles // plan.frames)
     disturbed = {pe for pe, _ in seen.stolen}

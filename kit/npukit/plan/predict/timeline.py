@@ -1,4 +1,4 @@
-"""The timeline of frames, measured or predicted: which PE did what when, to the cycle."""
+"""Timeline of frames, measured or predicted: the activity of each PE, to the cycle."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from npukit.plan.predict.noc import Packet
 
 CORE = "core"
 WAIT, SEND, RESTORE = "noc_wait", "noc_send", "net_restore"
-"""The firmware's functions that wait for messages and start them."""
+"""Names of firmware functions: wait for a message, start a message, restore states."""
 COUNTED_FRAME = "frame"
-"""The name of the slice of a frame as the firmware counts it: `net_run`, its call, and what keeps the accounts."""
+"""Name of the slice that spans a frame as the firmware counts it: `net_run`, its call, and the accounting."""
 
 
 @dataclass(frozen=True)
 class TimeSlice:
-    """A stretch of a PE's time: of its core (`CORE`), or of an accelerator by its name.
+    """An interval on a PE's core (`CORE`) or on an accelerator, given by name.
 
-    `step` is the step of the PE's plan it belongs to; `layer` the op that step computes, empty for all else, and
-    `frame` the frame of a batch that it computes it for.
+    `step`: the index of the PE's step. `layer`: the op that the step computes, empty for all other activity. `frame`:
+    the frame of the batch that it works on.
     """
 
     pe: int
@@ -44,9 +44,10 @@ class TimeSlice:
 
 @dataclass(frozen=True)
 class Movement:
-    """Bytes on their way from one place to another; a place at or above `DRAM` is a chip's DRAM.
+    """A transfer of bytes from one place to another. A place at or above `DRAM` is a chip's DRAM.
 
-    PE `sender` asked its DMA for them at cycle `asked`. They left when what it had asked for before was gone.
+    PE `sender` made the request to its DMA at cycle `asked`. The transfer starts after all earlier requests of the
+    sender.
     """
 
     source: int
@@ -72,35 +73,36 @@ class LinkUse:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The parts of a run of frames, or of batches where the plan takes `together` frames at once.
+    """The activity in a run of frames, or of batches if the plan takes `together` frames at once.
 
-    Cycle 0 is where the root PE begins to count the first one. Nothing in a timeline begins before that.
+    In cycle 0 the root PE begins to count the first frame. Nothing in a timeline begins earlier.
     """
 
     model: str
     board: str
     clock_hz: int
     frames: tuple[tuple[int, int], ...]
-    """Start and end of each frame on the root PE, as it counts the cycles of a run."""
+    """Start and end of each frame on the root PE, in the root's count of cycles."""
     slices: tuple[TimeSlice, ...]
     together: int = 1
     sleeps: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    """The spans in which each PE's core slept."""
+    """The intervals of sleep of each PE's core."""
     movements: tuple[Movement, ...] = ()
     links: tuple[LinkUse, ...] = ()
     overwritten: int = 0
-    """Events that a device had overwritten before they were read: what they tell of is missing."""
+    """Events overwritten in a device's buffer before the host read them. The timeline lacks their activity."""
     root: int = 0
     """The PE that starts and ends frames."""
     unit: str = "cycles"
-    """The unit of its times: `ticks` under QEMU, whose timer goes by instructions."""
+    """Unit of the times: `ticks` under QEMU, whose timer counts instructions."""
 
     @property
     def end(self) -> int:
         return self.frames[-1][1]
 
     def from_zero(self) -> Timeline:
-        """The timeline without what was over when the first frame began; what was under way begins with it."""
+        """The timeline from the start of the first frame on. Earlier activity is dropped, or shortened to begin at 0.
+        """
         end = self.end
         return replace(
             self,
@@ -111,10 +113,10 @@ class Timeline:
         )
 
     def layer_cycles(self) -> dict[str, int]:
-        """The cycles of each layer on the PE that spends most on it in a frame, on its core or on an accelerator.
+        """The cycles of each layer in a frame, on the PE that spends most on it, on the core or an accelerator.
 
-        What a step has an accelerator do piece by piece counts from the first to the last of it. Of a batch's frames
-        the first one stands for all.
+        A step that an accelerator computes in pieces counts from its first piece to its last. The first frame of a
+        batch stands for all.
         """
         steps: dict[tuple[str, int, int, int | None], list[TimeSlice]] = defaultdict(list)
         begun = [start for start, _ in self.frames]
@@ -145,14 +147,14 @@ def _from_zero(spans: Iterable[_Span], end: int) -> Iterator[_Span]:
 
 
 def _spans(step: Sequence[TimeSlice]) -> list[tuple[int, int]]:
-    """The spans of a step's pieces, or the one from the first to the last if an accelerator has some of them."""
+    """The intervals of a step's pieces on the core, or a single one from first to last if an accelerator takes part."""
     if all(piece.track == CORE for piece in step):
         return [(piece.start, piece.end) for piece in step]
     return [(min(piece.start for piece in step), max(piece.end for piece in step))]
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Cycles in at least one of them."""
+    """Cycles covered by at least one interval."""
     covered, end = 0, 0
     for start, stop in sorted(spans):
         covered += max(stop - max(start, end), 0)
@@ -161,18 +163,18 @@ def _covered(spans: Iterable[tuple[int, int]]) -> int:
 
 
 class Recorder:
-    """Collects slices and movements, in the order in which they become known."""
+    """Collects slices and movements in the order of their report."""
 
     def __init__(self) -> None:
         self._slices: list[TimeSlice] = []
         self._movements: list[Movement] = []
 
     def called(self, pe: int, name: str, start: int, end: int) -> None:
-        """A function of the firmware runs on a PE's core."""
+        """Record a firmware function on a PE's core."""
         self._slices.append(TimeSlice(pe, CORE, name, start, end))
 
     def computed(self, pe: PePlan, first: int, spans: Sequence[tuple[int, int]], engine: str) -> None:
-        """An engine has done a chain of steps, from number `first` on."""
+        """Record a finished chain of an engine, from step number `first` on."""
         track = CORE if engine == CORE_ENGINE else engine
         for number, (start, end) in enumerate(spans, first):
             step = pe.steps[number]
@@ -180,12 +182,12 @@ class Recorder:
             self._slices.append(TimeSlice(pe.pe, track, step.op, start, end, step.op, number, step.frame))
 
     def moved(self, packet: Packet, sender: int, asked: int, left: int, arrived: Mapping[int, int]) -> None:
-        """A packet is on its way to all its destinations."""
+        """Record a packet and its arrival at each destination."""
         source, size = packet.message.source_pe, packet.bytes
         self._movements += [Movement(source, pe, size, left, end, sender, asked) for pe, end in arrived.items()]
 
     def timeline(self, board: Board, plan: Plan, end: int) -> Timeline:
-        """The timeline of one frame that begins at 0."""
+        """The timeline of one frame from cycle 0 to `end`."""
         return Timeline(
             model=plan.model,
             board=board.name,

@@ -1,4 +1,4 @@
-"""Traffic of a frame, known from the plan: bytes over links, cycles at ports."""
+"""Traffic of a frame, derived from the plan: bytes over links, cycles at ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from npukit.plan.tensors.routes import Link, Routes
 
 @dataclass(frozen=True)
 class FrameTraffic:
-    """Bytes of a frame: those that messages read and write in PEs' memories, over links, from and to DRAM."""
+    """Bytes of a frame: read and written by messages in PEs' memories, over links times hops, from and to DRAM."""
 
     sram_bytes: float = 0
     byte_hops: float = 0
@@ -27,7 +27,7 @@ class FrameTraffic:
 
 
 def traffic_of(board: Board, net: Net, plan: Plan) -> FrameTraffic:
-    """The traffic of one of the frames that the plan takes together."""
+    """The traffic of one frame, averaged over the plan's batch."""
     ends = Counter[bool]()
     for message in plan.messages:
         for place in (message.source_pe, *(landing.pe for landing in message.landings)):
@@ -37,7 +37,7 @@ def traffic_of(board: Board, net: Net, plan: Plan) -> FrameTraffic:
 
 
 def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
-    """Bytes over each link in a frame, or in the frames that the plan takes together."""
+    """Bytes over each link per frame, or per batch for a plan with batches."""
     found: Counter[Link] = Counter()
     if board.noc is None:
         return found
@@ -53,7 +53,7 @@ def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
 
 
 def _router(board: Board, place: int) -> int:
-    """The DRAM of a chip is at its first PE's router."""
+    """The PE at whose router a place is attached: a chip's DRAM is at the router of the chip's first PE."""
     return place if place < DRAM else (place - DRAM) * board.mesh.pes.count
 
 
@@ -66,7 +66,7 @@ def _element_bytes(net: Net, message: Message) -> int:
 
 
 def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:
-    """The cycles of a frame in which each PE's SRAM port feeds or takes messages, 16 bytes in each."""
+    """Cycles of a frame in which messages occupy each PE's SRAM port, 16 bytes per cycle."""
     boxes = {(pe.pe, buffer.name): buffer.box for pe in plan.pes for buffer in pe.buffers}
     boxes |= {(DRAM, buffer.name): buffer.box for buffer in plan.dram}
     found: Counter[int] = Counter()
@@ -79,7 +79,7 @@ def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:
 
 
 def _flits(net: Net, message: Message, boxes: Mapping[tuple[int, str], Box]) -> int:
-    """The flits of one landing: all of a message's have the same."""
+    """The flits of one landing. All landings of a message have the same number."""
     source, landing = boxes[message.source_pe, message.source.buffer], message.landings[0]
     target = boxes[landing.pe, landing.view.buffer]
     return sum(copy.flits for copy in copies(message.source.box, source, target, _element_bytes(net, message)))

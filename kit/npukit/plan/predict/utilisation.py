@@ -1,5 +1,5 @@
-"""The load of a plan by simulation: engines, links, DRAM; which of them cannot hold a rate
-that is asked for; and what fills the memory of a PE."""
+"""Load of a plan by simulation: engines, links, DRAM; the parts too slow for a requested rate; and the use of a PE's
+memory."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from npukit.plan.predict.simulate import ROUNDS, Simulated, simulate
 
 @dataclass(frozen=True)
 class Load:
-    """Shares of the time that frames take, one behind the other.
+    """Shares of the run time of consecutive batches.
 
-    `computing` is the PEs' average, core or accelerator; `busiest_link` the PEs at its ends, none on one PE.
+    `computing`: the average over the PEs, core or accelerator. `busiest_link`: the PEs at both ends of the link, None
+    on a single PE.
     """
 
     computing: float
     busiest_link: tuple[int, int] | None
     busiest_link_share: float
     streamed_bytes: int
-    """Bytes of constants from DRAM, a batch."""
+    """Bytes of constants from DRAM per batch."""
     fetched_bytes: int
-    """Bytes of inputs from DRAM, a batch."""
+    """Bytes of inputs from DRAM per batch."""
 
 
 def load_of(net: Net, board: Board, plan: Plan) -> Load:
@@ -48,7 +49,7 @@ def load_of(net: Net, board: Board, plan: Plan) -> Load:
 
 
 def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
-    """Bytes of inputs, and of constants."""
+    """Bytes from DRAM per batch: inputs at True, constants at False."""
     found: Counter[bool] = Counter()
     for message in plan.messages:
         if message.source_pe == DRAM:
@@ -58,12 +59,12 @@ def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
 
 
 TO_PIXELS = Transpose((0, 2, 3, 1))
-"""An image in planes, as ONNX has it, with the channels of a pixel together."""
+"""Transpose from image planes, ONNX's order, to pixels with their channels together."""
 
 
 @dataclass(frozen=True)
 class _Budget:
-    """The cycles that each frame takes of a part of the board, and what would give more of it."""
+    """The cycles per frame of one part of the board, and the remedy if they are too many."""
 
     part: str
     cycles: int
@@ -71,7 +72,8 @@ class _Budget:
 
 
 def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: float) -> None:
-    """DoesNotFit if the plan is slower: it says by how much, and what cannot hold the rate in any order of things."""
+    """Raise DoesNotFit if the plan misses the rate. The error names the shortfall and the parts too slow in any order
+    of steps."""
     allowed, interval = int(board.core.clock_hz / frames_per_second), plan.predicted.interval_cycles
     if interval <= board.core.clock_hz / frames_per_second:
         return
@@ -92,7 +94,7 @@ def _line(budget: _Budget, allowed: int) -> str:
 
 
 def _budgets(net: Net, board: Board, plan: Plan) -> Iterator[_Budget]:
-    """The busiest PE, the busiest link within a chip and the busiest border, the DRAM."""
+    """The load of the busiest PE, of the busiest link within a chip, of the busiest border, and of the DRAM."""
     seen, frames = simulate(net, board, plan, ROUNDS), ROUNDS * plan.frames_of_all
     pe, busy = max(seen.computing.items(), key=lambda item: (item[1], -item[0]))
     yield _Budget(f"PE {pe} computes", busy // frames, "more PEs: a larger --pes, or a larger board")
@@ -124,7 +126,7 @@ def _other_ways(net: Net, board: Board, plan: Plan) -> Iterator[str]:
 
 
 def _as_computed(net: Net, plan: Plan) -> Iterator[str]:
-    """A remedy where an image comes plane by plane and the core brings its pixels together."""
+    """The remedy for an image in planes whose pixels the core brings together."""
     images = {op.name: op.inputs[0] for op in net.ops if op.inputs[0] in net.inputs and op.attributes == TO_PIXELS}
     for op, name in images.items():
         spent = max(sum(s.predicted_cycles for s in pe.computes() if s.op == op) for pe in plan.pes) // plan.frames
@@ -134,27 +136,26 @@ def _as_computed(net: Net, plan: Plan) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Kinds:
-    """Bytes of one PE's memory. All of them together are what its `MemoryUse` says.
+    """Bytes of one PE's memory by kind. Their sum is the sum of its `MemoryUse`.
 
-    What lies in the arena is counted at the step at which most of it is in use; other bytes than those counted there,
-    which other steps want, are `activations` too.
+    The arena is counted at the step with the most bytes in use. Arena bytes unused at that step are `activations` too.
     """
 
     code: int
     variables: int
-    """Constants copied near at start-up; once linked also the firmware's own variables."""
+    """Constants copied near at start-up. Once linked, also the firmware's own variables."""
     constants: int
-    """Weights and the like; those that stay in the PE."""
+    """Weights and other resident constants of the network."""
     commands: int
     descriptors: int
     table: int
-    """The table of the steps of a long program, and of its layers; or the pages in which its orders come."""
+    """The table of steps and layers of a long program, or the buffer for pages of orders."""
     records: int
-    """The control block, and a record of each layer."""
+    """The control block, and a record per layer."""
     activations: int
-    """Tiles that the PE computes, what the host writes and reads."""
+    """Tiles computed by the PE, and the host's inputs and outputs."""
     receive_buffers: int
-    """Bytes for what other PEs send or DRAM has: halos and other parts of the buffers of tiles, too."""
+    """Bytes received from other PEs or DRAM, including halos and other received parts in the buffers of tiles."""
     weight_tiles: int
     """Bytes for streamed constants."""
     scratch: int
@@ -162,7 +163,7 @@ class Kinds:
 
 
 def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
-    """The bytes of one of the plan's PEs by kind."""
+    """The bytes of one PE of the plan by kind."""
     use, orders, records = pe.memory, pe.orders, control_bytes(len(pe.tiles))
     received, weight_tiles, scratch = _apart(plan, pe)
     pages = pe.by_name[PAGES].bytes if PAGES in pe.by_name else 0
@@ -183,7 +184,7 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
 
 
 def _apart(plan: Plan, pe: PePlan) -> tuple[int, int, int]:
-    """Bytes at the fullest step that only receive, of weight tiles, of scratch memory."""
+    """Bytes at the fullest step: received only, of streamed weights, of scratch memory."""
     computes = list(pe.computes())
     weight_tiles = {step.constants for step in computes if step.constants}
     scratch = {step.scratch for step in computes if step.scratch}
@@ -195,19 +196,20 @@ def _apart(plan: Plan, pe: PePlan) -> tuple[int, int, int]:
 
 
 def _not_computed(pe: PePlan, buffer: Buffer) -> int:
-    """Bytes of a tensor's buffer that the PE leaves to others: halos, what is gathered."""
+    """Bytes of a tensor's buffer that the PE does not compute itself: halos, gathered parts."""
     made = {step.output.box for step in pe.computes() if step.output.buffer == buffer.name}
     elements = max(buffer.box.elements, 1)
     return buffer.bytes * max(elements - sum(box.elements for box in made), 0) // elements
 
 
 def _at_the_fullest_step(pe: PePlan) -> list[Buffer]:
-    """Buffers in use at the step at which they take most; of those that lie on each other one."""
+    """Buffers live at the step with the most bytes in use. Of buffers that alias each other, only one counts."""
     steps = {buffer.first for buffer in pe.buffers}
     return max((_live(pe, step) for step in sorted(steps)), key=lambda live: sum(b.bytes for b in live), default=[])
 
 
 def _live(pe: PePlan, step: int) -> list[Buffer]:
-    """The buffers live at a step: the largest of those at one place, and of a tensor and its reshapes the tensor."""
+    """Buffers live at a step. Of several at one offset only the largest counts: of a tensor and its reshapes, the
+    tensor."""
     live = (buffer for buffer in reversed(pe.buffers) if buffer.first <= step <= buffer.last)
     return list({buffer.offset: buffer for buffer in sorted(live, key=lambda buffer: buffer.bytes)}.values())
