@@ -1,4 +1,4 @@
-"""Steps that are said again: a run of lines that differs from an earlier one in frames and numbers alone."""
+"""Compression of a plan's text: a run of lines that repeats an earlier run, except for frames and numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _COUNTED = re.compile(r"(?<=@)\d+|(?<=%)\d+|(?<=\bframe )\d+|(?<=^send )\d+")
 _AGAIN = re.compile(r"again (\d+)-(\d+), frames (-?\d+), micro-batches (-?\d+), messages (-?\d+)")
 
 SHORTEST = 3
-"""The fewest lines that are said again in one."""
+"""Lines of the shortest run that is printed as a repetition."""
 
 TRIED = 4
-"""Earlier runs that begin alike, the latest ones, of which the longest is taken."""
+"""Candidates for an earlier run with the same beginning, the latest ones. The longest is taken."""
 
 
 @dataclass(frozen=True)
 class Again:
-    """The lines from `first` to `last` once more, with so much added to frames, micro-batches and message numbers."""
+    """A repetition of the lines `first` to `last`, with offsets added to frames, micro-batches and message numbers."""
 
     first: int
     last: int
@@ -40,7 +40,7 @@ class Again:
         return cls(*map(int, match.groups())) if match else None
 
     def of(self, line: str) -> str:
-        """A line as it is said here."""
+        """The repeated form of a line."""
         return _COUNTED.sub(lambda found: str(int(found[0]) + self._added(line, found.start())), line)
 
     def _added(self, line: str, place: int) -> int:
@@ -54,7 +54,7 @@ def _kind(line: str, place: int) -> str:
 
 
 def runs(lines: Sequence[str]) -> Iterator[str | Again]:
-    """The lines, long runs of them said again."""
+    """The lines, with long repetitions replaced by `Again`."""
     forms, known, at = [_form(line) for line in lines], dict[tuple[str, ...], list[int]](), 0
     while at < len(lines):
         key = tuple(form for form, _ in forms[at : at + SHORTEST])
@@ -70,7 +70,7 @@ _Counts = tuple[tuple[str, int], ...]
 
 
 def _form(line: str) -> tuple[str, _Counts]:
-    """A line without its counted numbers, and these."""
+    """A line without its counted numbers, and the numbers by kind."""
     counts = tuple((_kind(line, found.start()), int(found[0])) for found in _COUNTED.finditer(line))
     return _COUNTED.sub("", line), counts
 
@@ -80,7 +80,7 @@ def _length(run: Again) -> int:
 
 
 def _run(forms: Sequence[tuple[str, _Counts]], first: int, at: int) -> Again:
-    """The longest run from a line on that is said from an earlier one on."""
+    """The longest run from line `at` on that repeats the run from line `first` on."""
     added: dict[str, int] = {}
     last = first
     while at + last - first < len(forms) and last < at and _is_again(forms[last], forms[at + last - first], added):
@@ -89,7 +89,8 @@ def _run(forms: Sequence[tuple[str, _Counts]], first: int, at: int) -> Again:
 
 
 def _is_again(before: tuple[str, _Counts], now: tuple[str, _Counts], added: dict[str, int]) -> bool:
-    """True if a line is another with these numbers added, or with those that it is the first to have."""
+    """True if line `now` repeats line `before` with the offsets `added`. A kind of number new to `added` sets its
+    offset."""
     if before[0] != now[0]:
         return False
     more = dict(added)

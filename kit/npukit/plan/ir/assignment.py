@@ -1,4 +1,5 @@
-"""An assignment: which PE computes which box of which op's output. What a search gives, or a user's own mapper."""
+"""Assignment of tiles to PEs: the PE and the box of each tile of each op. The result of a search or of a user's mapper.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ class Tile:
 
 
 Assignment = Mapping[str, tuple[Tile, ...]]
-"""Tiles by op name. The tiles of an op are disjoint, on different PEs, and together its output."""
+"""Tiles by op name. The tiles of an op are disjoint, lie on different PEs, and together cover its output."""
 
 
 def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:
-    """Why these are not the tiles of an output of that shape on live PEs, or None if they are."""
+    """The reason why the tiles do not cover an output of this shape on live PEs, or None if they do."""
     whole = Box.whole(shape)
     dead = [tile.pe for tile in tiles if tile.pe not in live]
     if dead:
@@ -43,7 +44,7 @@ def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> s
 
 
 def useful(graph: Graph, assignment: Assignment) -> Assignment:
-    """The assignment without tiles that are not read, as a cropping window leaves them."""
+    """The assignment without unused tiles, for example outside a cropping window."""
     needed: dict[str, list[Box]] = {name: [Box.whole(graph.shape(name))] for name in graph.outlasting}
     kept: dict[str, tuple[Tile, ...]] = {}
     for op in reversed(graph.ops):

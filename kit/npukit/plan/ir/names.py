@@ -1,4 +1,4 @@
-"""Names of buffers: what they hold, of which frame and micro-batch of a batch, and which of several of a PE.
+"""Names of buffers: content, frame and micro-batch of a batch, and number if a PE has several.
 
 conv2d_0        conv2d_0 of frame 8        constants of conv2d_0 0:16 of micro-batch 1 (3)
 """
@@ -13,7 +13,7 @@ from functools import lru_cache
 from npukit.plan.ir.plan import Buffer
 
 ROOM = "room for "
-"""The beginning of signals that say that a frame's tensor may be sent."""
+"""Prefix of signals which announce that a frame's tensor may be sent."""
 
 SCRATCH = " scratch"
 
@@ -22,7 +22,7 @@ _NAME = re.compile(r"(.*?)(?: of micro-batch ([1-9]\d*))?(?: of frame ([1-9]\d*)
 
 @dataclass(frozen=True, order=True)
 class Name:
-    """A buffer's name, in its parts."""
+    """The parts of a buffer's name."""
 
     stem: str
     micro_batch: int = 0
@@ -44,23 +44,26 @@ def read_name(text: str) -> Name:
 
 
 def in_frame(tensor: str, frame: int) -> str:
-    """The name of the first buffer that holds a tensor of one of the frames of a batch."""
+    """The name of the first buffer for a tensor of one frame of a batch."""
     return tensor if frame == 0 else f"{tensor} of frame {frame}"
 
 
 def is_named(buffer: str, name: str) -> bool:
-    """True if a buffer is one of those of a PE that hold what `in_frame` calls so."""
+    """True if a buffer has the name `name`, as given by `in_frame`, with or without a number."""
     return buffer == name or buffer.startswith(f"{name} (")
 
 
 def has_frames(stem: str) -> bool:
-    """True if frames have each their own of what is no tensor."""
+    """True if each frame has its own buffer of this stem, although the buffer holds no tensor."""
     return stem.startswith(ROOM) or stem.endswith(SCRATCH)
 
 
 @lru_cache(maxsize=1 << 16)
 def later(text: str, frames: int, tensor: str) -> str:
-    """The same of a frame so many later, where frames have each their own: of a tensor, if any, they have."""
+    """The buffer's name `frames` frames later. Unchanged if all frames share the buffer.
+
+    `tensor`: the buffer's tensor, empty if none. Buffers of tensors belong to a frame.
+    """
     name = read_name(text.removeprefix(tensor))
     if not tensor and not has_frames(name.stem):
         return text
@@ -68,5 +71,5 @@ def later(text: str, frames: int, tensor: str) -> str:
 
 
 def in_order(buffers: Iterable[Buffer]) -> list[Buffer]:
-    """A PE's buffers in the order in which a plan has them: as they are first used."""
+    """A PE's buffers in the order of a plan: by first use."""
     return sorted(buffers, key=lambda buffer: (buffer.first, read_name(buffer.name)))

@@ -1,4 +1,4 @@
-"""Boxes of tensors as they lie in the buffers of a plan."""
+"""Boxes of tensors as operands in the buffers of a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.plan.ir.plan import Buffer
 
 
 def operand_in(buffer: Buffer, tensor: Tensor, box: Box, symbol: str) -> Operand:
-    """A box of the tensor in the buffer that begins at a symbol."""
+    """A box of the tensor in a buffer whose address is a symbol."""
     item = np.dtype(tensor.dtype).itemsize
     strides = _strides(buffer.box.shape, item)
     begin = sum(map(int.__mul__, box.offset_in(buffer.box), strides))

@@ -1,4 +1,4 @@
-"""The text of a plan (`ir/text.py`), read back."""
+"""Parser of the text of a plan (`ir/text.py`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from npukit.plan.ir.plan import (
 from npukit.plan.ir.replicas import Replica, replicas_in
 
 MOST_STEPS_OF_A_PE, MOST_STEPS = 1 << 16, 1 << 22
-"""The most steps that are read: a table of 8 bytes a step would fill a PE's memory four times."""
+"""Limits of steps per PE and per plan. As a table of 8 bytes a step, the first would fill a PE's memory four times."""
 
 _WORD = r'(?:"(?:[^"\\]|\\.)*"|[A-Za-z_][\w.]*)'
 _NAME = rf"{_WORD}(?:%\d+)?(?:@\d+)?(?:#\d+)?"
@@ -45,7 +45,7 @@ _VIEW = rf"{_NAME}(?:{_BOX})?"
 
 
 def _line(text: str) -> re.Pattern[str]:
-    """The pattern of a line; `<key NAME>` in it is what is taken by that key, of that kind."""
+    """The pattern of a line. `<key NAME>` captures a value of kind `NAME` under the key."""
     kinds = {"N": r"\d+", "NAME": _NAME, "WORD": _WORD, "BOX": _BOX, "VIEW": _VIEW, "REST": ".*", "SPANS": r"[\d,-]+"}
     return re.compile(re.sub(r"<(\w+) ([A-Z]+)>", lambda found: f"(?P<{found[1]}>{kinds[found[2]]})", text))
 
@@ -82,7 +82,7 @@ _TOKEN = _line("<stem WORD>(?:%<batch N>)?(?:@<frame N>)?(?:#<number N>)?")
 
 
 def parse_plan(text: str) -> Plan:
-    """The plan whose text this is."""
+    """The plan of this text."""
     parser = _Parser()
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -101,27 +101,27 @@ def _match(pattern: re.Pattern[str], text: str) -> dict[str, str]:
 
 @dataclass
 class _Pe:
-    """A PE as its lines are read; or as one that stands anywhere in the text."""
+    """A PE during parsing: its lines so far, or a reference to a PE anywhere in the text."""
 
     pe: int
     role: int = 0
     memory: MemoryUse = field(default_factory=lambda: MemoryUse(0, 0, 0, 0, 0))
     orders: Orders = field(default_factory=Orders)
     first: int | None = None
-    """The PE of the first group that it is as."""
+    """The PE of the first group that this PE copies."""
     buffers: dict[str, Buffer] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     stolen: dict[int, int] = field(default_factory=dict)
 
     def undisturbed(self) -> PePlan:
-        """The PE as if no message took cycles from its engines."""
+        """The PE without cycles taken by messages."""
         buffers = tuple(in_order(self.buffers.values()))
         return PePlan(self.pe, self.role, tuple(self.steps), buffers, self.memory, self.orders)
 
 
 class _Parser:
-    """Takes the lines of a plan one after the other."""
+    """Parses a plan line by line."""
 
     def __init__(self) -> None:
         self._head: dict[str, str] = {}
@@ -205,7 +205,7 @@ class _Parser:
         return replace(planned, steps=tuple(steps))
 
     def _copy(self, pe: int, first: int) -> PePlan:
-        """A PE that does what one of the first group does."""
+        """A copy of a PE of the first group."""
         replica = next((each for each in self._replicas if each.places.get(first) == pe), None)
         if replica is None or first not in self._pes:
             raise NpukitError(f"PE {pe} is not as PE {first} in the groups that are alike")
@@ -216,13 +216,13 @@ class _Parser:
         return replica.pe(one)
 
     def _count(self, more: int, before: int = 0) -> None:
-        """Count steps of a PE that has some."""
+        """Count further steps of a PE, and check the limits. `before`: its steps so far."""
         self._steps += more
         if before + more > MOST_STEPS_OF_A_PE or self._steps > MOST_STEPS:
             raise NpukitError(f"it has more than {MOST_STEPS_OF_A_PE:,} steps on a PE, or {MOST_STEPS:,} in all")
 
     def _numbered(self, pe: _Pe, line: str) -> None:
-        """A step, or steps that are said again."""
+        """Parse a numbered line: a step, or a repetition of steps."""
         found = _match(_STEP, line)
         if int(found["index"]) != len(pe.steps):
             raise ValueError("the number of the step")
@@ -329,7 +329,7 @@ def _landings(text: str, source: str, box: Box) -> Iterator[Landing]:
 
 
 def _buffers(text: str) -> dict[str, Buffer]:
-    """The buffers that a line tells of, by name."""
+    """The buffers described by a line, by name."""
     found = _match(_BUFFER, text)
     stem, box = _word(found["stem"]), _box(found["box"])
     tensor = "" if found["kind"] == "block" else _word(found["tensor"] or found["stem"])

@@ -1,17 +1,16 @@
-"""Plan: which PE computes what in which order, where every buffer lies, what moves where.
+"""Plan: the steps of each PE in order, the address of every buffer, every message.
 
-For a code generator. Each PE runs its `steps` in order, once a frame, for ever; the root (the board's first live
-PE) starts a frame when the host asks, with the net's inputs in place, and ends it with the outputs in place: on the
-root the buffer named like an input or output tensor holds it whole. A PE that is not the root starts its next frame
-at once and stops at the first `Wait`.
+The input of the code generator. Each PE runs its `steps` in order, once per frame, for ever. The root (the board's
+first live PE) starts a frame at the host's request, with the net's inputs in place, and ends it with the outputs in
+place. On the root, the buffer named like an input or output tensor holds the whole tensor. Any other PE starts its next
+frame at once and stops at the first `Wait`.
 
-A state lies in one buffer of each PE that makes a part of it, from frame to frame: what a frame makes of it is written
-where the frame before left it, once nothing reads that any more.
+A state lies in one buffer of each PE that computes a part of it, from frame to frame. A frame overwrites the previous
+value with the new one, after the last read of the previous value.
 
-Everything a step reads is in place when the step starts, and nothing is overwritten that is still to be read; the
-waits in the plan are all that is needed for that. There is no flow control besides them: a message is sent only
-when it follows from what its sender has waited for that the bytes it lands in are free (`vector_clocks.py` proves it
-for each landing).
+Everything a step reads is in place when the step starts, and nothing is overwritten before its last read. The waits in
+the plan suffice for both. There is no other flow control: a message is sent only when the sender's earlier waits imply
+that the destination bytes are free (`vector_clocks.py` proves it for each landing).
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 
 SENT_FLAG = 0
-"""The flag a message increments in the PE that sends it, once its source may be overwritten; not if that is DRAM."""
+"""Flag that a message increments in its sender, once its source may be overwritten. Not used if the source is DRAM."""
 
 PAGES = "pages of orders"
-"""The name of a PE's buffer for what comes from DRAM of its orders."""
+"""Name of a PE's buffer for pages of orders from DRAM."""
 
 NO_FLAG = 0xFF
-"""The flag of a landing in DRAM, which counts none."""
+"""Flag of a landing in DRAM, which has no counted flags."""
 
 
 @dataclass(frozen=True)
 class Buffer:
     """Bytes of one PE's arena that hold a box of a tensor from step `first` to step `last` (both included).
 
-    Densely, unless `arrangement` says otherwise. There may be more bytes than that takes.
-    `tensor` is empty for scratch memory of an engine. `offset` counts from the start of the PE's activations.
-    Buffers may share bytes on purpose: a reshape lies on its input.
+    The layout is dense, unless `arrangement` states another. `bytes` may exceed the box. `tensor` is empty for an
+    engine's scratch memory. `offset` counts from the start of the PE's activations. Buffers may alias on purpose: a
+    reshape lies on its input.
     """
 
     name: str
@@ -54,9 +53,9 @@ class Buffer:
 
 @dataclass(frozen=True)
 class View:
-    """A box of a tensor, inside a buffer that holds at least that box.
+    """A box of a tensor inside a buffer whose own box holds it.
 
-    The buffer is dense over its own box: strides follow from that box, not from this one.
+    The buffer is dense over its own box: strides follow from the buffer's box.
     """
 
     buffer: str
@@ -65,15 +64,14 @@ class View:
 
 @dataclass(frozen=True)
 class Compute:
-    """Compute a box of an op's output. `inputs` are its activations, in the op's order.
+    """Compute a box of an op's output.
 
-    Each input's box is exactly what the output's box needs (`receptive.needs`): what of a window lies outside it is
-    padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
-    other on one accelerator may run as one chain. If they are `submitted` they are only started, and a `Join` follows.
-    `constants` names the buffer that its constants have been streamed to, all but its commands, `streamed` the one in
-    DRAM that they come from; else they are in the image. `frame` is the frame of the batch that it works on. `cycles`
-    are the engine's own; while it works messages
-    take `stolen` more from it, as the plan was foreseen in time.
+    `inputs`: the op's activations in its order. Each box is exactly the output box's need (`receptive.needs`); window
+    positions outside the box are padding. `scratch`: the buffer of the engine's scratch memory, if needed. `submitted`:
+    the engine is only started, and a `Join` follows. Consecutive computes on one accelerator may run as one chain.
+    `constants`: the buffer for streamed constants, without commands; None if they are in the image. `streamed`: the
+    source of streamed constants in DRAM. `frame`: the frame of the batch. `cycles`: the engine's own. `stolen`:
+    predicted additional cycles, taken by messages meanwhile.
     """
 
     op: str
@@ -95,9 +93,9 @@ class Compute:
 
 @dataclass(frozen=True)
 class Send:
-    """Start message number `message` and go on. Sends that follow each other may be one chain of descriptors.
+    """Start message number `message` and go on. Consecutive sends may be one chain of descriptors.
 
-    The PE whose step it is does the work, wherever the message comes from.
+    The PE with this step does the work, even if another place is the message's source.
     """
 
     message: int
@@ -105,7 +103,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Wait:
-    """Go on when flag `flag` has counted `count` more than all earlier waits for it took (`noc_wait`)."""
+    """Go on when flag `flag` has counted `count` more than all earlier waits on it together (`noc_wait`)."""
 
     flag: int
     count: int
@@ -113,14 +111,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Join:
-    """Go on when the accelerator has done all that was submitted to it."""
+    """Go on when the accelerator has completed all submitted work."""
 
     engine: str
 
 
 @dataclass(frozen=True)
 class Restore:
-    """Put their first values into the buffers of states: in the first frame, and in the next one after a reset."""
+    """Write initial values into the buffers of states: in the first frame, and in the next frame after a reset."""
 
     buffers: tuple[str, ...]
 
@@ -129,24 +127,25 @@ Step = Compute | Join | Restore | Send | Wait
 
 
 def streamed_name(op: str, box: Box, form: str | None) -> str:
-    """The name of the buffer in DRAM that holds the constants of a box of an op's output, all but its commands.
+    """The name of the DRAM buffer for the constants of a box of an op's output, without commands.
 
-    Boxes of the same channels share them if their constants have the same form; without one each has its own.
+    Boxes of the same channels share a buffer if their constants have the same form. If `form` is None, each box has its
+    own.
     """
     channels = f" {box.start[-1]}:{box.stop[-1]}" if box.start else ""
     return f"constants of {op}{channels}, {form or (box.start, box.stop)}"
 
 
 def orders_name(pe: int) -> str:
-    """The name of the buffer in DRAM that holds a PE's orders."""
+    """The name of the DRAM buffer for a PE's orders."""
     return f"orders of PE {pe}"
 
 
 @dataclass(frozen=True)
 class Landing:
-    """The place where a message arrives, and the flag it increments there, once, when all of it is in place.
+    """Destination of a message, and the flag incremented there, once, after all bytes are in place.
 
-    With DRAM for a PE it is a buffer of `Plan.dram`.
+    If `pe` is DRAM, the view is of a buffer of `Plan.dram`.
     """
 
     pe: int
@@ -156,14 +155,14 @@ class Landing:
 
 @dataclass(frozen=True)
 class Message:
-    """A box of a tensor on its way from one PE to one or several, possibly to another buffer of the same PE.
+    """Transfer of a box of a tensor from one PE to one or several, or to another buffer of the same PE.
 
-    With `source_pe` DRAM it comes from a buffer of `Plan.dram`. Without a tensor it is streamed constants, or a signal,
-    of which only the flag matters.
+    If `source_pe` is DRAM, the source is a buffer of `Plan.dram`. A message without a tensor carries streamed
+    constants, or is a signal, which only increments a flag.
 
-    `copies.copies` divides it into descriptors. All landings have the same strides and the same flag, so that each
-    descriptor can be a multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the
-    landing's of each receiver.
+    `copies.copies` divides a message into descriptors. All landings have the same strides and the same flag, for each
+    descriptor can be a multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the landing's
+    flag of each receiver.
     """
 
     tensor: str
@@ -174,10 +173,10 @@ class Message:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes of one PE's memories. Code and stack are reserves until the image is linked.
+    """Bytes in one PE's memories. Code and stack are reserves until the image is linked.
 
-    `variables` is the part of the code that lies where the activations are, on boards whose code has a memory of its
-    own: none until the image is linked. `banks` are bytes of activations in banks behind the first.
+    `variables`: the part of the code in the memory of the activations, on boards with a separate memory for code.
+    `banks`: bytes of activations in each bank after the first.
     """
 
     code: int
@@ -191,7 +190,8 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class Page:
-    """Orders that come from DRAM together: those of the PE's steps from `first` on, at most so many bytes."""
+    """A page of orders, fetched from DRAM at once: the orders of the PE's steps from `first` on, at most `bytes` bytes.
+    """
 
     first: int
     bytes: int
@@ -199,9 +199,9 @@ class Page:
 
 @dataclass(frozen=True)
 class Orders:
-    """Bytes of a PE's constants that are not the network's: commands, descriptors, and the table of its steps.
+    """Bytes of a PE's constants besides the network's: commands, descriptors, and the table of steps.
 
-    Where memory is short they lie in DRAM, in `pages` of which two at a time are in its buffer `PAGES`.
+    If memory is short, orders lie in DRAM in `pages`, and the PE's buffer `PAGES` holds two pages at a time.
     """
 
     commands: int = 0
@@ -211,12 +211,12 @@ class Orders:
 
     @property
     def bytes(self) -> int:
-        """The bytes of those that are there all the time."""
+        """The bytes of resident orders."""
         return self.commands + self.descriptors + self.table
 
 
 def _together(first: Compute, second: Compute) -> Compute:
-    """Two pieces of a tile as one."""
+    """Two pieces of a tile joined to one."""
     box = first.output.box.hull(second.output.box)
     cycles, stolen = first.cycles + second.cycles, first.stolen + second.stolen
     return replace(first, output=replace(first.output, box=box), cycles=cycles, stolen=stolen)
@@ -242,12 +242,12 @@ class PePlan:
 
     @property
     def is_table(self) -> bool:
-        """True if its program is a table of steps."""
+        """True if the PE's program is a table of steps."""
         return self.orders.table > 0
 
     @property
     def bytes_in_pages(self) -> int:
-        """The bytes in DRAM of its orders: each page has the room of the largest there."""
+        """The bytes of the PE's pages in DRAM. Each page occupies as much as the largest."""
         return len(self.orders.pages) * self.buffer(PAGES).bytes // 2
 
     def computes(self) -> Iterator[Compute]:
@@ -255,19 +255,19 @@ class PePlan:
 
     @cached_property
     def awaits_sent(self) -> bool:
-        """True if it waits somewhere until what it sent has left; else nothing counts that."""
+        """True if the PE waits for departures of its messages. Otherwise departures are not counted."""
         return any(isinstance(step, Wait) and step.flag == SENT_FLAG for step in self.steps)
 
     @cached_property
     def tile_numbers(self) -> tuple[int, ...]:
-        """The tile that each compute step belongs to: those computed piece by piece count once."""
+        """The tile number of each compute step. Pieces of one tile have the same number."""
         numbers: dict[object, int] = {}
         keys = ((step.op, step.frame, step.output.buffer) for step in self.computes())
         return tuple(numbers.setdefault(key, len(numbers)) for key in keys)
 
     @cached_property
     def tiles(self) -> tuple[Compute, ...]:
-        """The tiles that the PE computes of each op and frame, as if in one step, in the order in which it begins."""
+        """The tiles that the PE computes, with pieces joined, in the order of their beginning."""
         found: dict[int, Compute] = {}
         for number, step in zip(self.tile_numbers, self.computes(), strict=True):
             found[number] = _together(found[number], step) if number in found else step
@@ -276,7 +276,7 @@ class PePlan:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Cycles of one frame alone, and between frames in steady state."""
+    """Latency of one frame, and interval between frames in steady state, in cycles."""
 
     latency_cycles: int
     interval_cycles: int
@@ -284,15 +284,16 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole network on the whole board. The first of `pes` is the root.
+    """Plan of the whole network on the whole board. The first of `pes` is the root.
 
-    A plan for throughput takes `frames` frames together, a batch, and each step belongs to one of them. Tensors of
-    frame n > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`,
-    whose buffers are named likewise, large outputs as well, and so are the constants that are streamed, each piece
-    once, in a buffer named `streamed_name`.
+    A plan for throughput takes a batch of `frames` frames together. Each step belongs to one frame. Tensors of frame n
+    > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`, in buffers
+    named likewise, as are large outputs. Streamed constants are there too, each piece once, in a buffer named
+    `streamed_name`.
 
-    All this on each of the `chips`, the root's first: the plan's PEs are those of the root's chip, and those that stand
-    where they stand on the others do the same, each chip with frames and DRAM of its own (`plan/multi_chip.py`).
+    Each of the `chips`, the root's first, does the same work. `pes` are PEs of the root's chip. The PEs in the same
+    positions on the other chips have the same steps, and each chip has its own frames and its own DRAM
+    (`plan/multi_chip.py`).
     """
 
     model: str
@@ -305,8 +306,8 @@ class Plan:
     dram: tuple[Buffer, ...] = ()
     chips: tuple[int, ...] = (0,)
     alike: tuple[tuple[int, ...], ...] = ()
-    """Groups of PEs of which the first of each does the same as the first of every other, and so on, to the last
-    address: frames, the numbers of messages, and the PEs of the group that are named differ."""
+    """Groups of PEs with equal programs: the n-th PE of each group corresponds to the n-th of every other, down to the
+    addresses. Only frames, message numbers and the named PEs of the group differ."""
 
     @cached_property
     def by_pe(self) -> dict[int, PePlan]:
@@ -314,12 +315,12 @@ class Plan:
 
     @property
     def home(self) -> int:
-        """The root's chip, or the first one of a plan that reaches over several."""
+        """The root's chip, or the first chip of a plan that spans several."""
         return self.chips[0]
 
     @property
     def frames_of_all(self) -> int:
-        """Frames that all chips take together."""
+        """Frames in a batch on all chips."""
         return self.frames * len(self.chips)
 
     @property
@@ -329,11 +330,11 @@ class Plan:
 
     @property
     def streams(self) -> bool:
-        """True if constants lie in DRAM until they are needed."""
+        """True if some constants are streamed from DRAM."""
         return any(not buffer.tensor for buffer in self.dram)
 
     def headline(self) -> str:
-        """The figures by which plans are compared, in one line."""
+        """The figures for comparing plans, in one line."""
         cycles, batch = self.predicted, f", batches of {self.frames:,}" if self.frames > 1 else ""
         interval = f", {cycles.interval_cycles:,} between frames" if batch else ""
         pes = f"{self.pes_used} PE{'s' if self.pes_used > 1 else ''}"

@@ -12,8 +12,8 @@ from npukit.plan.ir.plan import SENT_FLAG, Message, PePlan, Plan, Send, Wait
 class Purposes:
     """Describes the sends and waits of one plan.
 
-    A flag is used again only after everything it counted has been waited for (`Traffic.send`), so the waits for a flag
-    take the messages that land with it in the order of their numbers.
+    A flag is reused only after waits for everything counted before (`Traffic.send`). A wait therefore takes the
+    messages that land with its flag in the order of their numbers.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -24,11 +24,11 @@ class Purposes:
                 self._landing[landing.pe][landing.flag].append(number)
 
     def of(self, pe: PePlan) -> dict[int, str]:
-        """The purpose of each send and wait of a PE, by the number of its step."""
+        """The purpose of each send and wait of a PE, by step number."""
         return dict(self._of(pe))
 
     def awaited(self, pe: PePlan) -> dict[int, tuple[int, ...]]:
-        """The messages that each wait of a PE takes, by the number of its step."""
+        """The messages that each wait of a PE takes, by step number."""
         landing = {flag: deque(numbers) for flag, numbers in self._landing[pe.pe].items()}
         waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
         return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}
@@ -55,7 +55,7 @@ def _arrivals(messages: Sequence[Message]) -> str:
 
 
 def _content(message: Message) -> str:
-    """The tensor; else the streamed constants or the signal by the name they have in the plan."""
+    """The tensor, or the plan's name of the streamed constants or the signal."""
     return message.tensor or message.source.buffer
 
 

@@ -1,7 +1,7 @@
-"""Data-parallel replicas in a plan: the PEs of other groups do what those of the first do, on frames of their own.
+"""Data-parallel replicas in a plan: groups of PEs that repeat the steps of the first group, on their own frames.
 
-To the last address: names of frames, numbers of messages and PEs of the group differ. A message of the first group
-has those of the other groups right behind it.
+Addresses are equal. Names of frames, numbers of messages and PEs of the group differ. The other groups' copies of a
+message directly follow the first group's message.
 """
 
 from __future__ import annotations
@@ -15,26 +15,30 @@ from npukit.plan.ir.plan import Buffer, Compute, Landing, Message, PePlan, Plan,
 
 @dataclass(frozen=True)
 class Replica:
-    """The group number `number`, which has its PEs in the `places` of those of the first."""
+    """Group number `number`. `places`: its PEs by the corresponding PEs of the first group."""
 
     number: int
     places: Mapping[int, int]
 
     def pe(self, pe: PePlan) -> PePlan:
-        """The PE of this group that does what one of the first does."""
+        """The PE of this group that corresponds to a PE of the first group."""
         tensors = {buffer.name: buffer.tensor for buffer in pe.buffers}
         steps = tuple(self._step(step, tensors) for step in pe.steps)
         buffers = tuple(self._buffer(buffer) for buffer in pe.buffers)
         return replace(pe, pe=self.places[pe.pe], steps=steps, buffers=buffers)
 
     def message(self, message: Message) -> Message:
-        """The message of this group that is like one of the first group's."""
+        """The message of this group that corresponds to a message of the first group."""
         landings = tuple(self.landing(landing, message) for landing in message.landings)
         source_pe = self.places.get(message.source_pe, message.source_pe)
         return Message(message.tensor, source_pe, self._view(message.source, message.tensor), landings)
 
     def landing(self, landing: Landing, message: Message) -> Landing:
-        """The place where it lands: what is no tensor lands on PEs of no group where that of the first group does."""
+        """The landing of this group's message.
+
+        Buffers are renamed for the group, except for signals and constants that land outside it: all groups share their
+        buffer.
+        """
         inside = landing.pe in self.places
         view = self._view(landing.view, message.tensor) if inside or message.tensor else landing.view
         return Landing(self.places.get(landing.pe, landing.pe), view, landing.flag)
@@ -60,14 +64,14 @@ class Replica:
 
 
 def replicas_in(groups: Sequence[Sequence[int]]) -> list[Replica]:
-    """The groups behind the first."""
+    """The groups after the first."""
     return [Replica(number, dict(zip(groups[0], group, strict=True))) for number, group in enumerate(groups) if number]
 
 
 def with_replicas(plan: Plan, places: Sequence[Mapping[int, int]]) -> Plan:
-    """The plan of the first group, and of PEs of no group, with the other groups.
+    """The plan extended from the first group to all groups. PEs outside the groups stay single.
 
-    `places`: for each group its PEs by those of the first.
+    `places`: for each group, its PEs by the corresponding PEs of the first group.
     """
     if len(places) < 2:
         return plan
@@ -81,7 +85,7 @@ def with_replicas(plan: Plan, places: Sequence[Mapping[int, int]]) -> Plan:
 
 
 def _of_all(plan: Plan, replicas: Sequence[Replica], members: set[int]) -> tuple[list[int], list[Message]]:
-    """The number that each message has among those of all groups, and these."""
+    """The new number of each message, and the messages of all groups."""
     senders = {step.message: pe.pe for pe in plan.pes for step in pe.steps if isinstance(step, Send)}
     numbers: list[int] = []
     messages: list[Message] = []
@@ -95,7 +99,7 @@ def _of_all(plan: Plan, replicas: Sequence[Replica], members: set[int]) -> tuple
 
 
 def _to_all(message: Message, replicas: Sequence[Replica]) -> Message:
-    """The message from a PE of no group, to those of all."""
+    """A message from a PE outside the groups, with landings in all groups."""
     more = [r.landing(each, message) for r in replicas for each in message.landings if each.pe in r.places]
     return replace(message, landings=(*message.landings, *more))
 

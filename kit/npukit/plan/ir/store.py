@@ -1,5 +1,4 @@
-"""Plans as files: the text of `ir/text.py`, which reads back to an equal plan, and a check that what was read speaks of
-a network and a board."""
+"""Plans as files in the text form of `ir/text.py`, and a check of a loaded plan against a network and a board."""
 
 from __future__ import annotations
 
@@ -31,11 +30,11 @@ def load_plan(path: Path) -> Plan:
 
 
 MOST_FRAMES = 1 << 16
-"""The most frames in a batch. The largest so far have 152 in each of some micro-batches."""
+"""Limit of frames in a batch. The largest so far have 152 in each of several micro-batches."""
 
 
 def check_plan(plan: Plan, net: Net, board: Board) -> Plan:
-    """The plan itself, or an error that names the first thing that is not there."""
+    """The plan, unchanged. Raises NpukitError with the first mismatch between the plan and the net or the board."""
     fault = next(_faults(plan, net, board), None)
     if fault:
         raise NpukitError(f"the plan of {net.name} is none for {board.name}: {fault}", tries=["build again"])

@@ -1,4 +1,4 @@
-"""A plan as text, in which what is alike stands once; `ir/parse.py` reads it back to an equal plan.
+"""Text form of a plan, with repetitions printed once. `ir/parse.py` reads it back to an equal plan.
 
     plan digits_int8 on pe-mesh for throughput
     predicted latency 5210 interval 1302
@@ -19,11 +19,11 @@
       stolen 1:12
     pe 3 as 1
 
-`@` is the frame of a name, `%` its micro-batch, `#` which of several of the PE. A box is left out where it is all of
-its buffer, or of its message; streamed constants lie in DRAM by their own name. A step done `again` is as it stands
-there, but for what is added to frames, micro-batches and messages. A PE `as` another, in the groups that are `alike`,
-does what that does (`ir/replicas.py`). `stolen` are the cycles that messages are expected to take from engines. The
-purpose of a wait, behind `#`, is for people.
+`@` marks the frame of a name, `%` its micro-batch, `#` its number if the PE has several. A box is omitted if it is the
+whole box of its buffer or its message. Streamed constants lie in DRAM under their own name. `again` repeats earlier
+steps, with offsets for frames, micro-batches and messages. A PE `as` another copies the other's steps, as its
+counterpart in the groups that are `alike` (`ir/replicas.py`). `stolen` are the cycles that messages are expected to
+take from engines. The purpose of a wait, behind `#`, is a comment for readers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _said_before(plan: Plan) -> dict[int, int]:
-    """The PEs of which all follows from one of the first group, and that one."""
+    """The PEs printed as copies, with the PE of the first group that each one copies."""
     found: dict[int, int] = {}
     for replica in replicas_in(plan.alike):
         for first, pe in replica.places.items():
@@ -91,7 +91,7 @@ def _said_before(plan: Plan) -> dict[int, int]:
 
 
 def _undisturbed(pe: PePlan) -> PePlan:
-    """The PE as if no message took cycles from its engines."""
+    """The PE without cycles taken by messages."""
     return replace(pe, steps=tuple(replace(s, stolen=0) if isinstance(s, Compute) else s for s in pe.steps))
 
 
@@ -102,7 +102,7 @@ def _stolen(pe: PePlan) -> Iterator[str]:
 
 
 class _Printer:
-    """Prints the PEs of a plan, each in full."""
+    """Prints each PE of a plan in full."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._purposes = plan, Purposes(plan)
@@ -178,7 +178,7 @@ class _Printer:
         return self._name(view.buffer, tensor=True) + ("" if pe.buffer(view.buffer).box == view.box else str(view.box))
 
     def _name(self, text: str, *, tensor: bool = False) -> str:
-        """A buffer's name; those of which each frame has its own have that of the first marked too."""
+        """A buffer's name. If each frame has its own buffer, frame 0 is marked too."""
         name = read_name(text)
         framed = self._several and (tensor or has_frames(name.stem))
         batch = f"%{name.micro_batch}" if name.micro_batch or (self._several and not framed) else ""
@@ -190,7 +190,7 @@ def _number(number: int) -> str:
 
 
 def _buffers(buffers: Sequence[Buffer]) -> Iterator[str]:
-    """The buffers, those that differ in frame, micro-batch and steps alone together."""
+    """The buffers, a line each. Buffers that differ only in frame, micro-batch and steps share a line."""
     together: dict[tuple[object, ...], list[Buffer]] = {}
     for each in buffers:
         name = read_name(each.name)
@@ -219,7 +219,7 @@ def _arranged(form: Arrangement | None) -> str:
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """Numbers in their order, `0-3,7,9-8`: what rises, or falls, by one is a span."""
+    """Numbers in their order, `0-3,7,9-8`. A run that rises or falls by one is a span."""
     spans: list[list[int]] = []
     for number in numbers:
         span = spans[-1] if spans else []
