@@ -1,4 +1,4 @@
-"""Many boxes at once: arrays [n, rank, 2] of starts and stops, one row for each tile of a split."""
+"""Operations on many boxes at once: arrays [n, rank, 2] of starts and stops, one row per tile of a split."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from npukit.net.box import Box
 Boxes = np.ndarray
 
 Split = tuple[int, ...]
-"""The parts along each axis of an op's output. Tile i, in row-major order, lies on PE i of the plan's order."""
+"""The number of parts along each axis of an op's output. Tile i, in row-major order, lies on PE i of the plan's order.
+"""
 
 GRAINS = (16, 4)
-"""Channels that the MAC array takes at once, and that it takes least: what is cut along channels is cut there."""
+"""Channels per step of the MAC array: full width, and minimum. Cuts along channels are at multiples of these."""
 
 WIDE_GRAIN = GRAINS[0]
-"""Channels that the MAC array takes at once."""
+"""Channels per step of the MAC array at full width."""
 
 Places = Mapping[str, Sequence[int]]
-"""The places in the plan's order whose PEs carry an engine, ascending, of engines that not all of them carry. Tile i of
-an op on such an engine lies at place i of these."""
+"""The places in the plan's order whose PEs carry an engine, ascending, for each engine that some PEs lack. Tile i of an
+op on the engine lies at place i of these."""
 
 
 def from_boxes(boxes: Sequence[Box]) -> Boxes:
@@ -35,14 +36,14 @@ def to_boxes(boxes: Boxes) -> list[Box]:
 
 
 def spread_out(boxes: Boxes, places: Sequence[int]) -> Boxes:
-    """The boxes at these places; at those between and before them nothing."""
+    """The boxes at the given places, and empty boxes at all places before and between."""
     spread = np.zeros((places[len(boxes) - 1] + 1, *boxes.shape[1:]), np.int64)
     spread[list(places[: len(boxes)])] = boxes
     return spread
 
 
 def extents(boxes: Boxes) -> np.ndarray:
-    """[n, rank]: how far each box reaches in each dimension, 0 if it is empty there."""
+    """[n, rank]: the size of each box in each dimension, 0 if empty."""
     return np.maximum(boxes[..., 1] - boxes[..., 0], 0)
 
 
@@ -51,17 +52,17 @@ def volumes(boxes: Boxes) -> np.ndarray:
 
 
 def hull(first: Boxes, second: Boxes) -> Boxes:
-    """Row by row the smallest box that holds both."""
+    """Row by row the smallest box around both."""
     return np.stack([np.minimum(first[..., 0], second[..., 0]), np.maximum(first[..., 1], second[..., 1])], -1)
 
 
 def common(first: Boxes, second: Boxes) -> Boxes:
-    """Row by row what both hold; empty if nothing."""
+    """Row by row the intersection of both; possibly empty."""
     return np.stack([np.maximum(first[..., 0], second[..., 0]), np.minimum(first[..., 1], second[..., 1])], -1)
 
 
 def meet(sources: Boxes, needs: Boxes) -> np.ndarray:
-    """[needs, sources]: whether a need takes anything from a source."""
+    """[needs, sources]: True where a need and a source intersect."""
     found = np.ones((len(needs), len(sources)), bool)
     for source, need in zip(np.moveaxis(sources, 1, 0), np.moveaxis(needs, 1, 0), strict=True):
         stops = np.minimum(need[:, None, 1], source[:, 1])
@@ -70,7 +71,7 @@ def meet(sources: Boxes, needs: Boxes) -> np.ndarray:
 
 
 def meetings(sources: Boxes, needs: Boxes) -> Boxes:
-    """[needs, sources, rank, 2]: what each need takes from each source."""
+    """[needs, sources, rank, 2]: the intersection of each need with each source."""
     starts = np.maximum(needs[:, None, :, 0], sources[None, :, :, 0])
     stops = np.minimum(needs[:, None, :, 1], sources[None, :, :, 1])
     return np.stack([starts, stops], -1)
@@ -78,9 +79,9 @@ def meetings(sources: Boxes, needs: Boxes) -> Boxes:
 
 @cache
 def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]) -> Boxes:
-    """The shape cut into so many parts along each axis, at multiples of its grain, as evenly as that allows.
+    """The shape cut into `parts` along each axis, as evenly as multiples of the axis's grain allow.
 
-    The last axis runs fastest, so that tiles that share pixels are neighbours.
+    The last axis runs fastest: tiles with the same pixels are neighbours.
     """
     if not shape:
         return np.zeros((1, 0, 2), np.int64)
@@ -92,9 +93,9 @@ def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]
 
 @cache
 def cut(size: int, count: int, grain: int) -> np.ndarray:
-    """The places to cut at: multiples of twice the grain, and twice that, where no part gets larger by it.
+    """The cut positions along an axis, at multiples of the grain, or of 2, 4, 8 ... grains if no part becomes larger.
 
-    Then the parts of a tensor and those of what a stride makes of it end at the same places.
+    Coarser cuts let the parts of a tensor and of its strided result end at the same places.
     """
     units = -(-size // grain)
     if units >= 2 * count and -(-((units + 1) // 2) // count) * 2 <= -(-units // count):

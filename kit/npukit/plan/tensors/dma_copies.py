@@ -1,4 +1,4 @@
-"""A box of one buffer to a box of another, as the two-dimensional copies that the DMA can do."""
+"""Two-dimensional DMA copies from a box of one buffer to a box of another."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from math import prod
 from npukit.net.box import Box
 
 LARGEST = 0xFFFF
-"""Rows, and bytes of a row, of one descriptor."""
+"""Limit of a descriptor: rows, and bytes per row."""
 
 FLIT_BYTES = 16
-"""Bytes that cross a link in a cycle."""
+"""Bytes that cross a link per cycle."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """`rows` rows of `row_bytes`; offsets count from the start of each buffer."""
+    """A copy of `rows` rows of `row_bytes`. Offsets count from the start of each buffer."""
 
     source_offset: int
     destination_offset: int
@@ -30,7 +30,7 @@ class Copy:
 
     @property
     def flits(self) -> int:
-        """The flits of the copy, at least one: a copy of nothing is a signal."""
+        """The flits of the copy, at least one: an empty copy is a signal."""
         return max(self.rows * -(-self.row_bytes // FLIT_BYTES), 1)
 
 
@@ -43,7 +43,7 @@ class _Loop:
 
 @lru_cache(maxsize=1 << 16)
 def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[Copy, ...]:
-    """The copies that move `box` from a dense buffer that holds `source` to one that holds `destination`."""
+    """The copies that move `box` between dense buffers over the boxes `source` and `destination`."""
     row_bytes, loops = _collapsed(box, source, destination, element_bytes)
     starts = [_offset(box, outer, element_bytes) for outer in (source, destination)]
     if not loops and row_bytes > LARGEST:
@@ -64,7 +64,7 @@ def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple
 
 
 def _collapsed(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[int, list[_Loop]]:
-    """The longest row that is contiguous in both buffers, and the loops around it, the outermost first."""
+    """The bytes of the longest row contiguous in both buffers, and the loops around the row, outermost first."""
     strides = list(zip(_strides(source, element_bytes), _strides(destination, element_bytes), strict=True))
     row_bytes, loops = element_bytes, []
     for count, (from_stride, to_stride) in reversed(list(zip(box.shape, strides, strict=True))):
@@ -93,7 +93,7 @@ def _offset(box: Box, outer: Box, element_bytes: int) -> int:
 
 
 def _long_row(starts: Sequence[int], row_bytes: int) -> Iterator[Copy]:
-    """A row too long for one descriptor, in pieces of whole flits."""
+    """Copies of a row too long for one descriptor, in whole flits."""
     step = LARGEST // FLIT_BYTES * FLIT_BYTES
     for begin in range(0, row_bytes, step):
         size = min(step, row_bytes - begin)

@@ -1,8 +1,8 @@
-"""A net as the planner sees it: ops that compute, tensors with bytes of their own, and who needs which box of them.
+"""The planner's view of a net: ops that compute, tensors with their own bytes, and the boxes that ops need.
 
-A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only. What the
-link converts is no step either: the inputs and outputs of `net` are what lies in memory. `aliases` tells which tiles
-may lie on one of their operands, as it is not read later.
+A reshape is no step: its output is another view of its input's bytes. Only tensors with their own bytes appear in
+`Graph`. Conversions at the link are no steps either: the inputs and outputs of `net` are the tensors in memory.
+`aliases` gives the operands on which tiles may lie in place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Graph:
 
     @cached_property
     def homes(self) -> dict[str, str]:
-        """The tensor whose bytes each activation lies on: itself, or what it is a reshape of."""
+        """The tensor whose bytes hold each activation: the activation itself, or the origin of a reshape."""
         homes = {name: name for name in self.net.begins}
         for op in self.net.ops:
             for name in op.outputs:
@@ -48,27 +48,27 @@ class Graph:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """The tensors with bytes of their own that the net's outputs lie on, each once."""
+        """The tensors whose bytes hold the net's outputs, without repetition."""
         return tuple(dict.fromkeys(self.homes[name] for name in self.net.outputs))
 
     @cached_property
     def kept(self) -> dict[str, str]:
-        """The tensor that each state becomes at the end of a frame, in whose place that lies."""
+        """The new value of each state at the end of a frame, stored in the state's place."""
         return {state.input: self.homes[state.output] for state in self.net.states}
 
     @cached_property
     def outlasting(self) -> frozenset[str]:
-        """The tensors that must be there when a frame ends: outputs, and what becomes of states."""
+        """The tensors live at the end of a frame: outputs, and new values of states."""
         return frozenset((*self.outputs, *self.kept.values()))
 
     @cached_property
     def maker_of(self) -> dict[str, Op]:
-        """The op that makes each tensor with bytes of its own."""
+        """The op that computes each tensor."""
         return {op.output: op for op in self.ops}
 
     @cached_property
     def consumers(self) -> dict[str, tuple[int, ...]]:
-        """The indices of the ops that read each tensor with bytes of its own."""
+        """The indices of the ops that read each tensor."""
         found: dict[str, list[int]] = {home: [] for home in self.homes.values()}
         for index, op in enumerate(self.ops):
             for home in dict.fromkeys(self.sources(op)):
@@ -76,7 +76,7 @@ class Graph:
         return {home: tuple(indices) for home, indices in found.items()}
 
     def sources(self, op: Op) -> list[str]:
-        """The home of each activation of the op, in its order."""
+        """The tensor whose bytes hold each activation of the op, in its order."""
         return [self.homes[name] for name in self.net.activations(op)]
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -87,24 +87,26 @@ class Graph:
 
     @cached_property
     def constants_as(self) -> dict[str, str]:
-        """The first op that has the same constants as each op: in all tiles of the same channels and key."""
+        """The first op with the same constants as each op. Tiles with equal channels and key then have equal constants
+        too."""
         first: dict[Hashable, str] = {}
         return {op.name: first.setdefault(self._made_of(op), op.name) for op in self.ops}
 
     def _made_of(self, op: Op) -> Hashable:
-        """All that an engine makes an op's constants of."""
+        """The key of an op's constants: everything that an engine derives them from."""
         operands = ((part, name) for part in op.parts for name in (*part.inputs, *part.outputs))
         kinds = tuple(part.attributes for part in op.parts)
         return op.engine, kinds, tuple((part.kind, self._value_of(part, name)) for part, name in operands)
 
     def form(self, op: Op) -> Hashable:
-        """The key of ops that compute alike: the same but for the values of their constants and their scales."""
+        """The key of ops that compute alike. The values of constants and the scales may differ."""
         names = (name for part in op.parts for name in (*part.inputs, *part.outputs))
         tensors = tuple((self.net.tensor(name).shape, self.net.tensor(name).dtype) for name in names)
         return op.engine, tuple((part.kind, part.attributes) for part in op.parts), tensors
 
     def _value_of(self, part: Op, name: str) -> Hashable:
-        """A constant by name, any other tensor by all but its name; of what C reads, its scale is in the C."""
+        """The key of a tensor: a constant's name, or all fields but the name. For C code without the scale, which the
+        code contains."""
         if name in self.net.constants:
             return name
         tensor = replace(self.net.tensor(name), name="")
@@ -116,11 +118,11 @@ class Graph:
         return {name: list(zip(*both, strict=True)) for name, both in every.items()}
 
     def inputs_of(self, op: Op) -> list[tuple[str, InputRule]]:
-        """Each activation, and what of it a box of the output needs."""
+        """Each activation, with the rule for the part of it that a box of the output needs."""
         return self._inputs[op.name]
 
     def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
-        """The needs of boxes of the op's output: each activation's home, and the boxes of it that they need."""
+        """The needs of boxes of the op's output: for each activation its home and the needed boxes of the home."""
         for name, rule in self.inputs_of(op):
             boxes = needs_of_many(rule, outputs, self.shape(name))
             home = self.homes[name]
@@ -131,7 +133,7 @@ class Graph:
         return {}
 
     def needs_of(self, op: Op, output: Box) -> tuple[tuple[str, Box], ...]:
-        """The needs of one box of the op's output: each activation's home, and the box of it that it needs."""
+        """The needs of one box of the op's output: for each activation its home and the needed box of the home."""
         key = (op.name, output)
         if key not in self._boxes_needed:
             boxes = self.needs(op, from_boxes([output]))
@@ -139,7 +141,7 @@ class Graph:
         return self._boxes_needed[key]
 
     def shows(self, home: str, box: Box) -> bool:
-        """True if a box of a tensor is a box of each of its reshapes."""
+        """True if the box of a tensor is a box of each of its reshapes too."""
         shape = self.shape(home)
         return all(reshaped_box(box, shape, self.shape(name)).elements == box.elements for name in self.views(home))
 
@@ -148,7 +150,7 @@ class Graph:
         return {}
 
     def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
-        """The box of each activation that one box of the op's output reads, as the op sees it."""
+        """The box of each activation that the op reads for one box of its output, in the activation's own shape."""
         key = (op.name, output)
         if key not in self._boxes_read:
             inputs = self.inputs_of(op)
@@ -156,7 +158,7 @@ class Graph:
         return self._boxes_read[key]
 
     def views(self, home: str) -> list[str]:
-        """The reshapes that lie on a tensor."""
+        """The reshapes of a tensor."""
         return self._views.get(home, [])
 
     @cached_property
@@ -168,7 +170,7 @@ class Graph:
         return found
 
     def live_after(self) -> list[tuple[str, ...]]:
-        """The tensors that are live after each op, made by then and read later, in the order in which they are made."""
+        """The tensors live after each op, already computed and read later, in the order of their computation."""
         ends = dict.fromkeys(self.outlasting, len(self.ops))
         read = (name for name in self.net.begins if name in ends or self.consumers[name])
         live, found = dict.fromkeys(read), list[tuple[str, ...]]()
@@ -182,7 +184,7 @@ class Graph:
 
 
 def _read_too_soon(net: Net) -> str | None:
-    """The first op that reads what an op behind it makes."""
+    """The first op that reads the output of a later op, or None."""
     unmade = {name for op in net.ops for name in op.outputs}
     for op in net.ops:
         if not unmade.isdisjoint(op.inputs):
@@ -192,11 +194,14 @@ def _read_too_soon(net: Net) -> str | None:
 
 
 Aliases = Mapping[str, tuple[str, ...]]
-"""The tensors that an op's tiles may lie on, element by element, by op."""
+"""The operands on which each op's output may lie in place, element by element, by op."""
 
 
 def aliases(graph: Graph, engines: Mapping[str, Accelerator]) -> Aliases:
-    """The operands of each op that it is the last to read, and reads once, if its engine can lay its output there."""
+    """The operands of each op on which its output may lie in place.
+
+    The op must be the operand's last reader, read it once, and its engine must support the overlap.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for index, op in enumerate(graph.ops):
         sources, shape = graph.sources(op), graph.shape(op.output)

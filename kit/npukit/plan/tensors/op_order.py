@@ -1,4 +1,4 @@
-"""An order of a net's ops in which engines that run by themselves work while the core, or each other, does."""
+"""An order of a net's ops in which asynchronous engines work in parallel with the core and each other."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 
 
 def in_overlapping_order(net: Net, engines: Engines) -> Net:
-    """The net with its ops so ordered that the core is held up as little as possible.
+    """The net with its ops ordered for the least waiting of the core.
 
-    As it is where that makes no difference, so that a net for one engine keeps the order of its model.
+    Ties keep the model's order. A net for one engine is therefore unchanged.
     """
     schedule, readers = _Schedule(net, engines), dict[str, list[int]]()
     missing = [set(net.activations(op)) - set(net.begins) for op in net.ops]
@@ -36,26 +36,27 @@ def in_overlapping_order(net: Net, engines: Engines) -> Net:
 
 @dataclass
 class _Schedule:
-    """The ops so far, and when the core and each engine will be done with them."""
+    """The ops ordered so far, and the times at which the core and each engine finish them."""
 
     net: Net
     engines: Engines
     order: list[Op] = field(default_factory=list)
     core: int = 0
     free: dict[str, int] = field(default_factory=dict)
-    """The time at which each engine that runs by itself is done."""
+    """The time at which each asynchronous engine is free."""
     made: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The engine that made each tensor, and the time."""
+    """The engine that computed each tensor, and the completion time."""
 
     def __post_init__(self) -> None:
         self.made.update(dict.fromkeys(self.net.begins, ("", 0)))
 
     def rank(self, op: Op) -> tuple[int, bool]:
-        """The earliest first, and of those what the core need not wait for."""
+        """The sort key: earliest start first, and of equal starts ops on asynchronous engines first."""
         return self.start(op), not self._runs_alone(op)
 
     def start(self, op: Op) -> int:
-        """The time when the core could begin it, or give it to its engine: all that others make for it is there."""
+        """The earliest time at which the core can begin the op or submit it, after its inputs from other engines are
+        complete."""
         waits = [self.core]
         for name in self.net.activations(op):
             engine, time = self.made[name]

@@ -1,4 +1,4 @@
-"""The planning problem: what every search, emission and prediction of the planner is given."""
+"""The planning problem: the input of every search, emission and prediction of the planner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.routes import pes_to_use
 
 Tell = Callable[[str], None]
-"""Takes how far a search has come, for whoever waits."""
+"""Receives progress messages of a search for the user."""
 
 
 def silent(text: str) -> None:
@@ -26,37 +26,38 @@ def silent(text: str) -> None:
 
 
 MOST = 750_000
-"""Steps and messages that a call of the planner may have emitted: a minute of the processor. MobileNetV2 on 152 PEs
-takes 640,000."""
+"""Limit of steps and messages emitted per call of the planner: a minute of the processor. MobileNetV2 on 152 PEs takes
+640,000."""
 
 
 @dataclass
 class Work:
-    """Steps and messages that have been emitted, and how many may be: all that a call of the planner spends.
+    """The planner's budget for a call: steps and messages emitted so far, and their limit.
 
-    It is what takes the time, and the same on every machine, so that the same call ends with the same plan.
+    Emission takes most of the time, and its count is the same on every machine. The same call therefore ends with the
+    same plan.
     """
 
     done: int = 0
     most: int = MOST
     seconds: float = 0.0
-    """Seconds that they have taken here, to tell what is left."""
+    """Seconds spent on emission here, for the estimate of the time left."""
     plans: int = 0
     best: tuple[float, str] = (inf, "")
-    """The least figure of a plan that fits, of all searches, and what is said of it."""
+    """The smallest figure of a fitting plan in all searches, and its description."""
 
     @property
     def is_spent(self) -> bool:
         return self.done >= self.most
 
     def compared(self, figure: float, told: str) -> str:
-        """A remark on the best plan so far and how many there were, this one included."""
+        """Record a plan's figure. Returns a remark on the best plan so far and the number of plans."""
         self.plans, self.best = self.plans + 1, min(self.best, (figure, told))
         return f"best of {self.plans} plan{'s' if self.plans > 1 else ''} so far {self.best[1]}"
 
     @property
     def left(self) -> str:
-        """A remark on the time that the longest search would still take, once enough is done to know."""
+        """A remark on the time left for the longest search; empty in the first 1 % of the budget."""
         seconds = self.seconds * (self.most - self.done) / max(self.done, 1)
         if self.done < self.most // 100:
             return ""
@@ -65,10 +66,10 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A graph of ops, the board and the engines that run them, and the PEs they may use.
+    """A graph of ops, the board, the engines of the ops, and the PEs for the plan.
 
-    PEs that follow each other in `order` are neighbours on the mesh. Unless given they are the first live ones, at most
-    `max_pes`; without a limit, those of the root's chip, and other chips may do the same.
+    Consecutive PEs in `order` are neighbours on the mesh. The default are the first live PEs, at most `max_pes`;
+    without a limit, the PEs of the root's chip, and other chips may repeat the plan.
     """
 
     graph: Graph
@@ -89,7 +90,7 @@ class Problem:
 
     @cached_property
     def places(self) -> Places:
-        """The places in the order whose PEs carry an engine that some PEs of the board lack, of the engines in use."""
+        """The places in the order whose PEs carry an engine, for each engine in use that some PEs of the board lack."""
         return {
             name: tuple(place for place, pe in enumerate(self.order) if pe not in without)
             for name, without in self.board.lacking.items()
@@ -98,27 +99,27 @@ class Problem:
 
     @cached_property
     def fewest(self) -> int:
-        """The number of PEs of the order from the first on by which every engine in use is carried; one more than all,
-        if none carries one."""
+        """The number of first PEs of the order that together carry every engine in use. If no PE carries one of the
+        engines, one more than all PEs."""
         return max((min(places, default=len(self.order)) + 1 for places in self.places.values()), default=1)
 
     @property
     def equipped(self) -> Problem:
-        """The same on those PEs alone that carry every engine in use, if there are any."""
+        """The problem on the PEs that carry every engine in use, or the same problem if there are none."""
         places = set(range(len(self.order))).intersection(*self.places.values())
         lacking = 0 < len(places) < len(self.order)
         return self.on([self.order[place] for place in sorted(places)]) if lacking else self
 
     @property
     def alike(self) -> Problem:
-        """The same on the equipped PEs with the core that most of them have: groups of a batch do the same."""
+        """The problem on the equipped PEs with the most common core, because groups of a batch must be equal."""
         equipped = self.equipped
         count = Counter(equipped.cpus.values())
         most = max(count, key=count.__getitem__, default=None)
         return equipped.on([pe for pe, cpu in equipped.cpus.items() if cpu == most]) if len(count) > 1 else equipped
 
     def unlike(self, count: int) -> Sequence[int]:
-        """One PE with each core of so many PEs, the first of the order."""
+        """The first PE with each type of core, among the first `count` PEs of the order."""
         first: dict[str | None, int] = {}
         for pe in self.order[: count if self.cpus else 1]:
             first.setdefault(self.cpus.get(pe), pe)
@@ -126,7 +127,7 @@ class Problem:
 
     @cached_property
     def cpus(self) -> Mapping[int, str]:
-        """The core of each PE of the order, if the board has several."""
+        """The core of each PE of the order; empty if the board has a single type of core."""
         return {pe: self.board.cpu_of(pe) for pe in self.order} if len(self.board.cpus) > 1 else {}
 
     @property
@@ -134,14 +135,15 @@ class Problem:
         return self.graph.net
 
     def on(self, order: Sequence[int]) -> Problem:
-        """The same on other PEs."""
+        """The problem on other PEs."""
         return replace(self, order=order, max_pes=len(order))
 
     def with_engines(self, engines: Engines) -> Problem:
         return replace(self, engines=engines)
 
     def cost(self, op: Op, box: Box, pe: int | None = None) -> Cost:
-        """The cost of a tile of an op on its engine, if not of another PE then of the first, asked for once."""
+        """The cost of a tile of an op on its engine, cached. `pe`: the PE of the tile; the first of the order if None.
+        """
         cpu = self.cpus.get(self.order[0] if pe is None else pe, "") if op.engine == CORE else ""
         key = op.name, box, cpu
         if key not in self._costs:

@@ -1,4 +1,4 @@
-"""Boxes of a tensor as boxes of a reshape of it, which has the same elements in the same order."""
+"""Boxes of a tensor as boxes of its reshape, a tensor with the same elements in the same order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from npukit.net.box import Box
 from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes, volumes
 
 Spans = tuple[np.ndarray, np.ndarray]
-"""The first and the last element of each of some runs, in the order of a tensor's axes."""
+"""The first and the last element of each run, in row-major order."""
 
 
 def reshaped(boxes: Boxes, shape: Sequence[int], other: Sequence[int]) -> Boxes:
-    """Boxes of a shape as boxes of another shape of the same elements: the smallest that hold theirs, and are boxes of
-    both shapes."""
+    """The smallest boxes of shape `other` that hold the elements of the given boxes and are boxes of both shapes."""
     result = np.zeros((len(boxes), len(other), 2), np.int64)
     result[:, :, 1] = 1
     for here, there in _alike(shape, other):
@@ -36,7 +35,7 @@ def reshaped_box(box: Box, shape: Sequence[int], other: Sequence[int]) -> Box:
 
 
 def _alike(shape: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """The axes of two shapes that have the same elements, as few at a time as can be; none of those of one."""
+    """Groups of axes of two shapes with the same elements, each group as small as possible, without axes of size 1."""
     places = [axis for axis, size in enumerate(shape) if size != 1]
     others = [axis for axis, size in enumerate(other) if size != 1]
     while places:
@@ -47,7 +46,7 @@ def _alike(shape: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[in
 
 
 def _run(boxes: Boxes, sizes: Sequence[int], others: Sequence[int]) -> Spans:
-    """The elements of boxes of axes of some sizes, and those between, until they are boxes of axes of `others` too."""
+    """Runs of elements around boxes over axes `sizes`, grown until they are boxes over the axes `others` too."""
     steps = _steps(sizes)
     run = boxes[:, :, 0] @ steps, (boxes[:, :, 1] - 1) @ steps
     while True:
@@ -58,8 +57,8 @@ def _run(boxes: Boxes, sizes: Sequence[int], others: Sequence[int]) -> Spans:
 
 
 def _whole(first: np.ndarray, last: np.ndarray, steps: np.ndarray) -> Spans:
-    """Runs of elements with what is missing to boxes of axes of such steps: all of the axes behind the first of which
-    they have several positions."""
+    """Runs grown to boxes over axes with strides `steps`: all axes after the first with several positions are taken
+    whole."""
     apart = np.zeros(len(first), bool)
     for step in steps:
         here = (first // step != last // step) & ~apart
@@ -69,5 +68,5 @@ def _whole(first: np.ndarray, last: np.ndarray, steps: np.ndarray) -> Spans:
 
 
 def _steps(sizes: Sequence[int]) -> np.ndarray:
-    """The elements between two positions of each axis."""
+    """The stride of each axis in elements."""
     return np.array([*accumulate(reversed(sizes[1:]), int.__mul__, initial=1)][::-1], np.int64)

@@ -1,7 +1,8 @@
-"""The links a packet takes: first along x, then along y, on the grid of chips and then within the chip.
+"""Routes of packets: along x, then along y, first on the grid of chips, then within the chip. And the order of PEs for
+plans.
 
-Where chips are a hexagonal torus, first along its diagonals and on the shortest way around. And the PEs that a plan may
-use, in their order: neighbours in the order are neighbours on the mesh.
+If the chips form a hexagonal torus, packets first take diagonals, on the shortest way around. Neighbours in the order
+of PEs are neighbours on the mesh.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from npukit.errors import DoesNotFit
 
 
 class Link(NamedTuple):
-    """A link from the router of one PE to that of another; between two chips all links of the border are one."""
+    """A link between the routers of two PEs. All links of a border between two chips are one `Link`, between chip
+    numbers."""
 
     source: int
     destination: int
@@ -27,7 +29,7 @@ class Link(NamedTuple):
 
 
 _link = lru_cache(maxsize=None)(Link)
-"""The one object of each link: routes between all PEs of a board have thousands of links each."""
+"""The unique object of each link. Routes between all PEs of a board have thousands of links each."""
 
 
 @dataclass
@@ -39,7 +41,7 @@ class _Way:
 
 
 def to_go(mesh: Mesh, here: int, there: int) -> tuple[int, int]:
-    """Columns and rows of chips from one to another, the shortest way."""
+    """Columns and rows of chips from chip `here` to chip `there` on the shortest way."""
     columns, rows = mesh.chips.columns, mesh.chips.rows
     dx, dy = there % columns - here % columns, there // columns - here // columns
     if mesh.chip_links == "grid":
@@ -49,7 +51,7 @@ def to_go(mesh: Mesh, here: int, there: int) -> tuple[int, int]:
 
 
 def borders_on(mesh: Mesh, dx: int, dy: int) -> int:
-    """Borders on the way over so many columns and rows of chips."""
+    """The number of borders crossed over `dx` columns and `dy` rows of chips."""
     diagonal = mesh.chip_links != "grid" and dx * dy > 0
     return max(abs(dx), abs(dy)) if diagonal else abs(dx) + abs(dy)
 
@@ -63,11 +65,11 @@ class Routes:
         self.path = lru_cache(maxsize=None)(self._path)
 
     def tree(self, source: int, destinations: Sequence[int]) -> list[Link]:
-        """The union of the paths, each link after the one that leads to it."""
+        """The union of the paths, each link after its predecessor."""
         return list(dict.fromkeys(link for destination in destinations for link in self.path(source, destination)))
 
     def reaches(self, source: int, destination: int) -> bool:
-        """True if no link on the way is dead."""
+        """True if no link on the route is dead."""
         return not self._dead or self._dead.isdisjoint(self._way(source, destination).hops)
 
     def _path(self, source: int, destination: int) -> tuple[Link, ...]:
@@ -87,7 +89,7 @@ class Routes:
         return (_sign(dx), _sign(dy)) if diagonal else _along_x_first(dx, dy)
 
     def _cross(self, here: int, step: tuple[int, int], way: _Way) -> int:
-        """The links to the border in a direction, and over it to the facing PE."""
+        """Add the links to the border in direction `step` and over it. Returns the facing PE."""
         chip, place = divmod(here, self._pes.count)
         row, column = divmod(place, self._pes.columns)
         dx, dy = step
@@ -119,7 +121,7 @@ class Routes:
 
 
 def _step_to(here: int, there: int, columns: int) -> tuple[int, int]:
-    """One step on a grid, along x while that is not done."""
+    """One step on a grid, along x until the column matches."""
     return _along_x_first(there % columns - here % columns, there // columns - here // columns)
 
 
@@ -132,7 +134,7 @@ def _sign(value: int) -> int:
 
 
 def pes_in_order(board: Board) -> list[int]:
-    """The live PEs along a snake through each chip, chips along a snake too; the root comes first."""
+    """The live PEs along a snake through each chip, with the chips along a snake too. The root comes first."""
     order = [pe for pe in _snake_of_pes(board) if pe not in board.mesh.dead_pes]
     if not order:
         raise DoesNotFit(f"every PE of {board.name} is dead", tries=["another board"])
@@ -140,17 +142,17 @@ def pes_in_order(board: Board) -> list[int]:
 
 
 def pes_of_chips(board: Board, chips: int) -> int:
-    """The number of live PEs of so many chips, the first of the order."""
+    """The number of live PEs on the first `chips` chips of the order."""
     order = [pe // board.mesh.pes.count for pe in pes_in_order(board)]
     first = list(dict.fromkeys(order))[:chips]
     return sum(chip in first for chip in order)
 
 
 def pes_to_use(board: Board, most: int | None, engines: Collection[str] = ()) -> list[int]:
-    """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip.
+    """The first `most` PEs of the order. Without a limit, the PEs of the root's chip.
 
-    Where PEs differ, those that carry more of the engines come first, of those the ones with the faster core, then with
-    more memory, and kinds of which none carries more take turns.
+    If PEs differ, PEs with more of the engines come first, then PEs with a faster core, then PEs with more memory.
+    Kinds of PEs with different engines, none with more than the other, take turns.
     """
     order, chip = _best_equipped_first(board, engines), board.mesh.pes.count
     return order[:most] if most else [pe for pe in order if pe // chip == board.root_pe // chip]
@@ -171,7 +173,8 @@ def _best_equipped_first(board: Board, engines: Collection[str]) -> list[int]:
 
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:
-    """The PEs without those that others reach only over a dead link: those in the way of most, never the root."""
+    """The PEs after removal of PEs behind dead links: in each round the PE in most unreachable pairs, never the root.
+    """
     pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
     while pairs:
         hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])
@@ -182,7 +185,7 @@ def _all_reachable(board: Board, order: list[int]) -> list[int]:
 
 
 def _cut_pairs(board: Board, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of PEs between which the route crosses a dead link."""
+    """Pairs of PEs with a dead link on the route."""
     routes = Routes(board)
     return [(a, b) for a, b in permutations(order, 2) if not routes.reaches(a, b)]
 
