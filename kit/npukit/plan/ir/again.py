@@ -1,4 +1,5 @@
-"""Compression of a plan's text: a run of lines that repeats an earlier run, except for frames and numbers."""
+"""Compression of a plan's text: a run of lines becomes a reference to an earlier run, equal but for frames and numbers.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ _COUNTED = re.compile(r"(?<=@)\d+|(?<=%)\d+|(?<=\bframe )\d+|(?<=^send )\d+")
 _AGAIN = re.compile(r"again (\d+)-(\d+), frames (-?\d+), micro-batches (-?\d+), messages (-?\d+)")
 
 SHORTEST = 3
-"""Lines of the shortest run that is printed as a repetition."""
+"""Minimum number of lines in a repetition."""
 
 TRIED = 4
-"""Candidates for an earlier run with the same beginning, the latest ones. The longest is taken."""
+"""Earlier runs with the same beginning to compare, the latest first. The longest is taken."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ _Counts = tuple[tuple[str, int], ...]
 
 
 def _form(line: str) -> tuple[str, _Counts]:
-    """A line without its counted numbers, and the numbers by kind."""
+    """A line without counted numbers, and the numbers by kind."""
     counts = tuple((_kind(line, found.start()), int(found[0])) for found in _COUNTED.finditer(line))
     return _COUNTED.sub("", line), counts
 

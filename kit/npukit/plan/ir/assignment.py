@@ -21,7 +21,7 @@ class Tile:
 
 
 Assignment = Mapping[str, tuple[Tile, ...]]
-"""Tiles by op name. The tiles of an op are disjoint, lie on different PEs, and together cover its output."""
+"""Tiles by op name. The tiles of an op are disjoint, lie on different PEs, and together cover the output."""
 
 
 def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from npukit.plan.ir.plan import Buffer
 
 ROOM = "room for "
-"""Prefix of signals which announce that a frame's tensor may be sent."""
+"""Prefix of signals that permit sending a frame's tensor."""
 
 SCRATCH = " scratch"
 

@@ -108,7 +108,7 @@ class _Pe:
     memory: MemoryUse = field(default_factory=lambda: MemoryUse(0, 0, 0, 0, 0))
     orders: Orders = field(default_factory=Orders)
     first: int | None = None
-    """The PE of the first group that this PE copies."""
+    """The PE of the first group to copy; None for a PE in full."""
     buffers: dict[str, Buffer] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)

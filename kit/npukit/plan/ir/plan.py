@@ -29,7 +29,7 @@ PAGES = "pages of orders"
 """Name of a PE's buffer for pages of orders from DRAM."""
 
 NO_FLAG = 0xFF
-"""Flag of a landing in DRAM, which has no counted flags."""
+"""Flag of a landing in DRAM, where no flag is counted."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,10 @@ class Compute:
     `inputs`: the op's activations in its order. Each box is exactly the output box's need (`receptive.needs`); window
     positions outside the box are padding. `scratch`: the buffer of the engine's scratch memory, if needed. `submitted`:
     the engine is only started, and a `Join` follows. Consecutive computes on one accelerator may run as one chain.
-    `constants`: the buffer for streamed constants, without commands; None if they are in the image. `streamed`: the
-    source of streamed constants in DRAM. `frame`: the frame of the batch. `cycles`: the engine's own. `stolen`:
-    predicted additional cycles, taken by messages meanwhile.
+
+    `constants`: the buffer for streamed constants, without commands; None if the constants are in the image.
+    `streamed`: the source of streamed constants in DRAM. `frame`: the frame of the batch. `cycles`: the engine's own.
+    `stolen`: predicted additional cycles, taken by messages meanwhile.
     """
 
     op: str
@@ -160,9 +161,9 @@ class Message:
     If `source_pe` is DRAM, the source is a buffer of `Plan.dram`. A message without a tensor carries streamed
     constants, or is a signal, which only increments a flag.
 
-    `copies.copies` divides a message into descriptors. All landings have the same strides and the same flag, for each
-    descriptor can be a multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the landing's
-    flag of each receiver.
+    `copies.copies` divides a message into descriptors. All landings have the same strides and the same flag, so that
+    each descriptor can be a multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the
+    landing's flag of each receiver.
     """
 
     tensor: str
@@ -315,7 +316,7 @@ class Plan:
 
     @property
     def home(self) -> int:
-        """The root's chip, or the first chip of a plan that spans several."""
+        """The root's chip, or the first chip of a plan across several."""
         return self.chips[0]
 
     @property

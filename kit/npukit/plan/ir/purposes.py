@@ -12,8 +12,8 @@ from npukit.plan.ir.plan import SENT_FLAG, Message, PePlan, Plan, Send, Wait
 class Purposes:
     """Describes the sends and waits of one plan.
 
-    A flag is reused only after waits for everything counted before (`Traffic.send`). A wait therefore takes the
-    messages that land with its flag in the order of their numbers.
+    A flag is reused only after waits for everything counted before (`Traffic.send`). The waits for a flag therefore
+    take the messages to the flag in the order of their numbers.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -28,7 +28,7 @@ class Purposes:
         return dict(self._of(pe))
 
     def awaited(self, pe: PePlan) -> dict[int, tuple[int, ...]]:
-        """The messages that each wait of a PE takes, by step number."""
+        """The messages taken by each wait of a PE, by step number."""
         landing = {flag: deque(numbers) for flag, numbers in self._landing[pe.pe].items()}
         waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
         return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}

@@ -36,8 +36,8 @@ class Replica:
     def landing(self, landing: Landing, message: Message) -> Landing:
         """The landing of this group's message.
 
-        Buffers are renamed for the group, except for signals and constants that land outside it: all groups share their
-        buffer.
+        Buffers are renamed for the group. All groups share the buffer of a signal or of constants on a PE outside the
+        groups.
         """
         inside = landing.pe in self.places
         view = self._view(landing.view, message.tensor) if inside or message.tensor else landing.view

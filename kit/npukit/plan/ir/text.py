@@ -19,11 +19,11 @@
       stolen 1:12
     pe 3 as 1
 
-`@` marks the frame of a name, `%` its micro-batch, `#` its number if the PE has several. A box is omitted if it is the
-whole box of its buffer or its message. Streamed constants lie in DRAM under their own name. `again` repeats earlier
-steps, with offsets for frames, micro-batches and messages. A PE `as` another copies the other's steps, as its
-counterpart in the groups that are `alike` (`ir/replicas.py`). `stolen` are the cycles that messages are expected to
-take from engines. The purpose of a wait, behind `#`, is a comment for readers.
+`@` marks the frame of a name, `%` the micro-batch, `#` the number if a PE has several. A box is omitted if it equals
+the whole box of the buffer or the message. Streamed constants lie in DRAM under their own name. `again` repeats earlier
+steps, with offsets for frames, micro-batches and messages. A PE `as` another copies its counterpart in the groups of
+`alike` (`ir/replicas.py`). `stolen`: the predicted cycles taken by messages from engines, by step. The purpose of a
+wait, behind `#`, is a comment for readers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _said_before(plan: Plan) -> dict[int, int]:
-    """The PEs printed as copies, with the PE of the first group that each one copies."""
+    """The PEs printed as copies, each with its original in the first group."""
     found: dict[int, int] = {}
     for replica in replicas_in(plan.alike):
         for first, pe in replica.places.items():
@@ -219,7 +219,7 @@ def _arranged(form: Arrangement | None) -> str:
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """Numbers in their order, `0-3,7,9-8`. A run that rises or falls by one is a span."""
+    """Numbers in their order, `0-3,7,9-8`. A run in steps of 1 or -1 is a span."""
     spans: list[list[int]] = []
     for number in numbers:
         span = spans[-1] if spans else []

@@ -40,7 +40,7 @@ class FrameWork:
 
 @dataclass(frozen=True)
 class FrameEnergy:
-    """The energy of a frame at one supply voltage, by consumer, with the uncertainty that the board file states.
+    """The energy of a frame at one supply voltage, by consumer, with the board file's uncertainty.
 
     `milliseconds`: the shortest interval between frames.
     """

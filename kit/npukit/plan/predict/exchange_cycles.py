@@ -1,7 +1,6 @@
 """The cost of converting a tensor from one layout to another: an estimate for searches.
 
-Counts the same multicasts, descriptors and flits that `emit/` makes, without contention. `simulate.py` gives the final
-prediction.
+Counts the multicasts, descriptors and flits of `emit/`, without contention. `simulate.py` gives the final prediction.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volume
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
 LOCAL_PASSES = 2
-"""Passes over a PE's memory by a local copy: one read, one write."""
+"""Passes over a PE's memory by a local copy: a read and a write."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +47,7 @@ class Exchanges:
 
 
 def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
-    """Cycles in which DRAM delivers each PE's part of a tensor, or receives the parts one by one. Equal parts count
-    once."""
+    """Cycles of DRAM to deliver each PE's part of a tensor, or to receive the parts. Equal parts count once."""
     needed = np.unique(needed, axis=0)
     held = np.broadcast_to(np.array([(0, size) for size in whole], np.int64), needed.shape)
     _, flits = copies_of_many(needed, held, needed, element_bytes, noc.port_bytes_per_cycle)
@@ -90,12 +88,12 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
 
 
 def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:
-    """True if a PE's tile and its needs of the same tensor share one region: see `regions.py`."""
+    """True where a PE's tile and needs of the same tensor share a region: see `regions.py`."""
     return volumes(hull(owned, needed)) <= volumes(owned) + volumes(needed)
 
 
 def _first_of_each_multicast(boxes: Boxes, sources: np.ndarray, targets: Boxes, local: np.ndarray) -> np.ndarray:
-    """One index per multicast: equal pieces of one source, for targets with equal strides."""
+    """An index per multicast: equal pieces of the same source, for targets with equal strides."""
     strides = np.where(extents(boxes) < extents(targets), extents(targets), 0)
     rows = np.concatenate([sources[:, None], local[:, None], boxes.reshape(len(boxes), -1), strides], axis=1)
     weights = np.cumprod(np.concatenate([[1], rows.max(0)[:-1] + 1]), dtype=np.int64)

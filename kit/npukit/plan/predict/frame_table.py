@@ -1,10 +1,10 @@
 """The cycles of a frame as rows that add up: a row per layer, one for messages and waiting, one for calls.
 
-The rows are the critical path: the chain of causes that ends when the root PE ends the frame. The path is walked
+The rows are the critical path: the chain of causes up to the end of the frame on the root PE. The path is walked
 backwards. While a core computes, its layer is charged. While a core sleeps until an accelerator is done, the
 accelerator's layer is charged. While a core waits for a message, messages are charged from the message's departure on,
-and the walk continues at the departure on the sending PE. All other starting of and waiting for messages is charged to
-messages too. The rest are calls: the cycles that the firmware spends in between.
+and the walk continues at the departure on the sending PE. All other cycles of starting messages or waiting for them are
+charged to messages too. The rest are calls: the cycles that the firmware spends in between.
 """
 
 from __future__ import annotations

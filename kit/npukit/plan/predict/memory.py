@@ -69,7 +69,7 @@ LAYER_NUMBER_BYTES = 2
 """Bytes of a layer's number in `net_layer_numbers`."""
 
 WORD = 4
-"""Bytes of a word, the alignment of a table's parts."""
+"""Bytes of a word, the alignment of a table's list of layer numbers."""
 
 STACK_BYTES = 3 << 10
 """Bytes reserved for the stack until its bound is measured."""
@@ -273,7 +273,7 @@ def control_bytes(layers: int) -> int:
 def code_bytes(tiles: int, messages: int, tensors: int, kernels: int, pes: int) -> int:
     """The bytes to reserve for a program, from its numbers of compute steps, sends and waits, and tensors of the host.
 
-    `kernels`: steps on the core. With any, or with a host link, the reserve is at least `CODE_BYTES`.
+    `kernels`: steps on the core. Except on a worker, the reserve is at least `CODE_BYTES`.
     """
     steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
     if is_worker(tensors, kernels, pes):
@@ -392,7 +392,7 @@ def fullest_regions(board: Board, plan: Plan) -> tuple[RegionUse, ...]:
 
 
 def crowded_region(board: Board, use: MemoryUse) -> RegionUse:
-    """The memory of the PE with the largest shortfall."""
+    """The PE's memory with the largest shortfall."""
     return max(regions_of(board, use), key=lambda region: region.missing)
 
 

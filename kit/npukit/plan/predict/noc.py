@@ -34,7 +34,8 @@ class _Wire:
         self.free, self.hop, self.border, self.busy = [0] * lanes, hop, border, 0
 
     def grant(self, at: int, taken: int) -> int:
-        """The cycle at which a packet head that arrives at `at` begins to cross the link."""
+        """The cycle at which a packet head begins to cross the link. `at`: the head's arrival. `taken`: cycles of the
+        packet."""
         lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
         passing = max(at, self.free[lane])
         self.free[lane] = passing + taken
@@ -71,9 +72,9 @@ class Links:
         return self.deliver(self.departure(start, sender, source, flits), source, destinations, flits)
 
     def departure(self, start: int, sender: int, source: int, flits: int) -> int:
-        """The cycle at which a descriptor leaves its source, if the sender's DMA takes it up at `start`.
+        """The cycle at which a descriptor leaves its source. `start`: the sender's DMA takes up the descriptor.
 
-        Call `departure` in the order of the starts, `deliver` in the order of the departures.
+        Call `departure` in the order of the starts, and `deliver` in the order of the departures.
         """
         start += self._noc.setup_cycles
         if source < DRAM:
@@ -85,7 +86,8 @@ class Links:
         return begin
 
     def deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
-        """Carry a packet that leaves its source at `start`. Each link of the union of the paths is crossed once."""
+        """Carry a packet from its source, with departure at `start`. Each link of the union of the paths is crossed
+        once."""
         if list(destinations) == [source]:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
         if destinations[0] >= DRAM:
@@ -106,7 +108,7 @@ class Links:
         return Carried(left, arrived)
 
     def _store(self, start: int, source: int, place: int, flits: int) -> Carried:
-        """Carry a packet to DRAM, modelled as one more link at its router, taken from the head's arrival on."""
+        """Carry a packet to DRAM, modelled as a further link at the DRAM's router, taken from the head's arrival on."""
         router, chip = self._router(place), place - DRAM
         near = source == router
         brought = Carried(start, {router: start + flits}) if near else self.deliver(start, source, [router], flits)
@@ -117,7 +119,7 @@ class Links:
         return Carried(done if near else brought.left, {place: done})
 
     def _router(self, source: int) -> int:
-        """The PE of a source's router: DRAM is attached to the router of its chip's first PE."""
+        """The PE at a source's router: a chip's DRAM is at the router of the chip's first PE."""
         return (source - DRAM) * self._pes_of_a_chip if source >= DRAM else source
 
     def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
@@ -152,7 +154,8 @@ class Links:
 
 @dataclass(frozen=True)
 class Packet:
-    """One descriptor. The last one of a message carries the flags; `counts_as_sent`: also the sender's flag."""
+    """One descriptor. The last of a message carries the landings' flags. `counts_as_sent`: it carries the sender's flag
+    too."""
 
     message: Message
     flits: int
@@ -161,11 +164,11 @@ class Packet:
     bytes: int = 0
 
     def is_signal_of(self, pe: int) -> bool:
-        """True if the packet carries only flags and the PE is its own source."""
+        """True if the packet is a signal from this PE."""
         return not self.message.tensor and self.message.source_pe == pe
 
     def one_by_one(self) -> Iterator[Packet]:
-        """One packet per landing. The last one counts as sent."""
+        """A packet per landing. Only the last counts as sent."""
         landings = self.message.landings
         for landing in landings:
             message = replace(self.message, landings=(landing,))

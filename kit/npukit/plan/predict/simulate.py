@@ -98,7 +98,7 @@ class _Pe:
     """Index of the next page of orders, if the orders come from DRAM."""
     asleep: bool = False
     since: int = 0
-    """The time at which the core reached its current step."""
+    """The arrival time of the core at its current step."""
     looked: int = 0
     """The time of the last or next look at the awaited flag."""
     awake_until: int = 0
@@ -136,7 +136,7 @@ class _Pe:
 
 @dataclass(frozen=True)
 class _Work:
-    """A chain that an engine runs from time `start` on: the cycles of each step, from the plan's step `first` on."""
+    """A chain of an engine from time `start` on: the cycles of each step, from the plan's step `first` on."""
 
     engine: str
     start: int
@@ -234,7 +234,7 @@ class _Simulation:
             self._after(pe, start)
 
     def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
-        """End a chain, or postpone its end by the port cycles that the DMA took from it meanwhile."""
+        """End a chain. If the DMA took port cycles from the chain meanwhile, its end is postponed by as many."""
         taken = _taken(pe, work.start, time)
         if stolen is not None and taken > stolen:
             self._at(work.start + work.cycles + taken, partial(self._computed, pe, work, taken))
@@ -325,7 +325,7 @@ class _Simulation:
         self._at(time, partial(self._go_on, pe))
 
     def _is_told(self, pe: _Pe, step: Step) -> bool:
-        """True if the step is a signal in a table, which has no descriptors for signals."""
+        """True if the step is a signal in a table. Tables have no descriptors for signals."""
         return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
 
     def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
@@ -344,7 +344,7 @@ class _Simulation:
         leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.flits)
         if packet.message.source_pe < DRAM:
             self._depart(pe, packet, asked, leaves)
-        else:  # packets that come before its departure take their links first
+        else:  # packets with an earlier departure take their links first
             self._at(leaves, partial(self._depart, pe, packet, asked))
 
     def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
@@ -395,7 +395,7 @@ class _Simulation:
 
 
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
-    """Simulate consecutive frames. The root starts each one as soon as the one before has ended."""
+    """Simulate consecutive frames. The root starts each frame at the end of the previous one."""
     return _Simulation(net, board, plan, frames).run()
 
 
@@ -407,7 +407,7 @@ def predicted_timeline(net: Net, board: Board, plan: Plan) -> Timeline:
 
 
 def _taken(pe: _Pe, start: int, end: int) -> int:
-    """Port cycles that messages take between `start` and `end`."""
+    """Port cycles taken by messages between `start` and `end`."""
     taken = 0
     for begin, stop in pe.port:
         if begin < end and stop > start:
@@ -416,7 +416,7 @@ def _taken(pe: _Pe, start: int, end: int) -> int:
 
 
 def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
-    """Steps of a finished chain with the cycles that messages took from each, without zeros."""
+    """Steps of a finished chain with the cycles taken by messages from each, without zeros."""
     spans = enumerate(zip(work.steps, _spans(pe, work), strict=True), work.first)
     return ((step, end - start - cycles) for step, (cycles, (start, end)) in spans if end - start > cycles)
 
@@ -431,7 +431,7 @@ def _spans(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
 
 
 def _stolen(pe: _Pe, start: int, cycles: int) -> int:
-    """Cycles that messages take from an accelerator's step. The step lasts longer by as many cycles."""
+    """Cycles taken by messages from an accelerator's step. The step lasts longer by as many cycles."""
     stolen = -1
     while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
         stolen = taken
@@ -444,7 +444,7 @@ def _kind(step: Compute) -> tuple[str, bool]:
 
 
 def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
-    """The consecutive steps from the current one on that belong to one chain."""
+    """The consecutive steps of one chain, from the current step on."""
     steps, end = pe.plan.steps, pe.step
     while end < len(steps) and end != pe.next_page and belongs(steps[end]):
         end += 1
@@ -452,7 +452,7 @@ def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
 
 
 def with_predictions(net: Net, board: Board, plan: Plan, rounds: int = 1) -> Plan:
-    """The plan with its predicted latency and interval, and the cycles that messages take from engines.
+    """The plan with its predicted latency and interval, and the cycles taken by messages from engines.
 
     `rounds`: the number of batches simulated back to back.
     """

@@ -17,15 +17,15 @@ CORE = "core"
 WAIT, SEND, RESTORE = "noc_wait", "noc_send", "net_restore"
 """Names of firmware functions: wait for a message, start a message, restore states."""
 COUNTED_FRAME = "frame"
-"""Name of the slice that spans a frame as the firmware counts it: `net_run`, its call, and the accounting."""
+"""Name of a frame's slice as the firmware counts it: `net_run`, the call of `net_run`, and the accounting."""
 
 
 @dataclass(frozen=True)
 class TimeSlice:
     """An interval on a PE's core (`CORE`) or on an accelerator, given by name.
 
-    `step`: the index of the PE's step. `layer`: the op that the step computes, empty for all other activity. `frame`:
-    the frame of the batch that it works on.
+    `step`: the index of the PE's step. `layer`: the op computed by the step, empty for all other activity. `frame`: the
+    frame of the batch.
     """
 
     pe: int
@@ -61,7 +61,7 @@ class Movement:
 
 @dataclass(frozen=True)
 class LinkUse:
-    """Cycles in which a link between neighbours is taken. Two chips may have several `lane`s between them."""
+    """Cycles in which a link between neighbours is taken. A border between two chips may have several `lane`s."""
 
     source: int
     target: int
@@ -113,10 +113,11 @@ class Timeline:
         )
 
     def layer_cycles(self) -> dict[str, int]:
-        """The cycles of each layer in a frame, on the PE that spends most on it, on the core or an accelerator.
+        """The cycles of each layer in a frame, on the PE with the most cycles of the layer, on the core or an
+        accelerator.
 
-        A step that an accelerator computes in pieces counts from its first piece to its last. The first frame of a
-        batch stands for all.
+        A step computed by an accelerator in pieces counts from the first piece to the last. The first frame of a batch
+        stands for all.
         """
         steps: dict[tuple[str, int, int, int | None], list[TimeSlice]] = defaultdict(list)
         begun = [start for start, _ in self.frames]

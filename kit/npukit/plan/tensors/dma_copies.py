@@ -1,4 +1,4 @@
-"""Two-dimensional DMA copies from a box of one buffer to a box of another."""
+"""Two-dimensional DMA copies between boxes of two buffers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Loop:
 
 @lru_cache(maxsize=1 << 16)
 def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[Copy, ...]:
-    """The copies that move `box` between dense buffers over the boxes `source` and `destination`."""
+    """The copies of `box` from a dense buffer over `source` to a dense buffer over `destination`."""
     row_bytes, loops = _collapsed(box, source, destination, element_bytes)
     starts = [_offset(box, outer, element_bytes) for outer in (source, destination)]
     if not loops and row_bytes > LARGEST:

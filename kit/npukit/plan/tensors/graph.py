@@ -1,8 +1,8 @@
-"""The planner's view of a net: ops that compute, tensors with their own bytes, and the boxes that ops need.
+"""The planner's view of a net: ops that compute, tensors with their own bytes, and the boxes needed by each op.
 
-A reshape is no step: its output is another view of its input's bytes. Only tensors with their own bytes appear in
-`Graph`. Conversions at the link are no steps either: the inputs and outputs of `net` are the tensors in memory.
-`aliases` gives the operands on which tiles may lie in place.
+A reshape is no step, but another view of the same bytes. Only tensors with their own bytes appear in `Graph`.
+Conversions at the link are no steps either: the inputs and outputs of `net` are the tensors in memory. `aliases` gives
+the operands on which tiles may lie in place.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Graph:
         return {home: tuple(indices) for home, indices in found.items()}
 
     def sources(self, op: Op) -> list[str]:
-        """The tensor whose bytes hold each activation of the op, in its order."""
+        """The tensor whose bytes hold each activation of the op, in the op's order."""
         return [self.homes[name] for name in self.net.activations(op)]
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class Graph:
         return {op.name: first.setdefault(self._made_of(op), op.name) for op in self.ops}
 
     def _made_of(self, op: Op) -> Hashable:
-        """The key of an op's constants: everything that an engine derives them from."""
+        """The key of an op's constants: all inputs of their derivation by an engine."""
         operands = ((part, name) for part in op.parts for name in (*part.inputs, *part.outputs))
         kinds = tuple(part.attributes for part in op.parts)
         return op.engine, kinds, tuple((part.kind, self._value_of(part, name)) for part, name in operands)
@@ -105,8 +105,8 @@ class Graph:
         return op.engine, tuple((part.kind, part.attributes) for part in op.parts), tensors
 
     def _value_of(self, part: Op, name: str) -> Hashable:
-        """The key of a tensor: a constant's name, or all fields but the name. For C code without the scale, which the
-        code contains."""
+        """The key of a tensor: a constant's name, or all fields but the name. For C code the scale is left out, as a
+        constant of the code."""
         if name in self.net.constants:
             return name
         tensor = replace(self.net.tensor(name), name="")
@@ -118,7 +118,7 @@ class Graph:
         return {name: list(zip(*both, strict=True)) for name, both in every.items()}
 
     def inputs_of(self, op: Op) -> list[tuple[str, InputRule]]:
-        """Each activation, with the rule for the part of it that a box of the output needs."""
+        """Each activation, with the rule for the part needed by a box of the output."""
         return self._inputs[op.name]
 
     def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
@@ -133,7 +133,7 @@ class Graph:
         return {}
 
     def needs_of(self, op: Op, output: Box) -> tuple[tuple[str, Box], ...]:
-        """The needs of one box of the op's output: for each activation its home and the needed box of the home."""
+        """The needs of a single box of the op's output: for each activation its home and the needed box of the home."""
         key = (op.name, output)
         if key not in self._boxes_needed:
             boxes = self.needs(op, from_boxes([output]))
@@ -150,7 +150,7 @@ class Graph:
         return {}
 
     def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
-        """The box of each activation that the op reads for one box of its output, in the activation's own shape."""
+        """The box of each activation read for a box of the op's output, in the activation's own shape."""
         key = (op.name, output)
         if key not in self._boxes_read:
             inputs = self.inputs_of(op)
@@ -198,9 +198,10 @@ Aliases = Mapping[str, tuple[str, ...]]
 
 
 def aliases(graph: Graph, engines: Mapping[str, Accelerator]) -> Aliases:
-    """The operands of each op on which its output may lie in place.
+    """The operands on which each op's output may lie in place.
 
-    The op must be the operand's last reader, read it once, and its engine must support the overlap.
+    The op must be the operand's last reader and read the operand only once, and the op's engine must support the
+    overlap.
     """
     found: dict[str, tuple[str, ...]] = {}
     for index, op in enumerate(graph.ops):

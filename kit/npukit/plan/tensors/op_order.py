@@ -1,4 +1,4 @@
-"""An order of a net's ops in which asynchronous engines work in parallel with the core and each other."""
+"""An order of a net's ops for parallel work of the core and the asynchronous engines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 
 
 def in_overlapping_order(net: Net, engines: Engines) -> Net:
-    """The net with its ops ordered for the least waiting of the core.
+    """The net with its ops ordered for the shortest waits of the core.
 
-    Ties keep the model's order. A net for one engine is therefore unchanged.
+    Ties keep the model's order. A net for a single engine is therefore unchanged.
     """
     schedule, readers = _Schedule(net, engines), dict[str, list[int]]()
     missing = [set(net.activations(op)) - set(net.begins) for op in net.ops]
@@ -36,16 +36,16 @@ def in_overlapping_order(net: Net, engines: Engines) -> Net:
 
 @dataclass
 class _Schedule:
-    """The ops ordered so far, and the times at which the core and each engine finish them."""
+    """The ops in order up to here, and the completion times of the core and each engine."""
 
     net: Net
     engines: Engines
     order: list[Op] = field(default_factory=list)
     core: int = 0
     free: dict[str, int] = field(default_factory=dict)
-    """The time at which each asynchronous engine is free."""
+    """Completion time of each asynchronous engine."""
     made: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The engine that computed each tensor, and the completion time."""
+    """Engine and completion time of each tensor."""
 
     def __post_init__(self) -> None:
         self.made.update(dict.fromkeys(self.net.begins, ("", 0)))
@@ -55,8 +55,11 @@ class _Schedule:
         return self.start(op), not self._runs_alone(op)
 
     def start(self, op: Op) -> int:
-        """The earliest time at which the core can begin the op or submit it, after its inputs from other engines are
-        complete."""
+        """The earliest start of the op on the core, or of its submission to an asynchronous engine.
+
+        The core must be free, and inputs from other engines complete. An asynchronous engine must be free, unless the
+        op continues its chain.
+        """
         waits = [self.core]
         for name in self.net.activations(op):
             engine, time = self.made[name]

@@ -68,8 +68,8 @@ class Work:
 class Problem:
     """A graph of ops, the board, the engines of the ops, and the PEs for the plan.
 
-    Consecutive PEs in `order` are neighbours on the mesh. The default are the first live PEs, at most `max_pes`;
-    without a limit, the PEs of the root's chip, and other chips may repeat the plan.
+    Consecutive PEs in `order` are neighbours on the mesh. The default is `pes_to_use`: at most `max_pes` PEs; without a
+    limit, the PEs of the root's chip, and other chips may repeat the plan.
     """
 
     graph: Graph
