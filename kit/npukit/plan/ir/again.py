@@ -14,7 +14,7 @@ SHORTEST = 3
 """Minimum number of lines in a repetition."""
 
 TRIED = 4
-"""Earlier runs with the same beginning to compare, the latest first. The longest is taken."""
+"""Number of earlier runs with the same beginning to compare: the latest ones. The longest is taken."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ The rows are the critical path: the chain of causes up to the end of the frame o
 backwards. While a core computes, its layer is charged. While a core sleeps until an accelerator is done, the
 accelerator's layer is charged. While a core waits for a message, messages are charged from the message's departure on,
 and the walk continues at the departure on the sending PE. All other cycles of starting messages or waiting for them are
-charged to messages too. The rest are calls: the cycles that the firmware spends in between.
+charged to messages too. The rest are calls: the firmware's cycles in between.
 """
 
 from __future__ import annotations

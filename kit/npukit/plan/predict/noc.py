@@ -154,7 +154,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Packet:
-    """One descriptor. The last of a message carries the landings' flags. `counts_as_sent`: it carries the sender's flag
+    """One descriptor. The last of a message carries the landings' flags, and with `counts_as_sent` the sender's flag
     too."""
 
     message: Message
