@@ -1,5 +1,4 @@
-"""Compression of a plan's text: a run of lines becomes a reference to an earlier run, equal but for frames and numbers.
-"""
+"""Compression of a plan's text: a run of lines refers to an earlier run, equal but for frames and numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Assignment of tiles to PEs: the PE and the box of each tile of each op. The result of a search or of a user's mapper.
-"""
+"""Assignment of tiles to PEs: PE and box of each tile of each op. The result of a search or of a user's mapper."""
 
 from __future__ import annotations
 

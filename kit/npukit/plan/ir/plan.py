@@ -191,8 +191,7 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of orders, fetched from DRAM at once: the orders of the PE's steps from `first` on, at most `bytes` bytes.
-    """
+    """A page of orders, fetched from DRAM at once: orders of the PE's steps from `first` on, at most `bytes` bytes."""
 
     first: int
     bytes: int

@@ -297,8 +297,7 @@ def rows_of_signal(pes: int) -> int:
 
 
 def table_bytes(rows: int, layers: int, places: int) -> int:
-    """The bytes of a table: its steps, a number per layer, and a record of each place where layers leave their outputs.
-    """
+    """The bytes of a table: its steps, a number per layer, and a record of each place of layers' outputs."""
     return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + aligned_to_words(LAYER_NUMBER_BYTES * layers)
 
 

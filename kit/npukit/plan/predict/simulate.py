@@ -376,8 +376,7 @@ class _Simulation:
             self._after(pe, end)
 
     def _awaited(self, pe: _Pe, flag: int, count: int, time: int) -> int | None:
-        """The time at which the core continues, if the flag has reached the count. Otherwise None, and the core sleeps.
-        """
+        """The time at which the core continues, if the flag has reached the count. Else None, and the core sleeps."""
         looks = pe.looks_at(time)
         if pe.flags[flag] < count:
             pe.looked, pe.awake_until = looks, looks + pe.takes(LOOK_CYCLES if pe.asleep else DOZE_CYCLES)

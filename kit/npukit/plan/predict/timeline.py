@@ -101,8 +101,7 @@ class Timeline:
         return self.frames[-1][1]
 
     def from_zero(self) -> Timeline:
-        """The timeline from the start of the first frame on. Earlier activity is dropped, or shortened to begin at 0.
-        """
+        """The timeline from the start of the first frame on. Earlier activity is dropped, or cut to begin at 0."""
         end = self.end
         return replace(
             self,

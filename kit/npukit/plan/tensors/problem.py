@@ -142,8 +142,7 @@ class Problem:
         return replace(self, engines=engines)
 
     def cost(self, op: Op, box: Box, pe: int | None = None) -> Cost:
-        """The cost of a tile of an op on its engine, cached. `pe`: the PE of the tile; the first of the order if None.
-        """
+        """The cost of a tile of an op on its engine, cached. `pe`: the PE of the tile, by default the first."""
         cpu = self.cpus.get(self.order[0] if pe is None else pe, "") if op.engine == CORE else ""
         key = op.name, box, cpu
         if key not in self._costs:

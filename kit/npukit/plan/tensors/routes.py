@@ -173,8 +173,7 @@ def _best_equipped_first(board: Board, engines: Collection[str]) -> list[int]:
 
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:
-    """The PEs after removal of PEs behind dead links: in each round the PE in most unreachable pairs, never the root.
-    """
+    """The PEs without PEs behind dead links. Each round removes the PE in most unreachable pairs, never the root."""
     pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
     while pairs:
         hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])
