@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from threading import Timer
@@ -81,7 +82,8 @@ def left_marks(build: Path, verb: str, tmp_path: Path, *, as_packages: bool) -> 
     given = {**os.environ, "PATH": searched, "PYTHONPATH": str(CHECKOUT / "kit"), "NPUKIT_TUNED": str(tmp_path / "t")}
     # As in the installed program, Python does not search the current folder.
     command = [sys.executable, "-P", "-c", "from npukit.cli.main import run; run()", *VERBS[verb]]
-    with subprocess.Popen(command, cwd=folder, env=given, stdout=-1, stderr=-2, text=True) as process:
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores SIGINT
+    with subprocess.Popen(command, cwd=folder, env=given, stdout=-1, stderr=-2, text=True, preexec_fn=heard) as process:
         stop = Timer(SECONDS if verb in UNTIL_STOPPED else 120, process.send_signal, [signal.SIGINT])
         stop.start()
         said = process.communicate()[0]
