@@ -1,4 +1,4 @@
-"""The step from programs to the plan: offsets, memory, roles."""
+"""Allocation: turns emitted programs into a plan with buffer offsets, memory use and roles."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ from npukit.plan.tensors.problem import Problem
 
 
 def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
-    """The plan of an assignment, one frame at a time, without its predicted cycles.
+    """The plan of an assignment, one frame at a time, without predicted cycles.
 
-    It may not fit: see the PEs' memory. Where PEs need their memory sooner, they wait until what they sent has left.
+    The plan may exceed a PE's memory. Patient PEs (`Emitter`) reserve the sources of messages longer. If the plan with
+    patient PEs does not fit, PEs wait until their messages have left.
     """
     plan = _emitted(problem, assignment, objective, patient=True)
     too_large = missing_bytes(problem.board, plan)
@@ -69,10 +70,10 @@ def finished(
     in_pages: bool = False,
     low_memory: bool = False,
 ) -> Plan:
-    """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame.
+    """The plan of emitted programs. The root's program comes first and includes the inputs and outputs of every frame.
 
-    PEs that lack memory, the code of the core's kernels counted, may fetch their orders from DRAM `in_pages` if they
-    are tables; with `low_memory` they all are, if that takes less.
+    `in_pages`: PEs that lack memory, code of CPU kernels included, may fetch their orders from DRAM if their programs
+    are tables. `low_memory`: other programs may become tables as well, where a table lacks less.
     """
     graph, board = problem.graph, problem.board
     alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
@@ -101,14 +102,14 @@ def finished(
 
 
 def _with_roles(pes: Sequence[PePlan]) -> Iterator[PePlan]:
-    """The PEs with a number for each program: those that run the same code have the same."""
+    """The PEs with role numbers. PEs that run the same code share a role."""
     numbers: dict[tuple[object, ...], int] = {}
     for pe in pes:
         yield replace(pe, role=numbers.setdefault(_code_of_program(pe.steps, pe.is_table), len(numbers)))
 
 
 def _waiting(steps: Sequence[Step], waits: Mapping[int, int]) -> Iterator[Step]:
-    """The steps with the cycles that they wait for activations."""
+    """The steps, with wait cycles for activations added to their cycles."""
     for number, step in enumerate(steps):
         waited = waits.get(number, 0)
         yield replace(step, cycles=step.cycles + waited) if waited and isinstance(step, Compute) else step
@@ -124,7 +125,8 @@ def _fitted(
     tensors: int,
     table: bool,
 ) -> PePlan:
-    """The PE's plan with the memory of its program, one of `pe_count`, of which the host knows `tensors`."""
+    """The PE's plan with the memory use of its program. `pe_count`: number of programs. `tensors`: number of tensors on
+    this PE that the host accesses."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
     stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
@@ -147,8 +149,9 @@ def _fitted(
 def _less_crowded(
     problem: Problem, plan: Plan, pe: PePlan, program: PeProgram, fit: Callable[[bool], PePlan]
 ) -> PePlan:
-    """The PE; or if it lacks room, the code of its core's kernels counted, what lacks least: its program as it is, as a
-    table, or as one with its last orders in DRAM. A table is of one accelerator's chains."""
+    """The PE's plan; if it lacks memory, code of CPU kernels included, the variant that lacks the fewest bytes. The
+    variants: the program as it is, as a table, or as a table with its last orders in DRAM. A table can contain the
+    chains of one accelerator only."""
 
     def lacks(pe: PePlan) -> int:
         board, core = problem.board.seen_by(pe.pe), problem.engines[CORE]
@@ -166,7 +169,7 @@ def _less_crowded(
 
 
 def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, lacks: int) -> PePlan:
-    """The PE, whose program is a table, with its last orders in DRAM, as many as it lacks room for."""
+    """The PE's plan, a table, with its last orders in DRAM: enough of them to free the `lacks` bytes."""
     listed = TableOrders(plan, pe, program)
     size = listed.page_size
     last = max((aligned(each.offset + each.bytes) for each in pe.buffers), default=0)
@@ -179,19 +182,21 @@ def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, lacks:
 
 
 def _tables(programs: Sequence[PeProgram], pe_count: int) -> list[bool]:
-    """The answer for each program whether it is a table: long ones are, and all where they would be too many."""
+    """True for each program that becomes a table: for long programs, or for all if too many programs differ."""
     long = [is_table(len(program.steps), pe_count) for program in programs]
     different = {_code_of_program(program.steps, table) for program, table in zip(programs, long, strict=True)}
     return [True] * len(programs) if len(different) > MANY_PROGRAMS else long
 
 
 def _code_of_program(steps: Sequence[Step], table: bool) -> tuple[object, ...]:
-    """The key that is equal for programs that are one, as tables are that have room for each other."""
+    """A key that is equal for programs with the same code. All tables share one key, because tables of sufficient size
+    share an image."""
     return () if table else tuple(_code_of(step) for step in steps)
 
 
 def _code_of(step: Step) -> Sequence[object]:
-    """The code of a step: kinds and order. Boxes, addresses and flags are data, but for the core's own kernels."""
+    """The key of a step's code: its kind, and its op or engine. Boxes, addresses and flags are data, except the boxes
+    of CPU kernels."""
     if isinstance(step, Join):
         return ("Join", step.engine)
     if not isinstance(step, Compute):

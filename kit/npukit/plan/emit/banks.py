@@ -1,6 +1,7 @@
-"""Banks: the memories over which one core's activations are spread, each buffer by what the core waits for it there.
+"""Banks: memories that share the activations of one core. Buffers that cost the core the most wait cycles get the
+fastest bank.
 
-The fastest comes first. Offsets count through all banks: the first byte of one follows the last of the one before.
+The first bank is the fastest. Offsets count through all banks: each bank begins where the bank before it ends.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from npukit.plan.ir.plan import Compute
 from npukit.plan.predict.memory import Lifetime, activation_room, bank_begins, extent, joined, pack
 
 WORD = 4
-"""Bytes of a word, the most that an access reads."""
+"""Bytes of a word, the most that one access reads."""
 
 Reads = Mapping[int, Sequence[tuple[int, int]]]
-"""The steps that read or write each thing, with the times that each does."""
+"""The steps that read or write each buffer, by the buffer's index, with the number of accesses of each step."""
 
 
 @dataclass(frozen=True)
 class Banks:
-    """The banks of a PE, and the bytes of the first that activations may take."""
+    """The banks of a PE. `room`: bytes of the first bank for activations."""
 
     memories: tuple[Memory, ...]
     begins: tuple[int, ...]
@@ -35,11 +36,11 @@ class Banks:
         return cls(board.banks, bank_begins(board), room)
 
     def number_at(self, offset: int) -> int:
-        """The bank of an offset."""
+        """The index of the bank at an offset."""
         return bisect_right(self.begins, offset) - 1
 
     def extents(self, lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> tuple[int, ...]:
-        """Bytes of each bank that are in use."""
+        """Bytes in use in each bank."""
         if len(self.begins) == 1:
             return (extent(lifetimes, offsets),)
         numbers = [self.number_at(offset) for offset in offsets]
@@ -48,7 +49,7 @@ class Banks:
         )
 
     def waits(self, lifetimes: Sequence[Lifetime], offsets: Sequence[int], reads: Reads) -> dict[int, int]:
-        """Cycles that each step waits for what it reads and writes."""
+        """Wait cycles of each step for the buffers that it reads and writes."""
         found: dict[int, int] = {}
         for index, uses in reads.items():
             bank = self.memories[self.number_at(offsets[index])]
@@ -59,7 +60,8 @@ class Banks:
     def spread(
         self, lifetimes: Sequence[Lifetime], units: Sequence[Mapping[int, int]], reads: Reads
     ) -> tuple[int, ...]:
-        """Offsets, units together: as much of what makes the core wait most for its bytes in each bank as has room."""
+        """The offset of each buffer. Fills one bank after the other, units with the most wait cycles per byte first.
+        Buffers of a unit stay together."""
         lives = [joined([lifetimes[index] for index in unit]) for unit in units]
         left = sorted(range(len(units)), key=lambda each: self._worth(units[each], lives[each], lifetimes, reads))
         offsets = [0] * len(lifetimes)
@@ -74,7 +76,7 @@ class Banks:
     def _worth(
         self, unit: Mapping[int, int], life: Lifetime, lifetimes: Sequence[Lifetime], reads: Reads
     ) -> tuple[float, int]:
-        """The order in which units come to the faster banks: by waits of the slowest for each byte, then by size."""
+        """The sort key for the faster banks: wait cycles per byte in the slowest bank, then size, largest first."""
         uses = [(index, accesses) for index in unit for _, accesses in reads.get(index, ())]
         cycles = sum(self.memories[-1].cycles_of(lifetimes[index].bytes, accesses) for index, accesses in uses)
         return -cycles / max(life.bytes, 1), -life.bytes
@@ -91,7 +93,7 @@ def _of_bank(
 
 
 def _that_fit(units: Sequence[int], lives: Sequence[Lifetime], room: int) -> list[int]:
-    """The units, in their order, that have room together."""
+    """Units that fit into `room` bytes together, taken greedily in their order."""
     own: list[int] = []
     for each in units:
         together = [lives[unit] for unit in (*own, each)]
@@ -101,10 +103,10 @@ def _that_fit(units: Sequence[int], lives: Sequence[Lifetime], room: int) -> lis
 
 
 def reads_of(program: PeProgram, named: Mapping[str, int], sizes: Sequence[int]) -> Reads:
-    """Times that steps read and write what they work on.
+    """The accesses of each step to its buffers.
 
-    Each byte of an output is written once. Of the rest of its accesses, those that a step with scratch memory does not
-    need to read each word of its inputs are to that; without, they are to the inputs.
+    Each byte of an output is written once. With scratch memory, each word of the inputs is read once, and all other
+    accesses go to the scratch memory. Without scratch memory, all other accesses go to the inputs.
     """
     found: dict[int, list[tuple[int, int]]] = {}
     for step, cost in program.costs:

@@ -1,4 +1,5 @@
-"""Programs: frames, each with its assignment, as steps, messages and lifetimes, before buffers have addresses."""
+"""Emission of programs: frames and their assignments become steps, messages and lifetimes. Buffers have no addresses
+yet."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
 Chosen = Callable[[Transfer], bool]
-"""A choice among the transfers of a tensor."""
+"""A selection among the transfers of a tensor."""
 
 
 def every(transfer: Transfer) -> bool:
@@ -31,7 +32,7 @@ def every(transfer: Transfer) -> bool:
 
 
 class Emitter:
-    """Emits the steps of frames op by op, so that each step follows whatever it waits for."""
+    """Emits the steps of frames op by op. Each step comes after every step that it waits for."""
 
     def __init__(
         self,
@@ -47,11 +48,11 @@ class Emitter:
         low_memory: bool = False,
         patient: bool = False,
     ) -> None:
-        """`assignments` and `regions` by frame; `others`: PEs that have programs too. `together`: frames of a
-        micro-batch. Of groups that are `alike`, the assignments are those of the first one.
+        """`assignments`, `regions`: by frame. `others`: further PEs with programs. `together`: frames of a micro-batch.
+        `alike`: replica groups; `assignments` has the first of them only.
 
-        `low_memory`: where tiles lie when memory is short (`regions_of`). A `patient` PE computes on while what it has
-        sent leaves, and holds that until later messages tell that it has arrived.
+        `low_memory`: place tiles for short memory (`regions_of`). `patient`: a PE computes on while its messages leave,
+        and reserves their sources until later messages confirm the arrival.
         """
         self._patient, self.problem = patient, problem
         self._pes_of_a_chip = problem.board.mesh.pes.count
@@ -64,7 +65,7 @@ class Emitter:
         self._root = problem.board.root_pe
         self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
-        """The signal that there is room for a tensor, by frame and tensor."""
+        """The signal that a receiver has room for a tensor, by frame and tensor."""
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
 
     def emit_frame(self, frame: int) -> None:
@@ -81,7 +82,8 @@ class Emitter:
                 self.send(frame, name)
 
     def go(self) -> None:
-        """The root starts the PEs of its chip and one of each other chip, which starts those of its own."""
+        """Start all PEs. The root starts the PEs of its chip and the first PE of each other chip, which starts the rest
+        of its chip."""
         root, *others = self.traffic.programs
         chips: dict[int, list[int]] = {root // self._pes_of_a_chip: []}
         for pe in others:
@@ -99,8 +101,8 @@ class Emitter:
             self.traffic.wait_for(other, go)
 
     def bring_inputs(self, frame: int, later: Collection[str] = ()) -> None:
-        """Send inputs and states from where they lie; from DRAM PEs fetch their own inputs, one for those that need the
-        same. Inputs that come `later`, behind the first op, do not hold that up."""
+        """Send inputs and states from their locations. PEs fetch inputs in DRAM themselves; one PE fetches for all that
+        need the same box. `later`: inputs to send after the first op, so that they do not delay it."""
         self._restore(frame)
         inputs = self.graph.net.inputs
         for name in inputs if self.ends.inputs != DRAM else ():
@@ -110,7 +112,7 @@ class Emitter:
                 self.send(frame, name)
 
     def _restore(self, frame: int) -> None:
-        """Each PE looks whether the states that it keeps shall begin anew."""
+        """Emit a step on each PE with states that restores their initial values after a reset."""
         for pe, program in self.traffic.programs.items():
             kept = self._kept_on(frame, pe)
             if kept:
@@ -126,7 +128,7 @@ class Emitter:
         return initial_bytes(initial[tuple(map(slice, region.box.start, region.box.stop))])
 
     def _kept_on(self, frame: int, pe: int) -> list[tuple[Region, Region]]:
-        """The part of each state that a PE keeps, and what the frame makes of that."""
+        """The PE's part of each state, paired with the region of the state's new value."""
         every = self.graph.kept.items()
         pairs = ((self._owned(frame, pe, state), self._owned(frame, pe, made)) for state, made in every)
         return [(state, made) for state, made in pairs if state and made]
@@ -135,7 +137,8 @@ class Emitter:
         return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
 
     def fetch_part(self, frame: int, part: int, parts: int) -> None:
-        """One of so many parts of what `bring_inputs` fetches from DRAM, the first part first."""
+        """Fetch part number `part` of `parts` of the inputs that `bring_inputs` fetches from DRAM. The parts come in
+        order."""
         for name in self.graph.net.inputs:
             for same in self._by_number(self._all_parcels(frame, name)):
                 pe, held = same[0].destinations[0]
@@ -143,9 +146,10 @@ class Emitter:
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
     def ask(self, frames: Sequence[int], tensor: str, chosen: Chosen = every) -> None:
-        """Each PE that others send something of a tensor tells them, from here on, that it has room for these frames'.
+        """Emit the signals from the receivers of a tensor to its senders that they have room for these frames.
 
-        Else what arrives has its place from the last time on that its sender heard of the PE. Only for those `chosen`.
+        Without the signal, a receive buffer is reserved from the last step of the receiver that the sender has heard
+        of. `chosen`: transfers to signal for.
         """
         asked: dict[int, list[int]] = {}
         for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, chosen)):
@@ -157,7 +161,7 @@ class Emitter:
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
     def send(self, frame: int, tensor: str, chosen: Chosen = every) -> None:
-        """All that others need of a tensor, and other regions of the same PE. Only those `chosen`."""
+        """Send the `chosen` transfers of a tensor, to other PEs and to other regions of the same PE."""
         room = self._room.get((frame, tensor))
         for same in self._by_number(self._all_parcels(frame, tensor, chosen)):
             if room:
@@ -177,7 +181,7 @@ class Emitter:
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
-        """Parcels that can count one flag: those for the PEs' first regions of the tensor, for their second, ..."""
+        """Parcels grouped by the number of their destination region. A group can count one flag."""
         numbers = sorted({_number(parcel) for parcel in parcels})
         return [[parcel for parcel in parcels if _number(parcel) == number] for number in numbers]
 
@@ -185,13 +189,13 @@ class Emitter:
         source, box = transfer.source, transfer.box
         parts = len(copies_to(self.graph, box, source, transfer.destinations[0]))
         to = tuple((region.pe, region) for region in transfer.destinations)
-        if source.pe == DRAM and source.frame >= self.traffic.frames:  # only the PE itself knows when it has room
+        if source.pe == DRAM and source.frame >= self.traffic.frames:  # only the PE itself can tell when it has room
             return [Parcel(pe, source.tensor, DRAM, source, box, ((pe, region),), parts) for pe, region in to]
         sender = to[0][0] if source.pe == DRAM else source.pe
         return [Parcel(sender, source.tensor, source.pe, source, box, to, parts)]
 
     def compute(self, frame: int, index: int, tile: Tile, piece: Box | None = None, block: Block | None = None) -> None:
-        """A tile on its PE, or a piece of one whose constants have been streamed to a block."""
+        """Emit the computation of a tile on its PE, or of a `piece` of it whose constants are streamed to `block`."""
         op, pe = self.graph.ops[index], tile.pe
         box, engine = piece or tile.box, self.engines[op.engine]
         sources = self._inputs(frame, index, op, tile)
@@ -227,7 +231,7 @@ class Emitter:
         self.traffic.follow(pe, engine, chained=self.engines[engine].commands is not None)
 
     def _hold(self, program: PeProgram, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
-        """Note the commands of a step, and its constants if these are not streamed."""
+        """Record the commands of a step, and its constants unless they are streamed."""
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
         if streamed and op.engine != CORE:
@@ -237,13 +241,13 @@ class Emitter:
         program.hold(same_constants(self.graph, op, box, cost), 0 if streamed else cost.constant_bytes - commands)
 
     def _alias(self, program: PeProgram, source: Region | None, target: Region) -> None:
-        """Let a result lie on an operand that nothing needs any more."""
+        """Let a result alias an operand after the operand's last use."""
         kept = {*program.kept, *(sent.held for sent in program.sending)}
         if source and source.tensor not in self.graph.outlasting and source not in kept:
             program.aliases[source] = target
 
     def _overwritten(self, pe: int, target: Region) -> list[Held]:
-        """A tile that is written, and the state in whose place it lies."""
+        """The region that a step writes, and the state at the same address."""
         return [target, *(state for state, made in self._program(pe).kept.items() if made == target)]
 
     def command_bytes(self, op: Op) -> int:
@@ -256,7 +260,7 @@ class Emitter:
         return self.regions[frame][tensor].get(pe, ())
 
     def _inputs(self, frame: int, index: int, op: Op, tile: Tile) -> list[Region]:
-        """The region of each activation that holds what the tile needs of it."""
+        """The region of each activation that contains the box read by the tile."""
         found: list[Region] = []
         for home, box in self.graph.needs_of(op, tile.box):
             regions = self._held(frame, tile.pe, home)
@@ -269,7 +273,7 @@ class Emitter:
         return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
 
     def end(self) -> None:
-        """The root waits for the outputs, every PE for its accelerators and for what may not have left yet."""
+        """End the programs: the root waits for the outputs, every PE for its accelerators and its outgoing messages."""
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self._root)
@@ -278,7 +282,7 @@ class Emitter:
         self._report_what_is_stored()
         self._report_to_the_root()
         for pe in self.traffic.programs:
-            if self._patient:  # what the root knows to have arrived has left before the next frame begins
+            if self._patient:  # messages that have arrived, to the root's knowledge, have left before the next frame begins
                 self.traffic.note_arrived(pe, root.pe)
             self.traffic.end_of_sent(pe)
         for region in outputs:
@@ -298,9 +302,10 @@ class Emitter:
                 yield from (region for region in held if any(reader == end for reader, _ in region.needs))
 
     def _report_what_is_stored(self) -> None:
-        """PEs that have sent outputs to DRAM say so once these have left; the root then reads a byte of it.
+        """Emit signals from the PEs that have stored outputs in DRAM, after the outputs have left. The root then reads
+        an element back.
 
-        What they say comes to the router of DRAM behind the outputs, and DRAM takes one thing after the other.
+        The signals reach the router of DRAM behind the outputs, and DRAM serves requests in order.
         """
         senders = [pe for pe, program in self.traffic.programs.items() if any(not s.arriving for s in program.sending)]
         if not senders:
@@ -313,7 +318,7 @@ class Emitter:
         self._read_back()
 
     def _read_back(self) -> None:
-        """The first element of the last frame's first output, from DRAM to the root."""
+        """Read the first element of the last frame's first output from DRAM to the root."""
         frame, tensor = max(self.assignments), self.graph.outputs[0]
         (source,), held = self._held(frame, DRAM, tensor), self._held(frame, self._root, tensor)
         first = Box(tuple(0 for _ in source.box.start), tuple(1 for _ in source.box.stop))
@@ -322,7 +327,7 @@ class Emitter:
         self.traffic.wait_for(self._root, target)
 
     def _report_to_the_root(self) -> None:
-        """PEs that make a part of a state after all that others need of them say that they are done."""
+        """Emit signals to the root from PEs that compute a part of a state after their last message."""
         root = self._root
         late = [each.pe for each in self.traffic.programs.values() if each.pe != root and not self._has_ended(each)]
         done = Block("done", SIGNAL)
@@ -331,49 +336,49 @@ class Emitter:
             self.traffic.wait_for(root, done)
 
     def _has_ended(self, program: PeProgram) -> bool:
-        """True if the root knows that a PE has computed all that it computes in the frame."""
+        """True if the root knows that all compute steps of a PE are complete."""
         last = max((step for step, _ in program.costs), default=-1)
         return self.traffic.known_to(self._root).of(program.pe) > last
 
     def _check_that_the_root_knows_the_end(self) -> None:
-        """Checks that no PE reads or writes after the frame: the root's outputs follow from every compute step."""
+        """Assert that no PE reads or writes after the frame: every compute step precedes the root's outputs."""
         for program in self.traffic.programs.values():
             ended = program.pe == self._root or self._has_ended(program)
             assert ended, f"PE {program.pe} may not have ended"
 
 
 def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:
-    """True if a tile of op number `index` may lie on one of its operands, element by element: on this PE no op reads
-    that later, and both are arranged alike."""
+    """True if a tile of op number `index` may alias an operand element by element: no later op on this PE reads the
+    operand, and both have the same box."""
     last = max(reader for reader, _ in source.needs)
     return last == index and sources.count(source) == 1 and source.box == target.box == tile.box
 
 
 def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
-    """The key of tiles whose constants a PE holds once."""
+    """The key of tiles that share one copy of their constants on a PE."""
     if cost.constants_key is None:
         return op.name, box
     return graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
 
 
 def streamed_bytes(engine: Accelerator, cost: Cost) -> int:
-    """The bytes of a tile's constants but for its command, which holds addresses and stays in the image."""
+    """Bytes of a tile's constants without its command, which contains addresses and stays in the image."""
     return cost.constant_bytes - (0 if cost.called else command_bytes(engine))
 
 
 def command_bytes(engine: Accelerator) -> int:
-    """Bytes of a tile's constants that hold addresses: each tile of each frame has its own."""
+    """Bytes of a tile's command. It contains addresses, so each tile of each frame has its own."""
     return engine.commands.bytes if engine.commands else 0
 
 
 def _number(parcel: Parcel) -> int:
-    """The number of the regions it goes to: on each PE the first, the second, ... of the tensor."""
+    """The number of the destination regions: the tensor's first, second, ... region on each PE."""
     held = parcel.destinations[0][1]
     return held.number if isinstance(held, Region) else 1
 
 
 def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
-    """The part of a parcel that a cut of its first long axis into so many leaves, if any."""
+    """Part number `part` of a parcel cut into `parts` along its first axis longer than 1; empty if nothing is left."""
     box = parcel.box
     axis = next((axis for axis, size in enumerate(box.shape) if size > 1), 0)
     step = -(-box.shape[axis] // parts)

@@ -1,4 +1,4 @@
-"""Messages between programs while they are emitted: flags, waits, and what follows from them."""
+"""Messages between programs during emission: their flags, waits and buffer lifetimes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from npukit.plan.emit.vector_clocks import Clocks, Known
 from npukit.plan.ir.plan import NO_FLAG, SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
 
 OUTPUTS_FLAG = SENT_FLAG + 1
-"""Counts what arrives on the root of outputs that nothing but the end of the batch waits for."""
+"""Counts outputs that arrive on the root and are awaited only at the end of the batch."""
 
 FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
-"""The first flag that messages between PEs may take."""
+"""The first flag for messages between PEs."""
 
 NEVER = 1 << 62
-"""Later than any step."""
+"""A step number later than any step."""
 
 FIRMWARE_FLAGS = 3
-"""The last of a PE's flags are the firmware's own (`noc_copy`, `noc_call`); by the third from the end chips that do the
-same start and end together."""
+"""Number of a PE's last flags that belong to the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
+the start and end of chips with the same work."""
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A message to be sent: the PE whose DMA sends it, its source, its destinations, the number of its descriptors."""
+    """A message to send. `sender`: the PE whose DMA sends it. `parts`: number of its descriptors."""
 
     sender: int
     tensor: str
@@ -44,19 +44,20 @@ class Parcel:
 
     @property
     def is_stored(self) -> bool:
-        """True if it goes to DRAM, which counts no flag."""
+        """True if the message goes to DRAM, which counts no flag."""
         return self.destinations[0][0] == DRAM
 
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
-"""The flags that have counted a use, by PE and use, the last one first."""
+"""The flags that have counted each use, by PE and use (`use_of`), the latest first."""
 
 SIGNAL = 0
-"""Bytes of a message of which only the flag matters."""
+"""Payload bytes of a message that only increments a flag."""
 
 
 def descriptor_bytes(parts: int, reached: int) -> int:
-    """The bytes of a message's descriptors, in so many parts to so many PEs: one to several has a list of them."""
+    """Bytes of a message's descriptors: `parts` descriptors to `reached` PEs. Each descriptor of a multicast has a list
+    of destinations."""
     return parts * (DESCRIPTOR_BYTES + (DESTINATION_BYTES * reached if reached > 1 else 0))
 
 
@@ -65,30 +66,30 @@ def signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
 
 
 class Traffic:
-    """The programs of some PEs and the messages between them."""
+    """The programs of PEs and the messages between them."""
 
     def __init__(
         self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Replicas = NO_REPLICAS
     ) -> None:
-        """`frames`: of a micro-batch. What a micro-batch does, the next does alike, where it can. These PEs are those
-        of the first of the groups that are `alike`, and those of no group."""
+        """`frames`: frames of a micro-batch. Each micro-batch repeats the flags of the one before where possible.
+        `alike`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
         self.programs = {pe: PeProgram(pe) for pe in pes}
         self.messages: list[Message] = []
         self.frames, self.alike = frames, alike
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
-        """Flags by use: those of the micro-batches before."""
+        """The flags of earlier micro-batches, by use."""
         self._clocks = Clocks(pes)
         self._free_from = np.zeros((len(pes), max(self._flags, 0)), np.int64)
-        """The first step, by PE and flag, at which nothing it counts is still to be waited for."""
+        """The first step, by PE and flag, from which no count of the flag is still awaited."""
 
     @property
     def size(self) -> int:
-        """The steps and messages so far."""
+        """The number of steps and messages emitted."""
         return len(self.messages) + sum(len(program.steps) for program in self.programs.values())
 
     def step(self, pe: int, step: Step) -> int:
-        """Append a step; its index."""
+        """Append a step and return its index."""
         program = self.programs[pe]
         program.steps.append(step)
         self._clocks.complete(pe)
@@ -98,7 +99,7 @@ class Traffic:
         return self._clocks.known_to(pe)
 
     def wait_for(self, pe: int, *held: Held) -> None:
-        """Wait for all that arrives in some things, unless that was waited for before."""
+        """Wait for all messages into these regions and blocks, unless an earlier wait covers them."""
         program = self.programs[pe]
         arriving = {each: program.expected.pop(each) for each in held if each in program.expected}
         for flag in dict.fromkeys(program.flags[each] for each in arriving):
@@ -113,9 +114,9 @@ class Traffic:
             self._clocks.learn(pe, list(dict.fromkeys(every)))
 
     def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
-        """Wait until everything the PE has sent of a frame may be overwritten; of all frames if none is given.
+        """Wait until the sources of all messages of a frame may be overwritten. None: of all frames.
 
-        Messages leave in order, so what was sent before that is waited for as well.
+        Messages leave in order, so earlier messages are awaited too.
         """
         program = self.programs[pe]
         sending = program.sending
@@ -125,8 +126,8 @@ class Traffic:
             program.arrived = 0
 
     def end_of_sent(self, pe: int) -> None:
-        """Waits at the end of a frame for all that a PE sent in it, if it has waited for some: what is left over would
-        count in the next frame."""
+        """Wait at the end of a frame for all messages of a PE, if its program waits for any. A count left over would
+        add to the next frame's."""
         program = self.programs[pe]
         self.wait_until_sent(pe)
         if program.arrived and any(isinstance(step, Wait) and step.flag == SENT_FLAG for step in program.steps):
@@ -134,7 +135,8 @@ class Traffic:
             program.arrived = 0
 
     def note_arrived(self, pe: int, to: int) -> None:
-        """Let go of what the PE has sent as far as it is known to a PE that it has arrived, or what was sent since."""
+        """Release the sources of a PE's messages up to the last whose arrival PE `to` knows of. Messages leave in
+        order, so all earlier ones have left as well."""
         program, known = self.programs[pe], self.known_to(to)
         count = max((n for n, sent in enumerate(program.sending, 1) if sent.has_arrived(known)), default=0)
         self._may_be_overwritten(program, count, len(program.steps) - 1)
@@ -142,13 +144,13 @@ class Traffic:
 
     @staticmethod
     def _may_be_overwritten(program: PeProgram, count: int, step: int) -> None:
-        """Hold the sources of the first messages up to a step."""
+        """Reserve the sources of the first `count` messages up to a step, then forget the messages."""
         for sent in program.sending[:count]:
             program.use(sent.held, step)
         del program.sending[:count]
 
     def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
-        """Prepares a step on one engine: others that it need not wait for run on, the rest are joined."""
+        """Prepare a step on one engine: join the running engines that conflict with it, let the others run on."""
         program = self.programs[pe]
         for other, running in [item for item in program.running.items() if item[0] != engine]:
             if running.hinders(reads, writes):
@@ -157,21 +159,21 @@ class Traffic:
                 program.submit(running)
 
     def follow(self, pe: int, engine: str, *, chained: bool) -> None:
-        """Prepares a step on an engine that may be running: unless it goes on with its chain, that is done first."""
+        """Prepare a step on an engine that may be running: join the engine first, unless the step extends its chain."""
         program = self.programs[pe]
         last = program.running.get(engine)
         if last and not (chained and not last.submitted and last.steps[-1] == len(program.steps) - 1):
             self._join(pe, engine)
 
     def started(self, pe: int, engine: str, step: int, reads: Collection[Held], writes: Collection[Held]) -> None:
-        """A step has been given to an engine that runs by itself."""
+        """Record a step given to an asynchronous engine."""
         running = self.programs[pe].running.setdefault(engine, Running())
         running.steps.append(step)
         running.reads.update(reads)
         running.writes.update(writes)
 
     def join_all(self, pe: int) -> None:
-        """Wait for everything that runs: who learns of the steps so far may count on it that they are done."""
+        """Join every running engine. A PE that learns of the steps so far may then assume them complete."""
         for engine in list(self.programs[pe].running):
             self._join(pe, engine)
 
@@ -182,13 +184,13 @@ class Traffic:
             step = self.step(pe, Join(engine))
             program.scratch_until |= dict.fromkeys(running.steps, step)
             for held in (*running.reads, *running.writes):
-                if program.kept.get(held) not in program.uses:  # what becomes of a state holds its place from there on
+                if program.kept.get(held) not in program.uses:  # from there on, the new value of a state reserves its place
                     program.use(held, step)
 
     def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
-        """Parcels that count one flag: at each receiver they all land in one thing.
+        """Send parcels that count one flag. On each receiver, all of them land in the same region or block.
 
-        With a flag given it may count others too, if all that it counts is waited for at once.
+        A given `flag` may count other messages too, if one wait covers all of them.
         """
         if counted := [parcel for parcel in parcels if not parcel.is_stored]:
             self._take_flag(counted, flag)
@@ -196,9 +198,9 @@ class Traffic:
             self._send(parcel)
 
     def _take_flag(self, parcels: Sequence[Parcel], given: int | None) -> None:
-        """One flag for all that these parcels reach, as a multicast can count only one.
+        """Take one flag that is free on all receivers of these parcels, because a multicast can count one flag only.
 
-        A flag may be taken again if every sender knows that every receiver has waited for what it counted before.
+        A flag is free again once every sender knows that every receiver has waited for the flag's earlier counts.
         """
         senders = [self.known_to(pe) for pe in dict.fromkeys(parcel.sender for parcel in parcels)]
         destinations = dict.fromkeys(to for parcel in parcels for to in parcel.destinations)
@@ -236,7 +238,7 @@ class Traffic:
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
             program.sending.append(Sent(parcel.source, arriving))
-            program.aliases.pop(parcel.source, None)  # it goes out once more
+            program.aliases.pop(parcel.source, None)  # the source leaves once more
         reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
         size = descriptor_bytes(parcel.parts, reached)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
@@ -246,10 +248,11 @@ class Traffic:
             program.descriptors[step] = size
 
     def _land(self, pe: int, held: Held, box: Box, message: Arriving, times: int) -> Landing:
-        """Once, or so many times as there are groups that send the like."""
+        """The landing of a message at a receiver. `times`: number of messages to expect, one for each group that sends
+        one."""
         program = self.programs[pe]
         program.expected.setdefault(held, []).extend([message] * times)
-        # From the first step that may not be complete yet when the message arrives.
+        # Reserved from the first step that may be incomplete when the message arrives.
         program.use(held, message.known.of(pe))
         return Landing(pe, View(held.name, box), program.flags[held])
 

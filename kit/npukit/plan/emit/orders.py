@@ -1,4 +1,5 @@
-"""The orders of a program that is a table: what stands in memory, what is alike but once, and what comes in pages."""
+"""Orders of a program that is a table: commands, descriptors and table rows, in memory or in pages in DRAM. Equal
+orders are stored once."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from npukit.plan.ir.plan import Compute, Join, Orders, Page, PePlan, Plan, Send,
 from npukit.plan.predict.memory import PAGE_BYTES, ROWS_OF_A_PAGE, STEP_BYTES, aligned, rows_of_signal, table_bytes
 
 BESIDE = ROWS_OF_A_PAGE * STEP_BYTES
-"""Bytes of a page beside the orders of its steps."""
+"""Bytes of a page in addition to the orders of its steps."""
 
 
 @dataclass(frozen=True)
 class TableOrders:
-    """The orders of a PE's program, a table."""
+    """The orders of a PE's program that is a table."""
 
     plan: Plan
     pe: PePlan
@@ -28,17 +29,17 @@ class TableOrders:
 
     @property
     def all(self) -> Orders:
-        """All orders in memory, commands and descriptors that are alike but once."""
+        """All orders in memory. Equal commands and descriptors are stored once."""
         return self._of(len(self.pe.steps))
 
     @cached_property
     def page_size(self) -> int:
-        """The bytes of a page, which has room for what must be in one."""
+        """Bytes of a page: at least `PAGE_BYTES`, more if an indivisible group of steps needs more."""
         largest = max(_order_bytes(self.program, part) for part in _indivisible(self.pe.steps, self.program))
         return max(PAGE_BYTES, aligned(largest + BESIDE))
 
     def in_pages(self, room: int) -> Orders:
-        """The orders of which the first, as many as there is room for, are in memory, the others in pages."""
+        """The orders split into a first part of at most `room` bytes in memory and the rest in pages."""
         parts = list(_indivisible(self.pe.steps, self.program, self.page_size - BESIDE))
         more = bisect_right(parts, room, key=lambda part: self._of(part.start, ROWS_OF_A_PAGE).bytes)
         kept = max(more - 1, 0)
@@ -55,7 +56,7 @@ class TableOrders:
         return len(set(layer_places(self.plan, self.pe)))
 
     def _of(self, kept: int, rows_besides: int = 0) -> Orders:
-        """The orders of the first steps, as many as are kept in memory."""
+        """The orders of the first `kept` steps, in memory. `rows_besides`: table rows to add."""
         pe, program, likes = self.pe, self.program, self._likes
         units = list(_units(pe.steps[:kept], program))
         alike = [tuple(likes[step] for step in unit) for unit in units]
@@ -81,7 +82,7 @@ class TableOrders:
 
 
 def _pages(program: PeProgram, parts: Sequence[range], size: int) -> Iterator[Page]:
-    """Pages of at most this size: as many parts as each has room for."""
+    """Pages of at most `size` bytes, each filled with as many parts as fit."""
     first, taken = parts[0].start, BESIDE
     for part in parts:
         wanted = _order_bytes(program, part)
@@ -93,15 +94,15 @@ def _pages(program: PeProgram, parts: Sequence[range], size: int) -> Iterator[Pa
 
 
 def _order_bytes(program: PeProgram, steps: range) -> int:
-    """The most bytes of the orders of some steps: rows, commands, descriptors."""
+    """An upper bound on the bytes of the orders of these steps: rows, commands, descriptors."""
     rows = sum(rows_of_signal(program.signals.get(step, 1)) for step in steps)
     commands = sum(program.commands.get(step, 0) + program.pieces.get(step, (0,))[0] for step in steps)
     return STEP_BYTES * rows + commands + sum(program.descriptors.get(step, 0) for step in steps)
 
 
 def _indivisible(steps: Sequence[Step], program: PeProgram, most: int = 0) -> Iterator[range]:
-    """Steps that must be in one page: a run that has no more bytes than that, or all from the start of an accelerator's
-    work to its end."""
+    """Groups of steps that must be in one page: a run of at most `most` bytes, or all steps from an accelerator's start
+    to its join."""
     first, running = 0, set[str]()
     for part in _divided(steps, program, most):
         for step in steps[part.start : part.stop]:
@@ -115,16 +116,17 @@ def _indivisible(steps: Sequence[Step], program: PeProgram, most: int = 0) -> It
 
 
 def _divided(steps: Sequence[Step], program: PeProgram, most: int) -> Iterator[range]:
-    """Runs, those that have more bytes than that step by step."""
+    """Runs of steps. A run of more than `most` bytes is divided into single steps."""
     for run in _units(steps, program):
         whole = _order_bytes(program, run) <= most
         yield from [run] if whole else (range(step, step + 1) for step in run)
 
 
 def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int]) -> int:
-    """The number of words that differ in the command of these pieces: addresses of its operands and constants.
+    """The number of command words that differ between these pieces: addresses of operands and constants.
 
-    Constants are weights and parameters, and parameters of each input behind the first.
+    The constants have one address for the weights, one for the parameters, and one for the parameters of each input
+    after the first.
     """
     pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
     views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]
@@ -134,7 +136,7 @@ def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int])
 
 
 def _units(steps: Sequence[Step], program: PeProgram) -> Iterator[range]:
-    """Runs of steps that are started together: chains of commands, of messages, of signals."""
+    """Runs of steps that start together: chains of commands, of messages or of signals."""
     kinds = [_kind_of_unit(step, place in program.signals) or place for place, step in enumerate(steps)]
     places = groupby(range(len(steps)), key=kinds.__getitem__)
     for _, same in places:
@@ -143,7 +145,7 @@ def _units(steps: Sequence[Step], program: PeProgram) -> Iterator[range]:
 
 
 def _kind_of_unit(step: Step, is_signal: bool) -> str:
-    """The kind of a step: neighbours of the same kind are one unit."""
+    """The kind of a step. Neighbouring steps of the same kind form one unit; empty: the step is a unit alone."""
     if isinstance(step, Send):
         return "signals" if is_signal else "messages"
     if not isinstance(step, Compute) or step.engine == CORE:

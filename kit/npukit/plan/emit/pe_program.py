@@ -1,4 +1,4 @@
-"""One PE's program while it is emitted: steps, and the steps in which each part of its memory is in use."""
+"""The program of one PE during emission: its steps, and the steps during which each buffer is in use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from npukit.plan.ir.plan import Compute, Step
 
 @dataclass(frozen=True)
 class Block:
-    """Bytes that are no tensor: streamed constants, or what a signal carries."""
+    """Bytes outside any tensor: streamed constants, or the payload of a signal."""
 
     name: str
     bytes: int
     source: str | None = None
-    """The buffer in DRAM that streamed constants come from."""
+    """The buffer in DRAM that contains the streamed constants."""
 
     @property
     def box(self) -> Box:
@@ -28,11 +28,11 @@ class Block:
 
 
 Held = Region | Block
-"""Things that have bytes in a PE's memory."""
+"""A region or block: bytes in a PE's memory."""
 
 
 def use_of(held: Held, frames: int) -> tuple[object, ...]:
-    """The key that things of the same use have in common in every micro-batch, each of `frames` frames."""
+    """The key of a region or block, equal in every micro-batch of `frames` frames."""
     if isinstance(held, Block):
         name = read_name(held.name)
         return name.stem, name.number, name.frame % frames
@@ -41,7 +41,7 @@ def use_of(held: Held, frames: int) -> tuple[object, ...]:
 
 @dataclass
 class Use:
-    """The steps of its PE in which something is held."""
+    """The first and last step of a PE during which a region or block is in use."""
 
     first: int
     last: int
@@ -52,9 +52,9 @@ class Use:
 
 @dataclass
 class Running:
-    """The last steps given to an accelerator that runs by itself, and what they read and write.
+    """The latest steps of an asynchronous accelerator, with the regions and blocks that they read and write.
 
-    Until something else goes on meanwhile, nothing waits for it: then they are `submitted`.
+    The steps become `submitted` when another engine starts work meanwhile. Only submitted steps need a join.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -63,13 +63,14 @@ class Running:
     submitted: bool = False
 
     def hinders(self, reads: Collection[Held], writes: Collection[Held]) -> bool:
-        """True if a step with these reads and writes has to wait for it."""
+        """True if a step with these reads and writes must wait for the running steps."""
         return not self.writes.isdisjoint((*reads, *writes)) or not self.reads.isdisjoint(writes)
 
 
 @dataclass
 class Arriving:
-    """A message on its way: what its sender knew, and the step that waits for it, once there is one."""
+    """A message in flight. `known`: its sender's clock at departure. `awaited`: the step that waits for it, or None so
+    far."""
 
     known: Known
     awaited: int | None = None
@@ -77,14 +78,14 @@ class Arriving:
 
 @dataclass
 class Sent:
-    """The source of a message, in use until its PE knows that it has left, and the message on its way to each
-    receiver; to none if it goes to DRAM."""
+    """The source of a message, in use until its PE knows that the message has left. `arriving`: the message in flight
+    to each receiver; empty for DRAM."""
 
     held: Held
     arriving: Sequence[tuple[int, Arriving]]
 
     def has_arrived(self, known: Known) -> bool:
-        """True if it is known that every receiver has waited for it."""
+        """True if `known` implies that every receiver has waited for the message."""
         return bool(self.arriving) and all(
             each.awaited is not None and known.of(pe) > each.awaited for pe, each in self.arriving
         )
@@ -92,46 +93,46 @@ class Sent:
 
 @dataclass
 class PeProgram:
-    """One PE's program as it grows."""
+    """The program of one PE under construction."""
 
     pe: int
     steps: list[Step] = field(default_factory=list)
     costs: list[tuple[int, Cost]] = field(default_factory=list)
     """The cost of each compute step."""
     constants: dict[Hashable, int] = field(default_factory=dict)
-    """Bytes in the image, by what their tiles have in common: frames share them, and so do ops that are alike."""
+    """Bytes of constants in the image, by a key (`same_constants`) that frames and equal ops share."""
     commands: dict[int, int] = field(default_factory=dict)
-    """Their bytes by step, but for pieces whose constants are streamed."""
+    """Bytes of commands by step, without pieces whose constants are streamed."""
     pieces: dict[int, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
-    """The pieces by step: the bytes of a command, op, shape."""
+    """Pieces with streamed constants, by step: bytes of the command, op, shape."""
     descriptors: dict[int, int] = field(default_factory=dict)
-    """Their bytes by step, but for those of signals."""
+    """Bytes of descriptors by step, without signals."""
     signals: dict[int, int] = field(default_factory=dict)
-    """PEs told something, by step."""
+    """Number of PEs that a signal reaches, by step."""
     signal_bytes: int = 0
-    """Bytes of the signals' descriptors, which a program that is a table does not have."""
+    """Bytes of the signals' descriptors. A program that is a table has none."""
     uses: dict[Held, Use] = field(default_factory=dict)
     sending: list[Sent] = field(default_factory=list)
-    """The messages that may not have left yet, in their order."""
+    """The messages that may not have left yet, in order."""
     arrived: int = 0
-    """Messages sent before those, since the PE last waited for its own: it knows that they have arrived."""
+    """Number of earlier messages, since the PE last waited for its own, that have arrived to the PE's knowledge."""
     flags: dict[Held, int] = field(default_factory=dict)
     expected: dict[Held, list[Arriving]] = field(default_factory=dict)
-    """The messages on their way, by what they land in."""
+    """The messages in flight, by the region or block that receives them."""
 
     aliases: dict[Held, Held] = field(default_factory=dict)
-    """Things read for the last time by a tile that may lie on them, and that tile."""
+    """Operands at their last use, each with the result that may alias it."""
 
     kept: dict[Held, Held] = field(default_factory=dict)
-    """The parts of states that the PE keeps, each with what the frame makes of it in the same place."""
+    """The PE's parts of states, each with the new value that the frame computes at the same address."""
 
     running: dict[str, Running] = field(default_factory=dict)
-    """The running work by accelerator."""
+    """Running steps by accelerator."""
     scratch_until: dict[int, int] = field(default_factory=dict)
-    """The step up to which the scratch memory of each submitted step is in use."""
+    """The last step during which the scratch memory of each submitted step is in use."""
 
     def submit(self, running: Running) -> None:
-        """Let the next step go on while this runs."""
+        """Let the next step start while these steps run."""
         running.submitted = True
         for index in running.steps:
             step = self.steps[index]
@@ -139,7 +140,7 @@ class PeProgram:
             self.steps[index] = replace(step, submitted=True)
 
     def hold(self, constants: Hashable, size: int) -> None:
-        """Constants of so many bytes, unless they are there already."""
+        """Reserve `size` bytes for constants, unless they are reserved already."""
         self.constants[constants] = max(self.constants.get(constants, 0), size)
 
     def use(self, held: Held, step: int) -> None:

@@ -1,4 +1,4 @@
-"""The places of a PE's buffers: what lies where in its memory, from which step to which."""
+"""Placement: the offset and the lifetime of each buffer in a PE's memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from npukit.plan.tensors.reshapes import reshaped_box
 
 @dataclass(frozen=True)
 class Placed:
-    """Every buffer of a PE, their bytes in each bank, and the cycles that steps wait for them."""
+    """The buffers of a PE, their bytes in each bank, and the wait cycles of each step."""
 
     buffers: list[Buffer]
     extents: tuple[int, ...]
@@ -29,7 +29,8 @@ class Placed:
 
 
 def placed(graph: Graph, program: PeProgram, banks: Banks, frames: int | None) -> Placed:
-    """The places of all that a PE holds; with the frames of a micro-batch, every micro-batch's in the same place."""
+    """Place all buffers of a PE. `frames`: frames of a micro-batch; if given, every micro-batch uses the same places.
+    """
     needs = _BufferNeeds()
     scratch: list[tuple[Held, Lifetime]] = []
     for step, cost in program.costs:
@@ -59,14 +60,14 @@ def placed(graph: Graph, program: PeProgram, banks: Banks, frames: int | None) -
 
 
 Unit = Mapping[int, int]
-"""The numbers of things that lie together, each with its distance from where the unit begins."""
+"""The indices of buffers that stay together, each with its distance from the start of the unit."""
 
 
 def _ways(
     graph: Graph, program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]
 ) -> Iterator[tuple[list[Unit], int]]:
-    """The units in which all things may be packed: operands in arenas, else nothing in the place of another but states,
-    else all that may be. With it the bytes that need no copy then, each of which is worth one of memory."""
+    """Candidate lists of units for packing: operands in arenas; only states in place; every permitted result in place.
+    Each comes with the bytes of operands that need no copy. A byte less to copy is worth a byte of memory."""
     kept, names = _kept(program, wanted), _named(graph, wanted)
     shares = {i: o for i, o in _shares(program, wanted, names).items() if i not in kept and o not in kept.values()}
     arenas = _arenas(program, wanted, names, {*kept, *kept.values()})
@@ -87,8 +88,8 @@ def _chains(wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int]) 
 def _packed_in_waves(
     wanted: Sequence[tuple[Held, Lifetime]], units: Sequence[Unit], frames: int | None
 ) -> tuple[int, ...]:
-    """Offsets: units stay together; with the frames of a micro-batch, things of the same use in the same place in every
-    micro-batch, if no two are there at once."""
+    """The offset of each buffer; units stay together. With the `frames` of a micro-batch, buffers of the same use share
+    one place in every micro-batch, unless two of them are alive at once."""
     lives = [joined([wanted[index][1] for index in unit]) for unit in units]
     used: dict[object, list[int]] = {}
     for number, unit in enumerate(units):
@@ -107,12 +108,13 @@ def _packed_in_waves(
 
 @lru_cache(maxsize=1024)
 def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
-    """PEs that do the same on other frames have the same lifetimes."""
+    """The offsets of buffers with these lifetimes. Cached, because PEs with the same work on other frames have equal
+    lifetimes."""
     return pack(lifetimes)
 
 
 def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
-    """The buffers of states, each with that of what becomes of it, which has the same place."""
+    """The index of each state, with the index of its new value at the same address."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     found = {indices[state]: indices[made] for state, made in program.kept.items()}
     late = (i for i, o in found.items() if wanted[i][1].last > wanted[o][1].first)
@@ -121,7 +123,7 @@ def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[i
 
 
 def _named(graph: Graph, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[str, int]:
-    """The things that buffers show, by the buffers' names."""
+    """The index of the region or block behind each buffer, by the buffer's name."""
     named: dict[str, int] = {}
     for index, (held, _) in enumerate(wanted):
         names = (
@@ -134,7 +136,7 @@ def _named(graph: Graph, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[str, i
 
 
 def _shares(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int]) -> dict[int, int]:
-    """The buffers that an op reads last, each with the one that it may write in the same place."""
+    """The indices of operands at their last use, each with the output that may take its place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     pairs = [(indices[source], indices[target]) for source, target in program.aliases.items()]
     found = {i: o for i, o in pairs if wanted[i][1].bytes == wanted[o][1].bytes and _ends_first(wanted, i, o)}
@@ -151,8 +153,8 @@ def _shares(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: 
 def _arenas(
     program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int], elsewhere: Collection[int]
 ) -> list[Unit]:
-    """Scratch memory with the operands that lie in it: inputs that nothing reads later, the output. No thing lies in
-    two."""
+    """Scratch memories with the operands that lie inside: inputs without later readers, and the output. No operand lies
+    in two."""
     found: list[Unit] = []
     taken = set(elsewhere)
     for step, cost in program.costs:
@@ -169,7 +171,8 @@ def _arenas(
 
 
 def _may_lie_in(wanted: Sequence[tuple[Held, Lifetime]], home: int, operand: int, distance: int) -> bool:
-    """True if a thing ends with the scratch memory, or begins with it, and fits into it at this distance."""
+    """True if an operand ends no later than the scratch memory, or begins no earlier, and fits inside at this distance.
+    """
     life, arena = wanted[operand][1], wanted[home][1]
     return (life.last <= arena.last or life.first >= arena.first) and distance + life.bytes <= arena.bytes
 
@@ -183,7 +186,7 @@ def _while_it_runs(program: PeProgram, step: int, cost: Cost) -> Lifetime:
 
 
 class _BufferNeeds:
-    """Needs of engines in buffers, by name: an arrangement of what they write, room behind what they read."""
+    """Requirements of engines on buffers, by name: the arrangement of outputs, and bytes reserved behind inputs."""
 
     def __init__(self) -> None:
         self.arrangements: dict[str, Arrangement] = {}
@@ -205,7 +208,7 @@ class _BufferNeeds:
 
 
 def _shown(graph: Graph, region: Region) -> Iterator[tuple[str, str, Box]]:
-    """The buffers that show a region, itself and its reshapes on the same bytes: name, tensor, box."""
+    """The buffers of a region: the region itself and reshapes on the same bytes, as name, tensor, box."""
     shape = graph.shape(region.tensor)
     for name in (region.tensor, *graph.views(region.tensor)):
         box = reshaped_box(region.box, shape, graph.shape(name)) if name != region.tensor else region.box

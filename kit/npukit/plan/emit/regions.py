@@ -1,10 +1,10 @@
-"""Regions: the parts of tensors that PEs hold, before they have addresses; and the transfers between them.
+"""Regions: parts of tensors in the memories of PEs, without addresses yet; and the transfers between regions.
 
-What a PE computes of a tensor and what its ops need of it share one region where that wastes nothing, so that tiles
-land in place: in the halo of the own tile, or beside the other parts of a gathered tensor.
+The tile that a PE computes and the box that its ops read share one region if this wastes no memory. Tiles then arrive
+in place: in the halo of the PE's own tile, or beside the other parts of a gathered tensor.
 
-All that must move from the regions where tensors are made to those where they are read is one intersection: what a
-region wants and what a tile owns. Halo exchange, gather, scatter and redistribution are names for its shapes.
+Every transfer is the intersection of a box wanted by a region and a tile owned by another. Halo exchange, gather,
+scatter and redistribution are special cases.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from npukit.plan.tensors.graph import Graph
 class Region:
     """A box of a tensor in one PE's memory.
 
-    `owned` is what the PE itself computes into it, `needs` the boxes its ops read, by the op's index;
-    the end of the frame counts as an op that reads the outputs.
+    `owned`: the box that the PE itself computes. `needs`: the boxes that its ops read, with the op's index. The end of
+    the frame counts as an op that reads the outputs.
     """
 
     frame: int
@@ -41,7 +41,7 @@ class Region:
     needs: tuple[tuple[int, Box], ...] = ()
 
     def __hash__(self) -> int:
-        """The hash of what distinguishes the regions of a plan: there are millions of look-ups."""
+        """The hash of the fields that distinguish the regions of a plan, for speed: there are millions of look-ups."""
         return hash((self.frame, self.pe, self.tensor, self.number))
 
     @property
@@ -49,12 +49,12 @@ class Region:
         return self.named(self.tensor)
 
     def named(self, tensor: str) -> str:
-        """The name of the buffer that shows this region as that tensor, itself or a reshape of it."""
+        """The name of the buffer that shows this region as `tensor`: its own tensor or a reshape."""
         return str(Name(tensor, 0, self.frame, self.number))
 
     @property
     def wanted(self) -> Box | None:
-        """The box that must be in it before the first op reads it."""
+        """The box that must be complete before the first op reads the region."""
         return reduce(Box.hull, (box for _, box in self.needs)) if self.needs else None
 
     @property
@@ -62,7 +62,7 @@ class Region:
         return min(index for index, _ in self.needs)
 
     def later(self, frames: int) -> Region:
-        """The same of a frame so many later."""
+        """The same region `frames` frames later."""
         return replace(self, frame=self.frame + frames) if frames else self
 
     def with_need(self, index: int, box: Box) -> Region:
@@ -70,7 +70,8 @@ class Region:
 
 
 SMALL_PART = 1.75
-"""Times as many elements in a region as in the tile that its PE makes of it: then the tile is a small part."""
+"""Ratio of a region's elements to the elements of its PE's own tile. Above it, the tile is a small part of the region.
+"""
 
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """Regions by tensor, then by PE."""
@@ -78,7 +79,7 @@ Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 
 @dataclass(frozen=True)
 class Ends:
-    """The PEs on which the inputs lie when a frame begins, and the outputs when it ends, or DRAM."""
+    """The PEs that hold the inputs at the beginning of a frame and the outputs at its end, or DRAM."""
 
     inputs: int
     outputs: int
@@ -93,11 +94,12 @@ def regions_of(
     *,
     low_memory: bool = False,
 ) -> Regions:
-    """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end, states by the
-    PEs that make them.
+    """The regions of every tensor in one frame. Inputs and outputs are whole at their `ends`. States are on the PEs
+    that compute them.
 
-    Of tensors `between` ops that take turns each band of channels has regions of its own. Where memory is short,
-    `compact`, a tile that is a small part of what its PE needs lies apart from that: it is there before it.
+    `between`: tensors between two ops that alternate over bands of channels; each band has regions of its own.
+    `low_memory`: a tile that is a small part of the box read by its PE has a region of its own, because it exists
+    before the rest.
     """
     found = _Regions(graph, frame, between, low_memory=low_memory)
     for name in graph.net.inputs:
@@ -116,7 +118,7 @@ def regions_of(
 
 
 class _Regions:
-    """The regions of one frame as they grow."""
+    """The regions of one frame under construction."""
 
     def __init__(self, graph: Graph, frame: int, between: Collection[str], *, low_memory: bool) -> None:
         self._graph, self._frame, self._between, self._low_memory = graph, frame, between, low_memory
@@ -133,7 +135,8 @@ class _Regions:
             found[pe] = (*regions, Region(self._frame, pe, tensor, len(regions) + 1, box, owned=box))
 
     def need(self, pe: int, tensor: str, index: int, box: Box) -> None:
-        """Adds a need to the first region that it does not make larger than two would be, else to one of its own."""
+        """Add a need to the first region whose hull with the box is no larger than both together, else to a new region.
+        """
         found = self.by_tensor[tensor]
         regions = found.get(pe, ())
         for place, region in enumerate(regions):
@@ -159,7 +162,7 @@ class _Regions:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A box from the region that owns it to regions that want it, as one multicast."""
+    """A multicast of a box, from the region that owns the box to the regions that want it."""
 
     box: Box
     source: Region
@@ -167,7 +170,7 @@ class Transfer:
 
     @property
     def number(self) -> int:
-        """The number of the regions it goes to: on each PE the first, the second, ... of the tensor."""
+        """The number of the destination regions: the tensor's first, second, ... region on each PE."""
         return self.destinations[0].number
 
     @property
@@ -176,9 +179,9 @@ class Transfer:
 
 
 def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = False) -> list[Transfer]:
-    """The transfers of one tensor, for each owner in turn, what is read first before what is read later.
+    """The transfers of one tensor, owner by owner, in order of their first readers.
 
-    `apart`: what is read by other ops first goes in multicasts of its own.
+    `apart`: transfers with different first readers use separate multicasts.
     """
     places = {pe: place if pe != DRAM else DRAM for place, pe in enumerate(regions[tensor])}
     held = [region for of_pe in regions[tensor].values() for region in of_pe]
@@ -191,32 +194,33 @@ def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = F
 
 
 def _as_first(region: Region, place: int, first: int) -> Region:
-    """The region as that of a tensor which is read by the first op, on PEs that are the first."""
+    """The region in normal form for the cache: frame 0, PE `place`, no tensor name, op indices relative to `first`."""
     needs = tuple((index - first, box) for index, box in region.needs)
     return replace(region, frame=0, pe=place, tensor="", needs=needs)
 
 
 _Moved = tuple[Box, int, tuple[int, ...]]
-"""A box, and the places among regions of the one that it comes from and of those that it goes to."""
+"""A box, the index of its source region, and the indices of its destination regions."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Wanting:
-    """Regions that want the same, like this one: the place of each among all regions, by PE."""
+    """Regions that want the same box as `region`. `places`: the index of each among all regions, by PE."""
 
     region: Region
     wanted: Box
     places: dict[int, int]
 
     def but(self, pe: int) -> Collection[int]:
-        """The places of those on other PEs."""
+        """The indices of the regions on other PEs."""
         others = (place for each, place in self.places.items() if each != pe)
         return tuple(others) if pe in self.places else self.places.values()
 
 
 @lru_cache(maxsize=4096)
 def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tuple[_Moved, ...]:
-    """Frames, groups of PEs and blocks of a network that do the same have the same, but for names and numbers."""
+    """The transfers between regions, by index. Cached: frames, groups of PEs and blocks of a network with the same work
+    differ in names and numbers only."""
     alike: dict[object, _Wanting] = {}
     for place, region in enumerate(held):
         if (wanted := region.wanted) is not None:
@@ -235,7 +239,7 @@ def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tup
 def _from_source(
     element_bytes: int, place: int, source: Region, pieces: Iterable[tuple[Box, _Wanting]], *, apart: bool
 ) -> Iterator[_Moved]:
-    """Pieces of one source, equal ones that one multicast can carry taken together, what is read first first."""
+    """The transfers of one source, in order of their first readers. Equal pieces share a multicast where possible."""
     groups: dict[object, _Group] = {}
     for box, each in pieces:
         shape, reader = _shape_of(copies(box, source.box, each.region.box, element_bytes)), each.region.first_reader
@@ -250,7 +254,7 @@ def _from_source(
 
 @dataclass
 class _Group:
-    """The places that one multicast goes to, and the first op that reads what it brings."""
+    """The destinations of one multicast, and the first op that reads the box."""
 
     box: Box
     reader: int = 1 << 62
@@ -262,7 +266,7 @@ class _Group:
 
 
 def _pieces(source: Region, wanting: Sequence[_Wanting], boxes: Boxes) -> Iterator[tuple[Box, _Wanting]]:
-    """The pieces of a source that regions want, of those that want these boxes."""
+    """The parts of a source that other regions want. `boxes`: the box wanted by each entry of `wanting`."""
     assert source.owned is not None
     met = meetings(from_boxes([source.owned]), boxes)[:, 0]
     places = np.nonzero(volumes(met))[0]
@@ -275,5 +279,6 @@ def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tu
 
 
 def _shape_of(parts: Sequence[Copy]) -> tuple[tuple[int, ...], ...]:
-    """The shape that must be the same for two destinations of one multicast: all but the address."""
+    """The key that destinations of one multicast must share: the shape of the copies, without the destination address.
+    """
     return tuple((c.source_offset, c.row_bytes, c.rows, c.source_stride, c.destination_stride) for c in parts)

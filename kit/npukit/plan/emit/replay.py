@@ -1,6 +1,7 @@
-"""Repeated subsequences of a long program: steps that are alike to the last address, and stretches of them.
+"""Repeated stretches of a long program: runs of steps that are equal down to the last address.
 
-A program that is a table has each of them once (`codegen/table.py`), so that a micro-batch more takes little memory.
+A program that is a table stores each stretch once (`codegen/table.py`), so that another micro-batch takes little
+memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Restore, S
 
 @dataclass(frozen=True)
 class Stretch:
-    """Units of a program from number `first` on: written here, or to be done `again` as they are written there."""
+    """Units of a program from number `first` on. `again`: True for a repetition of stored units, False for the stored
+    units."""
 
     first: int
     count: int
@@ -24,14 +26,15 @@ class Stretch:
 
 
 SHORTEST = (1, 4, 16, 64)
-"""Units that a stretch done again must have, tried: short ones here and there keep long ones from being written in one
-piece."""
+"""Candidates for the least number of units in a repetition. Scattered short repetitions keep long stretches from being
+stored in one piece."""
 
 
 def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
-    """A program of units, each with what it must have in common with another to be the same, and its rows.
+    """The division of a program into stretches that takes the fewest rows. `likes`: the key of each unit; equal units
+    have equal keys. `rows`: the table rows of each unit.
 
-    What is done again is written in one piece, and takes one row instead of all of its own.
+    Repeated units must be stored in one piece. The repetition takes one row instead of all its own.
     """
     numbers: dict[Hashable, int] = {}
     numbered = [numbers.setdefault(like, len(numbers)) for like in likes]
@@ -40,7 +43,7 @@ def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
 
 
 def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
-    """The rows that a program in these stretches takes."""
+    """The table rows of a program divided into these stretches."""
     return sum(1 if part.again else sum(rows[part.first : part.first + part.count]) for part in found)
 
 
@@ -62,8 +65,10 @@ def _stretches(likes: Sequence[int], rows: Sequence[int], shortest: int) -> Iter
 
 
 class _Written:
-    """The units of a program that are written, found by the units which follow them in it: so many as the power of two
-    up to the `shortest` stretch that is looked for, but for the last ones of the program, and at least two."""
+    """The stored units of a program, indexed by the run of units that begins with each.
+
+    A run has two units, or the largest power of two up to `shortest` if that is more; fewer at the end of the program.
+    """
 
     def __init__(self, likes: Sequence[int], shortest: int) -> None:
         self._likes, self._literal = likes, [False] * len(likes)
@@ -77,7 +82,8 @@ class _Written:
         self._first.setdefault(self._likes[at], at)
 
     def longest(self, at: int) -> tuple[int, int]:
-        """The most units that are those written from a place on, the first of such places, and which."""
+        """The number of units from `at` on that repeat stored units, at most, and the index of the first stored unit.
+        The first of several equal matches wins."""
         most = first = 0
         for each in self._by_run.get(self._runs[at], ()):
             if at + most < len(self._likes) and self._is_alike(each + most, at + most):
@@ -89,7 +95,7 @@ class _Written:
         return most, first
 
     def _alike(self, first: int, at: int) -> int:
-        """The number of units from `at` on that are those written from `first` on."""
+        """The number of units from `at` on that equal the stored units from `first` on."""
         count = 0
         while at + count < len(self._likes) and self._is_alike(first + count, at + count):
             count += 1
@@ -100,8 +106,8 @@ class _Written:
 
 
 def _numbered_runs(likes: Sequence[int], length: int) -> list[int]:
-    """A number for each unit with those that follow it, the same where they are: so many as the power of two up to
-    `length`."""
+    """A number for the run of units that begins at each unit; equal runs have equal numbers. A run has as many units as
+    the largest power of two up to `length`."""
     runs, reach = list(likes), 1
     while 2 * reach <= length:
         numbers: dict[tuple[int, int], int] = {}
@@ -112,7 +118,7 @@ def _numbered_runs(likes: Sequence[int], length: int) -> list[int]:
 
 
 def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
-    """The key that a step has in common with another to be the same: each computation of the core has its own."""
+    """The key of each step; equal steps have equal keys. Each computation of the core has its own key."""
     onward = iter(layers_onward(pe))
     return [
         (_like(plan, pe.pe, place, step), next(onward) if isinstance(step, Compute) else 0)
@@ -121,14 +127,13 @@ def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
 
 
 def layers_onward(pe: PePlan) -> list[int]:
-    """The distance from each compute step's tile to the next one's: 0 if they are pieces of one."""
+    """The distance, in tiles, from each compute step to the next: 0 between pieces of one tile."""
     numbers = pe.tile_numbers
     return [after - before for before, after in pairwise(numbers)] + [1] * bool(numbers)
 
 
 def layer_places(plan: Plan, pe: PePlan) -> list[int]:
-    """The number of the place that each of a PE's tiles is left in; those of later micro-batches may
-    have the same."""
+    """The number of the place of each tile's output on a PE. Tiles of later micro-batches may share a place."""
     numbers: dict[Hashable, int] = {}
     likes = ((tile.op, _like_view(plan, pe.pe, tile.output)) for tile in pe.tiles)
     return [numbers.setdefault(like, len(numbers)) for like in likes]

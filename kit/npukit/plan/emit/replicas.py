@@ -1,8 +1,9 @@
-"""Groups of PEs that do the same on frames of their own: one of them is emitted, and all follow from it.
+"""Replica groups: groups of PEs that run the same program on different frames. One group is emitted, the others are
+copies.
 
-Groups exchange nothing with each other. What they exchange with PEs of no group, the root and those that ask for
-streamed constants, each group does as the others do: such a PE waits for all of them, and tells all of them at once.
-So what is known of one group's progress holds of every group's.
+Groups exchange no messages with each other. All groups exchange the same messages with PEs of no group: the root and
+the prefetching PEs. A PE of no group waits for all groups, and signals to all at once. Knowledge of one group's
+progress therefore holds for every group.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from npukit.plan.ir.assignment import Assignment
 
 @dataclass(frozen=True)
 class Replicas:
-    """The PEs of each group that correspond to those of the first one. Its frame f is frame f + g in group g.
+    """The PEs of each group, by the corresponding PE of the first group. Frame f of the first group is frame f + g of
+    group g.
 
-    The first of them has number `first` of all `groups`: a group with the root does as no other does.
+    `first`: the number of the first group among all `groups`. A group with the root differs from all others, so it is
+    never a replica.
     """
 
     places: tuple[Mapping[int, int], ...] = ({},)
@@ -32,20 +35,20 @@ class Replicas:
 
     @cached_property
     def members(self) -> frozenset[int]:
-        """The PEs of the first group, if there are others."""
+        """The PEs of the first group, if there are other groups."""
         return frozenset(self.places[0]) if self.count > 1 else frozenset()
 
     def is_copied(self, frame: int) -> bool:
-        """True if a frame is one of a group that is not emitted."""
+        """True if a frame belongs to a group that is not emitted."""
         return self.first < frame % self.groups < self.first + self.count
 
     def times(self, one: int, other: int) -> int:
-        """The number of PEs for which what a PE does with the other stands."""
+        """The number of PEs that `one` stands for in its exchange with `other`."""
         return self.count if one in self.members and other not in self.members else 1
 
     @property
     def more_pes(self) -> int:
-        """PEs of the groups that are not emitted."""
+        """The number of PEs in groups that are not emitted."""
         return (self.count - 1) * len(self.members)
 
 
@@ -55,9 +58,9 @@ NO_REPLICAS = Replicas()
 def replicas_of(
     groups: Sequence[Assignment], prefetchers: Sequence[int], root: int, cpus: Mapping[int, str]
 ) -> Replicas:
-    """The replicas among the groups but that of the root; none if they differ, or prefetching PEs are in them.
+    """The replicas among the groups without the root. `NO_REPLICAS` if the groups differ or contain prefetching PEs.
 
-    `cpus`: the PEs' cores, where these differ.
+    `cpus`: the core of each PE, if the cores differ.
     """
     first = int(root in _pes(groups[0]))
     if len(groups) < first + 2:
@@ -75,7 +78,7 @@ def _pes(group: Assignment) -> set[int]:
 
 
 def _place(first: Assignment, other: Assignment) -> dict[int, int]:
-    """The PE of the other group that corresponds to each PE of one; none if they differ."""
+    """The PE of `other` for each PE of `first`; empty if the groups differ."""
     pairs = [pair for op, tiles in first.items() for pair in zip(tiles, other.get(op, ()), strict=False)]
     place = {one.pe: two.pe for one, two in pairs}
     moved = {op: tuple(replace(tile, pe=place.get(tile.pe, tile.pe)) for tile in first[op]) for op in first}
@@ -83,7 +86,7 @@ def _place(first: Assignment, other: Assignment) -> dict[int, int]:
 
 
 def with_uses_of_all(program: PeProgram, alike: Replicas) -> PeProgram:
-    """The program of a PE of no group, with what it holds of the frames of all groups."""
+    """The program of a PE of no group, extended by the buffers of all groups' frames."""
     if alike.count == 1 or program.pe in alike.members:
         return program
     uses = {

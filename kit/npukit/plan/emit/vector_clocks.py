@@ -1,12 +1,12 @@
-"""The knowledge of a PE of how far the others are, from the messages it has waited for.
+"""Vector clocks: the number of steps of every other PE that a PE knows to be complete, from the messages it has waited
+for.
 
-A vector clock for each PE: how many steps of each other PE are surely complete. A message may land only in bytes
-whose last use, on the receiving PE, lies in those steps; so the bytes of a landing are reserved from the first step
-that is not surely complete when the message is sent. That makes flow control needless within a frame; between
-frames the root's knowledge of every PE's last step does the same.
+A message may land only in bytes whose last use on the receiving PE lies in steps that the sender knows to be complete.
+The bytes of a landing are therefore reserved from the first step that may be incomplete when the message is sent. This
+makes flow control needless within a frame. Between frames, the root's knowledge of every PE's last step does the same.
 
-It cannot deadlock either: every step has the key (frame, place in the emitted order), a PE runs its steps in that
-order, and a wait depends on sends with smaller keys only.
+No deadlock can occur. Every step has the key (frame, place in the emitted order), a PE runs its steps in this order,
+and a wait depends only on sends with smaller keys.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Known:
-    """Steps surely complete, by PE, as a message leaves: `done` of the sender's own, of all others a row that many
-    share and nobody changes. What the row has at the sender's own place means nothing."""
+    """The number of steps known to be complete when a message leaves, by PE. `done`: the sender's own steps. `row`: the
+    steps of all other PEs, a shared and immutable array. The entry of `row` at the sender's own `place` is meaningless.
+    """
 
     row: np.ndarray
     place: int
@@ -40,10 +41,10 @@ class Clocks:
         self._done = [0] * len(pes)
         self._rows = [np.zeros(len(pes), np.int32)] * len(pes)
         self._learnt = self._rows[0] if pes else np.zeros(0, np.int32)
-        """The row that was made last: those who hear of the same senders know the same."""
+        """The row made last. PEs that hear of the same senders share a row."""
 
     def complete(self, pe: int) -> None:
-        """One more step of a PE."""
+        """Count another complete step of a PE."""
         self._done[self.places[pe]] += 1
 
     def known_to(self, pe: int) -> Known:
@@ -51,9 +52,9 @@ class Clocks:
         return Known(self._rows[place], place, self._done[place], self.places)
 
     def learn(self, pe: int, received: Sequence[Known]) -> None:
-        """The PE has received messages that left with this knowledge.
+        """Merge the clocks of received messages into a PE's own clock.
 
-        Who knows of a step of a PE knows all that this knew then, as it has heard of it by messages.
+        A PE that knows of a step also knows everything known at the step, because all knowledge comes by messages.
         """
         place = self.places[pe]
         row = self._rows[place]
@@ -66,12 +67,12 @@ class Clocks:
         self._rows[place] = self._learnt = self._shared(learnt, place)
 
     def _shared(self, learnt: np.ndarray, place: int) -> np.ndarray:
-        """The row that was made last, if it differs in the PE's own place alone."""
+        """The row made last if it equals `learnt` except in the PE's own place, else `learnt`."""
         learnt[place] = self._learnt[place]
         return self._learnt if np.array_equal(learnt, self._learnt) else learnt
 
     def least_known(self, senders: Sequence[Known], pes: Sequence[int]) -> np.ndarray:
-        """The steps of each of these PEs that all senders know to be complete."""
+        """The number of steps of each of these PEs that all senders know to be complete."""
         places = [self.places[pe] for pe in pes]
         known = np.stack([sender.row[places] for sender in senders])
         at = {place: index for index, place in enumerate(places)}
