@@ -1,4 +1,4 @@
-"""A batch of frames: strategies that compose, each a value; to compare, change, schedule and emit."""
+"""A batch of frames as a value: composable strategies to compare, change, schedule and emit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from npukit.plan.ir.assignment import Assignment
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A strategy: what a group computes hides what it waits for.
+    """A strategy: hide latency behind computation.
 
-    Of `interleaved` frames, taken op by op, one is computed while tiles of another are on their way. While a
-    micro-batch is computed, the inputs of the next are fetched.
+    A group computes `interleaved` frames op by op: one frame while the tiles of another are in flight. While it
+    computes a micro-batch, it fetches the inputs of the next.
     """
 
     interleaved: int = 1
@@ -23,26 +23,27 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Batch:
-    """Several frames at once.
+    """Several frames planned together.
 
-    An assignment splits each op over the PEs of a group; groups replicate it, each with frames of its own. They take
-    these in a `pipeline`, `stream` the constants that have no room, and fuse pairs of ops depth-first in `bands`.
+    An assignment splits each op over the PEs of a group. Groups replicate the assignment, each on its own frames.
+    `pipeline`: the order of frames in a group. `stream`: constants that stay in DRAM. `bands`: pairs of ops fused
+    depth-first.
     """
 
     groups: tuple[Assignment, ...]
     pipeline: Pipeline = field(default_factory=Pipeline)
     stream: StreamWeights = field(default_factory=StreamWeights)
     bands: Bands = field(default_factory=dict)
-    """Ops that take turns with those behind them."""
+    """The number of bands of each op that alternates with the next op."""
     prefetchers: tuple[int, ...] = ()
-    """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
+    """PEs of no group that prefetch streamed constants. If empty, PEs that compute prefetch."""
     low_memory: bool = False
-    """Memory is short: PEs say only once they have computed that they have room for what others send."""
+    """True if memory is short. PEs then signal room for incoming tensors only after computing."""
     in_pages: bool = False
-    """PEs that lack memory fetch their orders from DRAM, a page at a time: those whose programs are tables, which with
-    `low_memory` short ones are too."""
+    """True if PEs that lack memory fetch their orders from DRAM, a page at a time. The program of such a PE is a table;
+    with `low_memory` short programs become tables too."""
     fetched: bool = True
-    """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
+    """True if inputs lie in DRAM and each PE fetches its part. False: inputs lie on the root."""
 
     @property
     def frames(self) -> int:
@@ -54,5 +55,5 @@ class Batch:
 
     @property
     def fills(self) -> bool:
-        """Weight tiles are as large as there is room for, and there is room."""
+        """True if weight tiles are as large as the memory permits, and memory is not short."""
         return self.stream.room is not None and not self.low_memory

@@ -1,7 +1,7 @@
-"""Emission of a batch as its schedule has it (`schedule.py`): steps and messages, and no decisions.
+"""Emission of a batch by its schedule (`schedule.py`): steps and messages, without decisions.
 
-Constants that do not fit are streamed (`weight_tiles.py`): of each weight tile one PE asks DRAM and multicasts to all
-PEs that compute with it, once they have told it that they have room.
+Constants that do not fit are streamed (`weight_tiles.py`). One PE fetches each weight tile from DRAM and multicasts it
+to all PEs that compute with it, after their credits.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from npukit.plan.tensors.problem import Problem
 
 
 def emit_batch(problem: Problem, wanted: Batch) -> Plan:
-    """The plan of a batch, without its predicted cycles. It may not fit: see the PEs' memory."""
+    """The plan of a batch, without predicted cycles. It may exceed the memory of PEs."""
     return steady_batch(problem, wanted, {})
 
 
 def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
     """The plan of a batch.
 
-    With several micro-batches it is emitted twice: then also the first has the flags on which later ones settle.
-    Once is enough if those of one of its groups are known, `settled`, and all groups are alike.
+    Several micro-batches are emitted twice, so that the first also has the flags on which later ones settle. One
+    emission is enough if `settled` has the flags of one group and all groups are alike.
     """
     schedule = scheduled(problem, wanted)
     emission = _Emission(problem, schedule, settled)
@@ -44,7 +44,7 @@ def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
 
 
 def batch_with_flags(problem: Problem, wanted: Batch, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
-    """The plan with these flags where they are free, and those on which its later micro-batches settle."""
+    """The plan with these flags where they are free, and the flags on which its later micro-batches settle."""
     emission = _Emission(problem, scheduled(problem, wanted), flags)
     return emission.plan(), emission.usual_flags
 
@@ -78,7 +78,7 @@ class _Emission:
         return self._traffic.usual_flags
 
     def plan(self) -> Plan:
-        """The plan of what has been emitted."""
+        """The plan of the emitted programs."""
         batch, problem = self._batch, self._problem
         pages, low = batch.in_pages, batch.low_memory
         plan = finished(problem, self._traffic, "throughput", batch.frames, in_pages=pages, low_memory=low)
@@ -100,7 +100,7 @@ class _Emission:
         self._emitter.end()
 
     def _compute_whole(self, place: Place) -> None:
-        """Frame by frame, what others need of it sent at once."""
+        """Compute frame by frame, and send the results of each frame at once."""
         turn = place.turn
         for frame in place.frames:
             if not self._asks_late(turn):
@@ -112,7 +112,7 @@ class _Emission:
             self._send(frame, turn)
 
     def _compute_weight_tiles(self, place: Place) -> None:
-        """Weight tile by weight tile, each for all frames."""
+        """Compute weight tile by weight tile, each for all frames."""
         turn = place.turn
         if not self._asks_late(turn):
             self._ask(place.frames, turn)
@@ -131,7 +131,7 @@ class _Emission:
             ask_for(self._traffic, weight_tile, residence.prefetcher(weight_tile))
 
     def _asks_late(self, turn: Turn) -> bool:
-        """Outputs may lie where weight tiles lay."""
+        """True if PEs signal room after computing only, because outputs may lie where weight tiles lay."""
         return self._batch.low_memory or self._emitter.is_last(turn.op.output)
 
     def _ask(self, frames: Sequence[int], turn: Turn) -> None:
@@ -143,7 +143,7 @@ class _Emission:
             self._emitter.send(frame, tensor, chosen)
 
     def _dram(self, plan: Plan) -> Iterator[Buffer]:
-        """The buffers in DRAM: the weight tiles and orders, then the inputs of every frame, and large outputs."""
+        """The buffers in DRAM: weight tiles and orders, then the inputs of every frame, and large outputs."""
         graph, end = self._problem.graph, max(len(program.steps) for program in self._traffic.programs.values()) - 1
         blocks = dict.fromkeys(tile.source for place in self._schedule.places for tile in place.weight_tiles)
         wanted = [(block.name, "", block.box, block.bytes) for block in blocks]
@@ -162,11 +162,11 @@ class _Emission:
 
 
 class _SendAfter:
-    """The parts of tensors that are sent after each op.
+    """The transfers to send after each op.
 
-    Bands of what is between two ops go one by one, what the second makes of them goes when it is whole.
+    A tensor between two ops in bands goes band by band. The result of the second op goes when it is whole.
 
-    With `low_memory` nothing goes sooner than the op before the one that reads it is done.
+    `low_memory`: a transfer waits until the op before its first reader is done.
     """
 
     def __init__(self, graph: Graph, bands: Bands, *, low_memory: bool) -> None:
@@ -178,7 +178,7 @@ class _SendAfter:
                 self._late.setdefault(due, []).append(op.output)
 
     def after(self, turn: Turn) -> Iterator[tuple[str, Chosen]]:
-        """The tensors that are sent after a turn, and which of their transfers."""
+        """The tensors to send after a turn, each with a selection of its transfers."""
         if turn.op.name in self._bands:
             yield turn.op.output, lambda transfer: turn.holds(transfer.box)
         elif turn.last and self._low_memory:
@@ -188,13 +188,13 @@ class _SendAfter:
             yield turn.op.output, every
 
     def _readers(self, tensor: str) -> Iterator[int]:
-        """The readers of a tensor by number; the end of the frame counts as one that reads the outputs."""
+        """The readers of a tensor by op number. The end of the frame counts as a reader of the outputs."""
         yield from self._graph.consumers[tensor]
         if tensor in self._graph.outlasting:
             yield len(self._graph.ops)
 
     def _after(self, tensor: str, reader: int) -> int:
-        """The op after which what an op is the first to read goes: the one before it, but none that takes turns."""
+        """The op after which a transfer to `reader` goes: the op before the reader, but not an op in bands."""
         made, due = self._made[tensor], reader - 1
         while due > made and self._graph.ops[due].name in self._bands:
             due -= 1

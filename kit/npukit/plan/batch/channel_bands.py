@@ -1,7 +1,7 @@
-"""Bands: two ops in turns, a range of channels at a time, so that the tensor between them is never whole in memory.
+"""Bands: two ops alternate over ranges of channels, so that the tensor between them is never whole in memory.
 
-The second op makes each channel from the same channel of what the first makes, as depthwise convolutions do: in an
-inverted residual of MobileNetV2 that tensor is by far the largest.
+Each channel of the second op depends on the same channel of the first op's output only, as in depthwise convolutions.
+In an inverted residual of MobileNetV2, the tensor between the ops is by far the largest.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from npukit.plan.tensors.boxes import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
 
 CROWDED = 0.5
-"""The part of a PE's memory that two ops may hold at once before they are worth bands."""
+"""Fraction of a PE's activation memory that two ops may occupy together before bands pay."""
 
 Bands = Mapping[str, int]
-"""The number of bands by the first op of each pair; ops without bands are left out."""
+"""The number of bands, by the first op of each pair. Ops without bands have no entry."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """An op's turn in a micro-batch: all of its tiles, or those of one band of channels. `last`: what it makes is
-    whole."""
+    """A turn of an op in a micro-batch: all of its tiles, or the tiles of one band of channels. `last`: the output is
+    whole after this turn."""
 
     index: int
     op: Op
@@ -40,12 +40,12 @@ class Turn:
         return tuple(tile for tile in tiles if self.holds(tile.box)) if self.channels else tiles
 
     def holds(self, box: Box) -> bool:
-        """True if a box of what the op makes is made in this turn."""
+        """True if this turn computes a box of the op's output."""
         return not self.channels or (self.channels[0] <= box.start[-1] and box.stop[-1] <= self.channels[1])
 
 
 def turns_of(graph: Graph, bands: Bands) -> list[Turn]:
-    """The ops in order; where there are bands the two of a pair for each band."""
+    """The turns of all ops in order. A pair in bands has two turns for each band."""
     turns: list[Turn] = []
     for index, op in enumerate(graph.ops):
         if op.name in bands:
@@ -60,13 +60,13 @@ def turns_of(graph: Graph, bands: Bands) -> list[Turn]:
 
 
 def spans_of(channels: int, count: int) -> list[tuple[int, int]]:
-    """Channels in so many ranges, or fewer, each of them a multiple of the grain but for the last."""
+    """At most `count` ranges of channels. Each is a multiple of `WIDE_GRAIN` long, except the last."""
     step = -(-channels // count // WIDE_GRAIN) * WIDE_GRAIN
     return list(pairwise([*range(0, channels, step), channels]))
 
 
 def in_bands(graph: Graph, assignment: Assignment, bands: Bands) -> Assignment:
-    """The assignment with the tiles of the pairs cut."""
+    """The assignment with the tiles of pairs cut into bands."""
     cut = dict(assignment)
     for index, op in enumerate(graph.ops):
         if op.name in bands:
@@ -77,12 +77,13 @@ def in_bands(graph: Graph, assignment: Assignment, bands: Bands) -> Assignment:
 
 
 def between(graph: Graph, bands: Bands) -> frozenset[str]:
-    """The tensors that are never whole."""
+    """The tensors between two ops in bands. They are never whole in memory."""
     return frozenset(op.output for op in graph.ops if op.name in bands)
 
 
 def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
-    """Bands for each pair that would crowd a PE's memory: so many that it does not, or as many as there can be."""
+    """The number of bands for each pair that would crowd a PE's memory: as few as prevent it, else as many as possible.
+    """
     room = board.memory_for("activations").size * CROWDED
     found: dict[str, int] = {}
     for first, second in _pairs(graph):
@@ -100,12 +101,12 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
 
 
 def narrowed(graph: Graph) -> frozenset[str]:
-    """The tensors that bands could keep from ever being whole, if no tile of them is cut along its channels."""
+    """The tensors that bands can keep from being whole, provided that no tile is cut along its channels."""
     return frozenset(first.output for first, _ in _pairs(graph))
 
 
 def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
-    """Ops that follow each other and may take turns. None is in two pairs."""
+    """Neighbouring ops that may alternate. No op is in two pairs."""
     taken = None
     for first, second in pairwise(graph.ops):
         if first is not taken and _may_take_turns(graph, first, second):
@@ -114,7 +115,8 @@ def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
 
 
 def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
-    """True if no other op reads the tensor between them, whose channels stay apart."""
+    """True if no other op reads the tensor between the two ops, and each channel of the second op reads only its own.
+    """
     shape = graph.shape(first.output)
     if CORE in (first.engine, second.engine) or len(shape) != 4 or first.output in graph.outlasting:
         return False

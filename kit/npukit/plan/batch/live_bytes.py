@@ -1,4 +1,4 @@
-"""The bytes of tensors in the PEs' memory while each op is computed: the rest is for weight tiles of constants."""
+"""Bytes of tensors in the PEs' memories while each op is computed. The rest is room for weight tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Aliases, Graph
 
 BEFORE = -1
-"""The number of the op that makes the network's inputs: none."""
+"""The maker of the network's inputs, in place of an op's number."""
 
 
 def most_held(
@@ -26,12 +26,12 @@ def most_held(
     between: Collection[str] = (),
     fetched_from: int | None = None,
 ) -> list[int]:
-    """The bytes of these frames' tensors for each op, on the PE that holds most, from when the op so many, `lead`,
-    before it is computed until it is computed itself.
+    """Bytes of these frames' tensors for each op, on the PE that holds most: the maximum from `prefetch_distance` ops
+    before the op until the op itself.
 
-    What others send has its place from when they begin to compute it, or, if `late`, from when they have. Of tensors
-    `between` ops that take turns one band at a time is there. While ops from `fetched_from` on are computed as many
-    inputs again, the next frames', have a place. Tiles alias operands where they can.
+    A receive buffer is reserved from the start of the sender's computation, or, if `late`, from the sending. `between`:
+    tensors that exist one band at a time. `fetched_from`: op from which the inputs of the next frames have a place too.
+    Tiles alias operands where possible.
     """
     held = _held(graph, frames, aliases, not late, between, fetched_from, late=late)
     most = np.max([np.zeros(2 * len(graph.ops), np.int64), *held.values()], axis=0)
@@ -48,10 +48,10 @@ def most_at_once(
     *,
     late: bool = False,
 ) -> Counter[int]:
-    """Bytes by PE of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
-    makes is computed; ops `in_place` may write where they read, or alias what they read.
+    """A lower bound on the bytes of a frame's tensors that each PE holds at once.
 
-    Of tensors `between` ops that take turns one band at a time is there.
+    `between`: tensors that exist one band at a time. `beside`: further bytes while an op is computed, by its output and
+    PE. `in_place`: ops that may overwrite or alias their operands; the moments of their computation do not count.
     """
     held = _held(graph, [frame], aliases, between=between, late=late)
     for index, op in enumerate(graph.ops):
@@ -72,7 +72,7 @@ def _held(
     *,
     late: bool,
 ) -> defaultdict[int, np.ndarray]:
-    """The bytes held by PE at each moment. What is sent keeps its place for so many moments after that."""
+    """Bytes held by each PE at each moment. `after_sent`: number of moments for which a sent part stays reserved."""
     held = defaultdict[int, np.ndarray](lambda: np.zeros(2 * len(graph.ops), np.int64))
     makers = {op.output: index for index, op in enumerate(graph.ops)}
     for regions in frames:
@@ -92,21 +92,22 @@ def _held(
 
 
 def _regions(by_pe: Mapping[int, Sequence[Region]], *, at_once: bool) -> Iterator[Region]:
-    """A tensor's on the PEs: all, or of each PE's bands, of which one is there `at_once`, the largest."""
+    """The regions of a tensor on the PEs. `at_once`: only the largest band of each PE, because one exists at a time."""
     for pe, regions in by_pe.items():
         if pe != DRAM:
             yield from [max(regions, key=lambda region: region.box.elements)] if at_once else regions
 
 
 def _sent(region: Region, made: int, *, late: bool) -> int:
-    """The moment when a region's part of a tensor goes out: an op is computed at twice its number, and it is sent after
+    """The moment at which a region's part of a tensor is sent. An op is computed at twice its number, and sends after
     that."""
     made_by = max(2 * made, 0) + 1
     return max(2 * region.first_reader - 1, made_by) if region.needs and late else made_by
 
 
 def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, *, late: bool) -> range:
-    """The moments when a region has a place. Of what is made here the last parts are sent when the tensor `leaves`."""
+    """The moments during which a region is reserved. `leaves`: moment at which the last parts of a tensor computed here
+    are sent."""
     first = max(2 * made, 0) if region.owned or made < 0 or not late else _sent(region, made, late=late)
     last = max((2 * index for index, _ in region.needs), default=0)
     sent = leaves if region.owned and late else _sent(region, made, late=late)
@@ -114,6 +115,6 @@ def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, 
 
 
 def _lies_on(region: Region, made: int, operand: Sequence[Region]) -> bool:
-    """True if a tile lies where one of these regions of an operand lay until then."""
+    """True if a tile takes the place of an operand's region after the operand's last use."""
     last = (each for each in operand if each.needs and max(index for index, _ in each.needs) == made)
     return region.owned == region.box and any(each.box == region.box for each in last)

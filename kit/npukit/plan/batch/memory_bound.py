@@ -1,4 +1,5 @@
-"""A lower bound of the memory of a batch's PEs, before anything is emitted: what cannot fit need not be tried."""
+"""A lower bound on the memory of a batch's PEs, before emission. A batch above the bound cannot fit, so it is not
+tried."""
 
 from __future__ import annotations
 
@@ -37,29 +38,29 @@ from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_WEIGHT_TILE = 2
-"""The least rows of a program's table: to wait for a weight tile, to compute with it. Another one is the credit, if
-that is another PE, that there is room."""
+"""Least number of table rows for a weight tile: one to wait for it, one to compute. Another row sends the credit if
+another PE prefetches."""
 
 ROWS_OF_A_COMMAND = 3
-"""Rows that set the fields in which weight tiles of one shape differ in their command: where output, weights and
-parameters lie. With several weight tiles no two that follow each other lie in the same place."""
+"""Table rows to patch the command fields that differ between weight tiles of one shape: the addresses of output,
+weights and parameters. Consecutive weight tiles never lie in the same place."""
 
 
 def may_fit(problem: Problem, wanted: Batch) -> bool:
-    """True if a batch may fit whose constants are all streamed."""
+    """True if a batch with all constants streamed may fit."""
     return not any(lacking.missing for lacking in _least(problem, wanted))
 
 
 def least_lacking(problem: Problem, wanted: Batch) -> Lacking:
-    """The PE that lacks most bytes for a batch whose constants are all streamed, and what it holds at least."""
+    """The PE that lacks the most bytes for a batch with all constants streamed, and its least memory use."""
     *_, whole = _least(problem, wanted)
     return whole
 
 
 def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
-    """The PE that lacks most bytes without descriptors, which take longest to find, and with them.
+    """The PE that lacks the most bytes: first without descriptors, which take longest to compute, then with them.
 
-    The last group neither has the root nor gets its places late.
+    Considers the last group, which neither has the root nor gets its places late.
     """
     group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
     thin, late = between(problem.graph, wanted.bands), wanted.low_memory
@@ -83,7 +84,8 @@ def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
 
 
 def _uses(board: Board, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Mapping[int, MemoryUse]:
-    """The memory of each PE with so many bytes, and so many kernels on its core, whose program is a table."""
+    """The memory use of each PE with a program that is a table. `constants`, `held`: bytes by PE. `kernels`: kernels on
+    the core by PE."""
     return {
         pe: memory_use(
             board.seen_by(pe),
@@ -97,7 +99,7 @@ def _uses(board: Board, constants: Counter[int], held: Counter[int], kernels: Co
 
 
 def _of_the_core(problem: Problem, group: Assignment) -> Counter[int]:
-    """Bytes by PE of the constants of ops on the core, which are not streamed: those that tiles share once."""
+    """Bytes of the CPU ops' constants on each PE. They are not streamed. Constants shared by tiles count once."""
     found: Counter[int] = Counter()
     there: set[tuple[int, Hashable]] = set()
     for op in problem.graph.ops:
@@ -110,30 +112,31 @@ def _of_the_core(problem: Problem, group: Assignment) -> Counter[int]:
 
 
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:
-    """Ops, by number, that may write where they read."""
+    """The indices of ops whose output may overwrite an operand."""
     first = ((index, op, tile.box) for index, op in enumerate(graph.ops) for tile in group[op.name][:1])
     return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).may_overwrite)
 
 
 class _WeightTiles:
-    """The weight tiles of the constants of a batch's tiles: as few, and as small, as they may be."""
+    """The weight tiles of a batch, as few and as small as possible."""
 
     def __init__(self, graph: Graph, engines: Engines, wanted: Batch) -> None:
         self._graph, self._engines, self._wanted = graph, engines, wanted
         self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
     def at_once(self, op: Op, group: Assignment) -> Counter[int]:
-        """Bytes by PE of those that are there together."""
+        """Bytes of the weight tiles that each PE holds together."""
         return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
 
     def rows(self, op: Op, box: Box) -> int:
-        """The rows of the table for all of a tile."""
+        """The table rows for all weight tiles of a tile."""
         count, _ = self._cut(op, box)
-        of_one_shape = count - 1 if count > 2 else 0  # the last one may be smaller
+        of_one_shape = count - 1 if count > 2 else 0  # the last weight tile may be smaller
         return count * (ROWS_OF_A_WEIGHT_TILE + bool(self._wanted.prefetchers)) + of_one_shape * ROWS_OF_A_COMMAND
 
     def _cut(self, op: Op, box: Box) -> tuple[int, int]:
-        """The number of a tile's weight tiles, and the bytes of the first two: one comes while the other is in use."""
+        """The number of a tile's weight tiles, and the bytes of the first two: one arrives while the other is in use.
+        """
         key = op.name, box.shape
         if key not in self._known:
             self._known[key] = self._cut_anew(op, box)
@@ -159,7 +162,7 @@ class _WeightTiles:
 
 
 def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _WeightTiles) -> Counter[int]:
-    """Bytes by PE of its commands and of the rows of its table."""
+    """Bytes of the commands and table rows on each PE."""
     found: Counter[int] = Counter()
     for op in graph.ops:
         for tile in group[op.name]:
@@ -168,7 +171,7 @@ def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _We
 
 
 def _layers(group: Assignment) -> Counter[int]:
-    """Bytes by PE of what is known of its layers, and of their records."""
+    """Bytes of the layers' data and records on each PE."""
     counts = Counter(tile.pe for tiles in group.values() for tile in tiles)
     return Counter(
         {pe: count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count) for pe, count in counts.items()}
@@ -176,7 +179,7 @@ def _layers(group: Assignment) -> Counter[int]:
 
 
 def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:
-    """Bytes by PE of the descriptors of what it sends of a tensor, or fetches of it from DRAM."""
+    """Bytes of a tensor's descriptors on each PE, for sending and for fetching from DRAM."""
     found: Counter[int] = Counter()
     for transfer in transfers_of(graph, regions, tensor):
         parts = len(copies_to(graph, transfer.box, transfer.source, transfer.destinations[0]))

@@ -1,11 +1,12 @@
-"""The schedule of a batch: everything that is decided of it before a step or a message is emitted.
+"""The schedule of a batch: all decisions before the first step or message is emitted.
 
-The root says go; every PE fetches its part of its frame from DRAM, and the outputs come to the root, which ends the
-batch, or go to DRAM if they are large. Each group may take several frames in turn, `micro_batches`, and fetches the
-next while it computes. In a micro-batch it may take several frames together, `interleaved`, op by op: while the tiles
-of one are on their way it computes another.
-Ops at the network's end whose constants take longer to come than to be computed with, as those of dense layers do, are
-done at the batch's end for all micro-batches, so that their constants come once.
+The root starts the batch. Every PE fetches its part of its frame from DRAM. Outputs go to the root, which ends the
+batch, or to DRAM if they are large. A group may compute several `micro_batches` in turn, and fetches the next one while
+it computes. Within a micro-batch it may compute several frames `interleaved`, op by op: one frame while the tiles of
+another are in flight.
+
+Ops at the end of the network are deferred if their constants take longer to arrive than to compute with, as in dense
+layers. They run at the end of the batch for all micro-batches, so that their constants arrive once.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
-"""Parts in which a micro-batch's inputs are fetched during the micro-batch before: in one part MobileNetV1 on 152 PEs
-is 4.8 % slower (`planner_constants.py batches`)."""
+"""Parts in which the inputs of the next micro-batch are fetched. In one part, MobileNetV1 on 152 PEs is 4.8 % slower
+(`planner_constants.py batches`)."""
 
 LARGE_OUTPUTS = 8
-"""The part of a PE's memory above which the outputs of a frame are large."""
+"""Divisor of a PE's activation memory. Outputs of a frame are large above the quotient."""
 
 DEFERRED = 4
-"""Times as long as computing with them for one micro-batch a deferred op's constants take to come: with none deferred
-MobileNetV1 on 152 PEs is 7.0 % slower (`planner_constants.py batches`)."""
+"""Ratio of the transfer time of an op's constants to its compute time in one micro-batch, above which the op is
+deferred. With none deferred, MobileNetV1 on 152 PEs is 7.0 % slower (`planner_constants.py batches`)."""
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """One of so many parts of the inputs of some frames."""
+    """Part number `part` of `parts` of the inputs of some frames."""
 
     frames: Sequence[int]
     part: int
@@ -63,9 +64,9 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the order of a batch: an op's turn, the frames for which it is done then, and what is fetched before.
+    """A place in the order of a batch: the turn of an op, its frames, and the fetch before it.
 
-    Where its constants are streamed, it is done weight tile by weight tile.
+    An op with streamed constants is computed weight tile by weight tile.
     """
 
     turn: Turn
@@ -76,22 +77,23 @@ class Place:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A batch of which everything is decided: who computes what in which order, and where tensors lie."""
+    """A batch with all decisions made: which PE computes which tile in which order, and where tensors lie."""
 
     batch: Batch
     alike: Replicas
-    """Groups that are not emitted, as they do as one does that is."""
+    """Groups that are not emitted, because they repeat an emitted group."""
     frames: Mapping[int, Assignment]
-    """The frames that are emitted."""
+    """The emitted frames."""
     ends: Ends
     regions: Mapping[int, Regions]
     places: Sequence[Place]
     residence: Residence
-    """The weight tiles that are in memory together, and which PE asks for them when."""
+    """The weight tiles that are in memory together, and the time and the PE of each fetch."""
 
 
 def scheduled(problem: Problem, wanted: Batch) -> Schedule:
-    """The schedule of a batch: of one of its replica groups, unless their own PEs must fetch weight tiles."""
+    """The schedule of a batch, for one of its replica groups only. It covers all groups if their own PEs must fetch
+    weight tiles."""
     groups = tuple(in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups)
     wanted = replace(wanted, groups=groups)
     alike, root = NO_REPLICAS, problem.board.root_pe
@@ -140,7 +142,7 @@ class _Scheduler:
             yield Place(turn, frames, fetch, tuple(self._weight_tiles(number, turn, frames)))
 
     def _in_order(self) -> Iterator[tuple[Turn, list[int]]]:
-        """Turns and frames, micro-batch after micro-batch; deferred ops for all of them at the end."""
+        """Turns with their frames, micro-batch after micro-batch. Deferred ops come last, for all micro-batches."""
         turns, size = turns_of(self._graph, self._batch.bands), self._batch.frames_of_micro_batch
         eager = [turn for turn in turns if turn.index < self._deferred]
         for start, turn in product(range(0, self._batch.frames, size), eager):
@@ -149,7 +151,8 @@ class _Scheduler:
             yield turn, list(self._frames)
 
     def _fetch(self, turn: Turn, frames: Sequence[int]) -> Fetch | None:
-        """Part of the next micro-batch's inputs, every few ops, so that DRAM and DMA have time for the rest."""
+        """The part of the next micro-batch's inputs to fetch at a turn, or None. Fetches are some ops apart, so that
+        DRAM and DMA have time for other transfers."""
         ops = self._deferred - self._calm
         parts = min(FETCH_PARTS, ops)
         part, between_parts = divmod(turn.index - self._calm, ops // parts)
@@ -158,7 +161,7 @@ class _Scheduler:
         return Fetch([frame + self._batch.frames_of_micro_batch for frame in frames], part, parts)
 
     def _weight_tiles(self, number: int, turn: Turn, frames: Sequence[int]) -> Iterator[WeightTile]:
-        """The weight tiles of a place in the order in which they are computed."""
+        """The weight tiles of a place, in the order of computation."""
         if turn.op.name in self._batch.stream.ops:
             pieces = [
                 [Piece(frame, tile, box) for box in self._cut(turn.index, tile.box)]
@@ -169,7 +172,7 @@ class _Scheduler:
             yield from weight_tiles_of(number, micro_batch, pieces, partial(self._source, turn.index))
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
-        """The boxes that are computed with one weight tile each; the same in every micro-batch."""
+        """The boxes computed with one weight tile each, equal in every micro-batch."""
         wanted = min(self._rooms[index] // self._batch.stream.tiles, MOST_WEIGHT_TILE_BYTES)
         most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
@@ -190,7 +193,7 @@ class _Scheduler:
 
     @cached_property
     def _rooms(self) -> list[int]:
-        """Bytes for weight tiles while each op is computed."""
+        """Bytes available for weight tiles while each op is computed."""
         stream = self._batch.stream
         if stream.room is None:
             return [stream.least_bytes] * len(self._graph.ops)
@@ -212,8 +215,7 @@ class _Scheduler:
         )
 
     def _calm_of_pes(self) -> int:
-        """The first op from which on also the next micro-batch's inputs have room where most crowded ops have none
-        left."""
+        """The first op from which on the next micro-batch's inputs do not raise the peak memory of the fullest PE."""
         held = self._held(None)
         most = max(held)
         inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
@@ -222,9 +224,9 @@ class _Scheduler:
 
 
 def ends_of(problem: Problem, *, fetched: bool) -> Ends:
-    """The places of inputs and outputs; where inputs are `fetched` from DRAM, large outputs go there.
+    """The locations of inputs and outputs. If inputs are `fetched` from DRAM, large outputs go to DRAM.
 
-    That they have arrived the root can tell if DRAM is at its own router.
+    Outputs go to DRAM only if it is at the root's own router: the root can then tell when they have arrived.
     """
     board, graph = problem.board, problem.graph
     large = output_bytes(graph) > board.memory_for("activations").size // LARGE_OUTPUTS
@@ -235,12 +237,12 @@ def ends_of(problem: Problem, *, fetched: bool) -> Ends:
 
 
 def output_bytes(graph: Graph) -> int:
-    """The bytes of the outputs of one frame, which the root holds of each."""
+    """Bytes of the outputs of one frame. The root holds the outputs of every frame."""
     return sum(aligned(graph.net.tensor(name).bytes) for name in graph.outputs)
 
 
 def _calm_from(graph: Graph) -> int:
-    """The first op from which on a frame's tensors and the next frame's inputs take no more than the frame's peak."""
+    """The first op from which on a frame's tensors and the next frame's inputs stay within the frame's peak."""
     live = _live_bytes(graph)
     inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
     crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
@@ -248,16 +250,17 @@ def _calm_from(graph: Graph) -> int:
 
 
 def _live_bytes(graph: Graph) -> list[int]:
-    """The bytes of the whole tensors that each op reads, makes, or leaves for later."""
+    """Bytes of the whole tensors that each op reads, writes, or leaves for later ops."""
     left = [graph.net.begins, *graph.live_after()]
     live = ({*before, *graph.sources(op), op.output} for before, op in zip(left, graph.ops, strict=False))
     return [sum(graph.net.tensor(name).bytes for name in names) for names in live]
 
 
 def _deferred_from(problem: Problem, wanted: Batch) -> int:
-    """The first of the deferred ops at the network's end; never the first of all.
+    """The index of the first deferred op at the network's end; never 0.
 
-    Their constants take longer to come than to be computed with, and come once for all micro-batches of a batch.
+    The constants of deferred ops take longer to arrive than to compute with. They arrive once for all micro-batches of
+    a batch.
     """
     index = len(problem.graph.ops)
     while index > 1 and _is_deferred(problem, wanted, problem.graph.ops[index - 1]):

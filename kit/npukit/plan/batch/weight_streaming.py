@@ -1,4 +1,4 @@
-"""The constants to stream when not all of them fit: as few as will do, those of the heaviest ops first."""
+"""The choice of constants to stream if not all of them fit: as few as possible, of the heaviest ops first."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ from npukit.plan.tensors.problem import Problem
 WEIGHT_TILES = tuple(
     StreamWeights(tile_bytes=times * WEIGHT_TILE_BYTES, tiles=tiles) for times in (1, 2, 4) for tiles in (3, 2)
 )
-"""Weight tiles worth trying: few small ones leave more memory, many large ones keep the engines at work."""
+"""Weight tiles to try. Few small ones leave more memory, many large ones keep the engines busy."""
 
 SMALLEST = 256
-"""Bytes of constants, commands among them, that are not worth streaming."""
+"""Most bytes of an op's constants, commands included, for which streaming does not pay."""
 
 
 def first_that_fits(problem: Problem, wanted: Batch) -> Plan | None:
-    """The batch with as few ops streamed as will do, or None if it fits in no way."""
+    """The plan of a batch with as few ops streamed as possible, or None if no choice fits."""
     found = _fewest_streamed(problem, wanted)
     return found[1] if found else None
 
 
 def _fewest_streamed(problem: Problem, wanted: Batch, guess: int = 0) -> tuple[int, Plan] | None:
-    """The least number of the heaviest ops streamed that will do, near a `guess`, and the batch with these."""
+    """The least number of heaviest ops to stream, searched from `guess`, and the plan; None if no number fits."""
     heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     least, most = _least_count(problem, wanted.groups[0], heaviest), len(heaviest)
     known: dict[int, bool] = {}
     best: Plan | None = None
 
     def fits(count: int) -> bool:
-        """True if so many do; what the planner's call can no longer pay for does not."""
+        """True if streaming `count` ops fits. False for an untried count once the work budget of the planner's call is
+        spent."""
         nonlocal best
         if count not in known:
             plan = None if problem.work.is_spent else _with_streamed(problem, wanted, heaviest[:count])
@@ -60,9 +61,9 @@ def _fewest_streamed(problem: Problem, wanted: Batch, guess: int = 0) -> tuple[i
 
 
 def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> int:
-    """The smallest count from `least` to `most` that fits, from a guess outwards; `most` + 1 if none does.
+    """The smallest count from `least` to `most` that fits, searched outwards from `guess`; `most` + 1 if none fits.
 
-    What is more than a count that fits fits too.
+    Assumes that every count above a fitting count fits.
     """
     below, above, at, step = least - 1, most + 1, guess, 1
     while below + 1 < above:
@@ -79,7 +80,7 @@ def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> in
 
 
 def _with_streamed(problem: Problem, wanted: Batch, streamed: Sequence[str]) -> Plan | None:
-    """The batch with the constants of these ops streamed, if it fits."""
+    """The plan of the batch with the constants of these ops streamed, or None if it does not fit."""
     try:
         plan = emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed)))
     except DoesNotFit:
@@ -88,7 +89,8 @@ def _with_streamed(problem: Problem, wanted: Batch, streamed: Sequence[str]) -> 
 
 
 def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] | None:
-    """The batch with all constants kept if that fits, else with all streamed that can be, or None."""
+    """The batch and its plan, with all constants kept if this fits, else with all possible constants streamed. None if
+    neither fits."""
     heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     least = _least_count(problem, wanted.groups[0], heaviest)
     for count in [len(heaviest)] if least else [0, len(heaviest)]:
@@ -103,10 +105,11 @@ def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] 
 
 
 def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Plan]:
-    """Frames of an assignment that does not fit as it is, with weight tiles of several sizes; none if it fits in no
-    way.
+    """Plans of single frames, for an assignment that does not fit without streaming, one for each weight tile size that
+    fits. Empty if none fits.
 
-    Inputs that the root cannot hold may lie in DRAM as well, and tensors between two ops be made and used in bands.
+    Inputs that exceed the root's memory may lie in DRAM as well, and tensors between two ops may be computed and used
+    in bands.
     """
     whole = Batch((assignment,))
     bands = bands_for(problem.graph, problem.board, assignment)
@@ -121,13 +124,13 @@ def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Pl
 
 
 def all_streamed(problem: Problem, wanted: Batch) -> Batch:
-    """The batch with all constants streamed that can be."""
+    """The batch with all possible constants streamed."""
     return replace(wanted, stream=wanted.stream.of(_heaviest(problem.graph, problem.engines, wanted.groups[0])))
 
 
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
-    """The batch with all constants streamed that can be, whether it fits or not, without predictions; None if none
-    can."""
+    """The plan of the batch with all possible constants streamed, without predictions, even if it does not fit. None if
+    no constants can be streamed, or if emission fails."""
     whole = all_streamed(problem, wanted)
     try:
         return emit_batch(problem, whole) if whole.stream.ops else None
@@ -148,9 +151,9 @@ def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:
 
 
 def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[str]) -> int:
-    """The least number of the heaviest ops that must be streamed, as the constants of the others would fill a PE.
+    """A lower bound on the number of heaviest ops to stream: the constants of all others must fit into a PE.
 
-    Those that another op may have too are not counted.
+    Ops that share the constants of an earlier op do not count.
     """
     held: Counter[int] = Counter()
     sizes: dict[str, dict[int, int]] = {}
@@ -166,7 +169,7 @@ def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[st
 
 
 def _heaviest(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:
-    """Ops whose constants can be streamed, the heaviest first."""
+    """Ops with streamable constants, the heaviest first."""
     sizes = {
         op.name: max(engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in assignment[op.name])
         for op in graph.ops

@@ -1,7 +1,7 @@
-"""Constants that do not fit, streamed: cut into weight tiles, of which each PE holds a few at a time.
+"""Streamed constants: constants that do not fit, cut into weight tiles. Each PE holds a few weight tiles at a time.
 
-A weight tile is asked of DRAM by one PE, its prefetching PE, once all PEs that compute with it have told the
-prefetching PE that they have room, and multicast to all of them.
+One PE, the prefetching PE, fetches a weight tile from DRAM and multicasts it to all PEs that compute with it. Before
+the fetch, these PEs signal to the prefetching PE that they have room.
 """
 
 from __future__ import annotations
@@ -21,53 +21,52 @@ from npukit.plan.tensors.boxes import GRAINS
 from npukit.plan.tensors.dma_copies import LARGEST
 
 WEIGHT_TILE_BYTES = 8 << 10
-"""Constants are streamed in weight tiles of about this size, unless a batch says otherwise; `WEIGHT_TILES` has what is
-tried."""
+"""Default target size of a weight tile in bytes. `WEIGHT_TILES` lists the sizes that the planner tries."""
 
 MOST_LISTED = 96 << 10
-"""Bytes of descriptors for weight tiles that a PE which does nothing else has room for. With half as many a held-out
-ResNet is 3.3 % slower on 152 PEs, with more none is faster (`planner_constants.py batches`)."""
+"""Bytes of weight tile descriptors that fit on a dedicated prefetching PE. With half as many a held-out ResNet is 3.3 %
+slower on 152 PEs, with more none is faster (`planner_constants.py batches`)."""
 
 LARGEST_WEIGHT_TILE = 2
-"""Times the size that is wanted."""
+"""Largest size of a weight tile, as a multiple of the target size."""
 
 MOST_WEIGHT_TILE_BYTES = 32 << 10
-"""Larger weight tiles keep engines waiting for the first."""
+"""Largest target size of a weight tile in bytes. Larger weight tiles keep engines waiting for the first."""
 
 WEIGHT_TILES_IN_MEMORY = 3
-"""One in use, one there, one arriving; unless a batch says otherwise."""
+"""Default number of weight tiles in a PE's memory: one in use, one ready, one arriving."""
 
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """A strategy: the constants of some ops stay in DRAM and come in weight tiles, of which a PE has room for a few.
+    """A strategy: the constants of some ops stay in DRAM and arrive in weight tiles. A PE has room for a few of them.
 
-    Small weight tiles leave more memory for all else; large ones are less often interrupted.
+    Small weight tiles leave more memory; large ones interrupt the engines less often.
     """
 
     ops: frozenset[str] = frozenset()
     tile_bytes: int = WEIGHT_TILE_BYTES
     tiles: int = WEIGHT_TILES_IN_MEMORY
-    """Weight tiles that have room in a PE together: one in use, others there or arriving."""
+    """Weight tiles that a PE holds together: one in use, the others ready or arriving."""
     room: int | None = None
-    """Bytes that tensors and weight tiles may take together, or what they take of the most crowded PE if that is more:
-    where tensors leave more of them, weight tiles are larger. Nothing given, none are."""
+    """Bytes of tensors and weight tiles together on a PE, or the need of the fullest PE if larger. Weight tiles are
+    larger where tensors leave more room. None: all weight tiles have the same target size."""
     prefetch_distance: int = 1
-    """The number of ops before they are computed with that weight tiles may arrive."""
+    """Number of ops by which a weight tile may arrive before its own op."""
 
     @property
     def least_bytes(self) -> int:
-        """The bytes for weight tiles where there is least room."""
+        """Bytes for a PE's weight tiles where room is least."""
         return self.tile_bytes * self.tiles
 
     def of(self, ops: Iterable[str]) -> StreamWeights:
-        """The same weight tiles of the constants of these ops."""
+        """The same strategy for the constants of these ops."""
         return replace(self, ops=frozenset(ops))
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a tile, computed with one weight tile: of which frame, on which PE, what of the output."""
+    """The part of a tile that is computed with one weight tile. `box`: its part of the output."""
 
     frame: int
     tile: Tile
@@ -76,10 +75,10 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class WeightTile:
-    """Constants that some pieces of one op share: in DRAM, and for a while in the PEs of these pieces."""
+    """Constants shared by pieces of one op: in DRAM (`source`), and temporarily on the PEs of the pieces (`block`)."""
 
     place: int
-    """The place of the op's turn among all turns of the batch."""
+    """The index of the op's turn among all turns of the batch."""
     source: Block
     block: Block
     pieces: tuple[Piece, ...]
@@ -90,9 +89,10 @@ class WeightTile:
 
 
 def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes: int, most: int) -> list[Box]:
-    """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes.
+    """Cut a tile along its channels, so that the constants of each part (`size`) take about `weight_tile_bytes`.
 
-    Wide parts may have at `most` so many; narrower ones are taken only if they have an eighth less.
+    Parts of the widest grain may take up to `most` bytes. Parts of narrower grain must take at least an eighth less
+    than these.
     """
     count = -(-size(box) // weight_tile_bytes)
     cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in GRAINS]
@@ -108,7 +108,8 @@ def _cut(box: Box, step: int) -> list[Box]:
 def weight_tiles_of(
     place: int, micro_batch: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Box], Block]
 ) -> Iterator[WeightTile]:
-    """The weight tiles of the pieces of each tile, in the order of computing: the first of all, the second, ..."""
+    """The weight tiles of `pieces`, listed by tile, in the order of computation: the first piece of every tile, then
+    the second, ..."""
     for number, same in enumerate(zip_longest(*pieces), 1):
         shared: dict[Block, list[Piece]] = {}
         for piece in filter(None, same):
@@ -119,11 +120,12 @@ def weight_tiles_of(
 
 
 class Residence:
-    """Weight tiles of a batch in the order in which they are used: when each is asked for, and by which PE.
+    """The weight tiles of a batch in order of use, with the time and the PE of each fetch.
 
-    `rooms`: for each the bytes that a PE has for it and those before it that are still in use. So many, at `least`,
-    find room even if they are too large. They come so many places before their own of all `places`. With replica
-    groups, these are those of one of `groups`. The root holds so many `output_bytes` of the batch as well.
+    `rooms`: bytes on a PE for each weight tile and its predecessors still in use. `least`: number of weight tiles that
+    always have room, even if too large. `places`: number of places in the batch. `prefetch_distance`: places by which a
+    weight tile may arrive before its own. `groups`: number of replica groups; the weight tiles are those of one group.
+    `output_bytes`: bytes of the batch's outputs on the root.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class Residence:
         self._groups = groups
         self._list_rooms = {pe: max(MOST_LISTED - (output_bytes if pe == root else 0), 0) for pe in prefetchers}
         self._listed: Counter[int] = Counter()
-        """Bytes of each PE's descriptors of what it asks for, and of their lists of destinations."""
+        """Bytes of each PE's weight tile descriptors, with their lists of destinations."""
         self._prefetchers: dict[Hashable, int] = {}
         self._asked: dict[int | WeightTile, list[WeightTile]] = {}
         for moment, tile in _moments(tuple(rooms), _replaced_by(rooms, least), places, prefetch_distance):
@@ -149,19 +151,20 @@ class Residence:
 
     @property
     def are_listed_apart(self) -> bool:
-        """True if those that do nothing else have room for the descriptors of all."""
+        """True if the dedicated prefetching PEs have room for the descriptors of all weight tiles."""
         return self._listed.total() <= sum(self._list_rooms.values())
 
     def asked(self, moment: int | WeightTile) -> Sequence[WeightTile]:
-        """The weight tiles that are asked for before a place, or once all have computed with another weight tile."""
+        """The weight tiles to fetch before a place, or after all PEs have computed with another weight tile."""
         return self._asked.get(moment, ())
 
     def prefetcher(self, tile: WeightTile) -> int:
-        """The PE that asks for a weight tile: the same in every micro-batch."""
+        """The PE that fetches a weight tile, the same in every micro-batch."""
         return self._prefetchers[use_of(tile.block, 1)]
 
     def _list(self, tile: WeightTile) -> None:
-        """The PE that prefetches least so far, of those that do nothing else and have room, or else of its own."""
+        """Assign a weight tile to the prefetching PE with the fewest bytes of descriptors. Dedicated PEs with room come
+        first, else a PE that computes with the weight tile."""
         use = use_of(tile.block, 1)
         if use in self._prefetchers:
             return
@@ -172,7 +175,7 @@ class Residence:
 
 
 def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
-    """Its PEs say that they have room; then the prefetching PE asks."""
+    """Emit the credits of the computing PEs, then the fetch by the prefetching PE."""
     credit = Block(f"credit for {wanted.block.name}", SIGNAL)
     traffic.send([signal(pe, credit, [prefetcher]) for pe in wanted.pes if pe != prefetcher])
     traffic.wait_for(prefetcher, credit)
@@ -184,7 +187,8 @@ def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
 def _moments(
     tiles: Sequence[WeightTile], replaced: Mapping[WeightTile, set[WeightTile]], places: int, prefetch_distance: int
 ) -> Iterator[tuple[int | WeightTile, WeightTile]]:
-    """Each weight tile, and when it is asked for: before a place, or once another one is used and leaves it room."""
+    """Each weight tile, with the moment of its fetch: before a place, or after another weight tile has been used and
+    leaves room."""
     behind: dict[WeightTile, list[WeightTile]] = {}
     for tile in tiles:
         for each in replaced[tile]:
@@ -206,9 +210,9 @@ def _moments(
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:
-    """The weight tiles that must be gone before each one comes.
+    """The weight tiles that must be used up before each weight tile arrives.
 
-    On each PE that is the last of them, as weight tiles are used in order.
+    On each PE the last of them suffices, because weight tiles are used in order.
     """
     found: dict[WeightTile, set[WeightTile]] = {each: set() for each in rooms}
     held: dict[int, deque[WeightTile]] = {}
