@@ -13,8 +13,8 @@ from npukit.plan.ir.assignment import Assignment
 class Pipeline:
     """A strategy: hide latency behind computation.
 
-    A group computes `interleaved` frames op by op: one frame while the tiles of another are in flight. While it
-    computes a micro-batch, it fetches the inputs of the next.
+    A group computes `interleaved` frames op by op: a frame while the tiles of another are in flight. During a
+    micro-batch, the group fetches the inputs of the next.
     """
 
     interleaved: int = 1
@@ -25,8 +25,8 @@ class Pipeline:
 class Batch:
     """Several frames planned together.
 
-    An assignment splits each op over the PEs of a group. Groups replicate the assignment, each on its own frames.
-    `pipeline`: the order of frames in a group. `stream`: constants that stay in DRAM. `bands`: pairs of ops fused
+    An assignment splits each op over the PEs of a group. Groups replicate the assignment on different frames.
+    `pipeline`: the order of frames in a group. `stream`: constants kept in DRAM. `bands`: pairs of ops fused
     depth-first.
     """
 
@@ -36,14 +36,14 @@ class Batch:
     bands: Bands = field(default_factory=dict)
     """The number of bands of each op that alternates with the next op."""
     prefetchers: tuple[int, ...] = ()
-    """PEs of no group that prefetch streamed constants. If empty, PEs that compute prefetch."""
+    """PEs of no group, for prefetching streamed constants. If empty, computing PEs prefetch."""
     low_memory: bool = False
     """True if memory is short. PEs then signal room for incoming tensors only after computing."""
     in_pages: bool = False
-    """True if PEs that lack memory fetch their orders from DRAM, a page at a time. The program of such a PE is a table;
-    with `low_memory` short programs become tables too."""
+    """True if PEs short of memory fetch orders from DRAM, a page at a time. Their programs are tables; with
+    `low_memory` short programs become tables too."""
     fetched: bool = True
-    """True if inputs lie in DRAM and each PE fetches its part. False: inputs lie on the root."""
+    """True if inputs lie in DRAM and each PE fetches a part. False: inputs lie on the root."""
 
     @property
     def frames(self) -> int:

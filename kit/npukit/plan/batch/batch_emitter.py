@@ -1,7 +1,7 @@
 """Emission of a batch by its schedule (`schedule.py`): steps and messages, without decisions.
 
-Constants that do not fit are streamed (`weight_tiles.py`). One PE fetches each weight tile from DRAM and multicasts it
-to all PEs that compute with it, after their credits.
+Constants that do not fit are streamed (`weight_tiles.py`). For each weight tile, one PE waits for the credits of the
+computing PEs, then fetches the weight tile from DRAM and multicasts it to them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from npukit.plan.tensors.problem import Problem
 
 
 def emit_batch(problem: Problem, wanted: Batch) -> Plan:
-    """The plan of a batch, without predicted cycles. It may exceed the memory of PEs."""
+    """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs."""
     return steady_batch(problem, wanted, {})
 
 
 def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
     """The plan of a batch.
 
-    Several micro-batches are emitted twice, so that the first also has the flags on which later ones settle. One
-    emission is enough if `settled` has the flags of one group and all groups are alike.
+    Several micro-batches are emitted twice: the second emission gives the first micro-batch the flags settled on by
+    later micro-batches. A single emission is enough if `settled` has the flags of one group and all groups are alike.
     """
     schedule = scheduled(problem, wanted)
     emission = _Emission(problem, schedule, settled)
@@ -44,7 +44,7 @@ def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
 
 
 def batch_with_flags(problem: Problem, wanted: Batch, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
-    """The plan with these flags where they are free, and the flags on which its later micro-batches settle."""
+    """The plan with these flags where they are free, and the settled flags of later micro-batches."""
     emission = _Emission(problem, scheduled(problem, wanted), flags)
     return emission.plan(), emission.usual_flags
 
@@ -164,9 +164,9 @@ class _Emission:
 class _SendAfter:
     """The transfers to send after each op.
 
-    A tensor between two ops in bands goes band by band. The result of the second op goes when it is whole.
+    A tensor between two ops in bands goes band by band. The result of the second op goes when whole.
 
-    `low_memory`: a transfer waits until the op before its first reader is done.
+    `low_memory`: a transfer waits until the op before the first reader is done.
     """
 
     def __init__(self, graph: Graph, bands: Bands, *, low_memory: bool) -> None:
@@ -178,7 +178,7 @@ class _SendAfter:
                 self._late.setdefault(due, []).append(op.output)
 
     def after(self, turn: Turn) -> Iterator[tuple[str, Chosen]]:
-        """The tensors to send after a turn, each with a selection of its transfers."""
+        """The tensors to send after a turn, each with a selection of transfers."""
         if turn.op.name in self._bands:
             yield turn.op.output, lambda transfer: turn.holds(transfer.box)
         elif turn.last and self._low_memory:

@@ -1,4 +1,4 @@
-"""Bands: two ops alternate over ranges of channels, so that the tensor between them is never whole in memory.
+"""Bands: two ops alternate over ranges of channels, to keep the tensor between the ops from ever being whole in memory.
 
 Each channel of the second op depends on the same channel of the first op's output only, as in depthwise convolutions.
 In an inverted residual of MobileNetV2, the tensor between the ops is by far the largest.
@@ -19,7 +19,7 @@ from npukit.plan.tensors.boxes import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
 
 CROWDED = 0.5
-"""Fraction of a PE's activation memory that two ops may occupy together before bands pay."""
+"""Fraction of a PE's activation memory. Two ops that together need more are computed in bands."""
 
 Bands = Mapping[str, int]
 """The number of bands, by the first op of each pair. Ops without bands have no entry."""
@@ -27,8 +27,8 @@ Bands = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn of an op in a micro-batch: all of its tiles, or the tiles of one band of channels. `last`: the output is
-    whole after this turn."""
+    """A turn of an op in a micro-batch: all tiles, or the tiles of one band of channels. `last`: the output is whole
+    after this turn."""
 
     index: int
     op: Op
@@ -77,13 +77,13 @@ def in_bands(graph: Graph, assignment: Assignment, bands: Bands) -> Assignment:
 
 
 def between(graph: Graph, bands: Bands) -> frozenset[str]:
-    """The tensors between two ops in bands. They are never whole in memory."""
+    """The tensors between two ops in bands, never whole in memory."""
     return frozenset(op.output for op in graph.ops if op.name in bands)
 
 
 def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
-    """The number of bands for each pair that would crowd a PE's memory: as few as prevent it, else as many as possible.
-    """
+    """The number of bands for each pair that would crowd a PE's memory: as few as prevent this, else as many as
+    possible."""
     room = board.memory_for("activations").size * CROWDED
     found: dict[str, int] = {}
     for first, second in _pairs(graph):
@@ -101,12 +101,12 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
 
 
 def narrowed(graph: Graph) -> frozenset[str]:
-    """The tensors that bands can keep from being whole, provided that no tile is cut along its channels."""
+    """The tensors that bands can keep from being whole, provided no tile is cut along the channels."""
     return frozenset(first.output for first, _ in _pairs(graph))
 
 
 def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
-    """Neighbouring ops that may alternate. No op is in two pairs."""
+    """Pairs of neighbouring ops suitable for bands. No op is in two pairs."""
     taken = None
     for first, second in pairwise(graph.ops):
         if first is not taken and _may_take_turns(graph, first, second):

@@ -26,12 +26,12 @@ def most_held(
     between: Collection[str] = (),
     fetched_from: int | None = None,
 ) -> list[int]:
-    """Bytes of these frames' tensors for each op, on the PE that holds most: the maximum from `prefetch_distance` ops
-    before the op until the op itself.
+    """Bytes of these frames' tensors for each op, on the fullest PE: the maximum from `prefetch_distance` ops before
+    the op until the op itself.
 
     A receive buffer is reserved from the start of the sender's computation, or, if `late`, from the sending. `between`:
-    tensors that exist one band at a time. `fetched_from`: op from which the inputs of the next frames have a place too.
-    Tiles alias operands where possible.
+    tensors of which one band at a time is in memory. `fetched_from`: the first op with a place for the next frames'
+    inputs too. Tiles alias operands where possible.
     """
     held = _held(graph, frames, aliases, not late, between, fetched_from, late=late)
     most = np.max([np.zeros(2 * len(graph.ops), np.int64), *held.values()], axis=0)
@@ -48,10 +48,10 @@ def most_at_once(
     *,
     late: bool = False,
 ) -> Counter[int]:
-    """A lower bound on the bytes of a frame's tensors that each PE holds at once.
+    """A lower bound on the bytes of a frame's tensors on each PE at once.
 
-    `between`: tensors that exist one band at a time. `beside`: further bytes while an op is computed, by its output and
-    PE. `in_place`: ops that may overwrite or alias their operands; the moments of their computation do not count.
+    `between`: tensors of which one band at a time is in memory. `beside`: further bytes while an op is computed, by the
+    op's output and PE. `in_place`: ops allowed to overwrite or alias operands; the moments of these ops do not count.
     """
     held = _held(graph, [frame], aliases, between=between, late=late)
     for index, op in enumerate(graph.ops):
@@ -72,7 +72,7 @@ def _held(
     *,
     late: bool,
 ) -> defaultdict[int, np.ndarray]:
-    """Bytes held by each PE at each moment. `after_sent`: number of moments for which a sent part stays reserved."""
+    """Bytes held by each PE at each moment. `after_sent`: number of moments of reservation after a sending."""
     held = defaultdict[int, np.ndarray](lambda: np.zeros(2 * len(graph.ops), np.int64))
     makers = {op.output: index for index, op in enumerate(graph.ops)}
     for regions in frames:
@@ -92,22 +92,23 @@ def _held(
 
 
 def _regions(by_pe: Mapping[int, Sequence[Region]], *, at_once: bool) -> Iterator[Region]:
-    """The regions of a tensor on the PEs. `at_once`: only the largest band of each PE, because one exists at a time."""
+    """The regions of a tensor on the PEs. `at_once`: only the largest band of each PE, because bands exist one at a
+    time."""
     for pe, regions in by_pe.items():
         if pe != DRAM:
             yield from [max(regions, key=lambda region: region.box.elements)] if at_once else regions
 
 
 def _sent(region: Region, made: int, *, late: bool) -> int:
-    """The moment at which a region's part of a tensor is sent. An op is computed at twice its number, and sends after
-    that."""
+    """The moment of sending a region's part of a tensor. An op's moment of computing is twice the op's number, and the
+    sending follows."""
     made_by = max(2 * made, 0) + 1
     return max(2 * region.first_reader - 1, made_by) if region.needs and late else made_by
 
 
 def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, *, late: bool) -> range:
-    """The moments during which a region is reserved. `leaves`: moment at which the last parts of a tensor computed here
-    are sent."""
+    """The moments during which a region is reserved. `leaves`: moment of sending the last parts of a tensor computed
+    here."""
     first = max(2 * made, 0) if region.owned or made < 0 or not late else _sent(region, made, late=late)
     last = max((2 * index for index, _ in region.needs), default=0)
     sent = leaves if region.owned and late else _sent(region, made, late=late)

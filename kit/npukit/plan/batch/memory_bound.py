@@ -1,5 +1,4 @@
-"""A lower bound on the memory of a batch's PEs, before emission. A batch above the bound cannot fit, so it is not
-tried."""
+"""A lower bound on the memory of a batch's PEs, before emission. A batch with a bound above the memory is not tried."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_WEIGHT_TILE = 2
-"""Least number of table rows for a weight tile: one to wait for it, one to compute. Another row sends the credit if
-another PE prefetches."""
+"""Least number of table rows for a weight tile: to wait and to compute. Another row sends the credit if another PE
+prefetches."""
 
 ROWS_OF_A_COMMAND = 3
 """Table rows to patch the command fields that differ between weight tiles of one shape: the addresses of output,
@@ -52,15 +51,17 @@ def may_fit(problem: Problem, wanted: Batch) -> bool:
 
 
 def least_lacking(problem: Problem, wanted: Batch) -> Lacking:
-    """The PE that lacks the most bytes for a batch with all constants streamed, and its least memory use."""
+    """The PE with the most missing bytes for a batch with all constants streamed, and a lower bound on the PE's memory
+    use."""
     *_, whole = _least(problem, wanted)
     return whole
 
 
 def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
-    """The PE that lacks the most bytes: first without descriptors, which take longest to compute, then with them.
+    """The PE with the most missing bytes: first without descriptors, because descriptors take longest to compute, then
+    with descriptors.
 
-    Considers the last group, which neither has the root nor gets its places late.
+    Considers the last group: this group neither has the root nor gets places late.
     """
     group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
     thin, late = between(problem.graph, wanted.bands), wanted.low_memory
@@ -84,8 +85,8 @@ def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
 
 
 def _uses(board: Board, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Mapping[int, MemoryUse]:
-    """The memory use of each PE with a program that is a table. `constants`, `held`: bytes by PE. `kernels`: kernels on
-    the core by PE."""
+    """The memory use of each PE with a table program. `constants`, `held`: bytes by PE. `kernels`: kernels on the core
+    by PE."""
     return {
         pe: memory_use(
             board.seen_by(pe),
@@ -99,7 +100,7 @@ def _uses(board: Board, constants: Counter[int], held: Counter[int], kernels: Co
 
 
 def _of_the_core(problem: Problem, group: Assignment) -> Counter[int]:
-    """Bytes of the CPU ops' constants on each PE. They are not streamed. Constants shared by tiles count once."""
+    """Bytes of the CPU ops' constants on each PE, never streamed. Constants shared by tiles count once."""
     found: Counter[int] = Counter()
     there: set[tuple[int, Hashable]] = set()
     for op in problem.graph.ops:
@@ -125,7 +126,7 @@ class _WeightTiles:
         self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
     def at_once(self, op: Op, group: Assignment) -> Counter[int]:
-        """Bytes of the weight tiles that each PE holds together."""
+        """Bytes of weight tiles together on each PE."""
         return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
 
     def rows(self, op: Op, box: Box) -> int:

@@ -1,12 +1,12 @@
 """The schedule of a batch: all decisions before the first step or message is emitted.
 
-The root starts the batch. Every PE fetches its part of its frame from DRAM. Outputs go to the root, which ends the
-batch, or to DRAM if they are large. A group may compute several `micro_batches` in turn, and fetches the next one while
-it computes. Within a micro-batch it may compute several frames `interleaved`, op by op: one frame while the tiles of
+The root starts the batch. Every PE fetches a part of a frame from DRAM. Outputs go to the root, or to DRAM if they are
+large. The root ends the batch. A group may compute several `micro_batches` in turn, and fetches the next while
+computing. Within a micro-batch, a group may compute several frames `interleaved`, op by op: a frame while the tiles of
 another are in flight.
 
 Ops at the end of the network are deferred if their constants take longer to arrive than to compute with, as in dense
-layers. They run at the end of the batch for all micro-batches, so that their constants arrive once.
+layers. Deferred ops run at the end of the batch for all micro-batches, and their constants arrive only once.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
-"""Parts in which the inputs of the next micro-batch are fetched. In one part, MobileNetV1 on 152 PEs is 4.8 % slower
+"""Number of parts for fetching the next micro-batch's inputs. In one part, MobileNetV1 on 152 PEs is 4.8 % slower
 (`planner_constants.py batches`)."""
 
 LARGE_OUTPUTS = 8
 """Divisor of a PE's activation memory. Outputs of a frame are large above the quotient."""
 
 DEFERRED = 4
-"""Ratio of the transfer time of an op's constants to its compute time in one micro-batch, above which the op is
+"""Ratio of the transfer time of an op's constants to the compute time in one micro-batch. Above this ratio, the op is
 deferred. With none deferred, MobileNetV1 on 152 PEs is 7.0 % slower (`planner_constants.py batches`)."""
 
 
@@ -64,7 +64,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the order of a batch: the turn of an op, its frames, and the fetch before it.
+    """A place in the order of a batch: the turn of an op, the frames, and the fetch before the turn.
 
     An op with streamed constants is computed weight tile by weight tile.
     """
@@ -77,23 +77,23 @@ class Place:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A batch with all decisions made: which PE computes which tile in which order, and where tensors lie."""
+    """A batch with all decisions made: the tiles of each PE, the order of computation, and the locations of tensors."""
 
     batch: Batch
     alike: Replicas
-    """Groups that are not emitted, because they repeat an emitted group."""
+    """Groups without emission: repetitions of an emitted group."""
     frames: Mapping[int, Assignment]
     """The emitted frames."""
     ends: Ends
     regions: Mapping[int, Regions]
     places: Sequence[Place]
     residence: Residence
-    """The weight tiles that are in memory together, and the time and the PE of each fetch."""
+    """The weight tiles in memory together, and the time and the PE of each fetch."""
 
 
 def scheduled(problem: Problem, wanted: Batch) -> Schedule:
-    """The schedule of a batch, for one of its replica groups only. It covers all groups if their own PEs must fetch
-    weight tiles."""
+    """The schedule of a batch, for one replica group only, or for all groups if PEs of the groups must fetch weight
+    tiles."""
     groups = tuple(in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups)
     wanted = replace(wanted, groups=groups)
     alike, root = NO_REPLICAS, problem.board.root_pe
@@ -151,8 +151,8 @@ class _Scheduler:
             yield turn, list(self._frames)
 
     def _fetch(self, turn: Turn, frames: Sequence[int]) -> Fetch | None:
-        """The part of the next micro-batch's inputs to fetch at a turn, or None. Fetches are some ops apart, so that
-        DRAM and DMA have time for other transfers."""
+        """The part of the next micro-batch's inputs to fetch at a turn, or None. Fetches are some ops apart, to leave
+        DRAM and DMA time for other transfers."""
         ops = self._deferred - self._calm
         parts = min(FETCH_PARTS, ops)
         part, between_parts = divmod(turn.index - self._calm, ops // parts)
@@ -172,7 +172,7 @@ class _Scheduler:
             yield from weight_tiles_of(number, micro_batch, pieces, partial(self._source, turn.index))
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
-        """The boxes computed with one weight tile each, equal in every micro-batch."""
+        """The boxes computed with a single weight tile each, equal in every micro-batch."""
         wanted = min(self._rooms[index] // self._batch.stream.tiles, MOST_WEIGHT_TILE_BYTES)
         most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
@@ -202,7 +202,7 @@ class _Scheduler:
         return [room - each for each in held]
 
     def _held(self, fetched_from: int | None) -> list[int]:
-        """Bytes of tensors while each op is computed, on the PE that holds most."""
+        """Bytes of tensors while each op is computed, on the fullest PE."""
         wanted = self._batch
         return most_held(
             self._graph,
@@ -215,7 +215,8 @@ class _Scheduler:
         )
 
     def _calm_of_pes(self) -> int:
-        """The first op from which on the next micro-batch's inputs do not raise the peak memory of the fullest PE."""
+        """The number of the op after the last op at which the next micro-batch's inputs raise the peak memory of the
+        fullest PE."""
         held = self._held(None)
         most = max(held)
         inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
@@ -226,7 +227,7 @@ class _Scheduler:
 def ends_of(problem: Problem, *, fetched: bool) -> Ends:
     """The locations of inputs and outputs. If inputs are `fetched` from DRAM, large outputs go to DRAM.
 
-    Outputs go to DRAM only if it is at the root's own router: the root can then tell when they have arrived.
+    Outputs go to DRAM only if DRAM is at the root's own router: only then can the root tell when they have arrived.
     """
     board, graph = problem.board, problem.graph
     large = output_bytes(graph) > board.memory_for("activations").size // LARGE_OUTPUTS
@@ -242,7 +243,7 @@ def output_bytes(graph: Graph) -> int:
 
 
 def _calm_from(graph: Graph) -> int:
-    """The first op from which on a frame's tensors and the next frame's inputs stay within the frame's peak."""
+    """The number of the op after the last op at which the next frame's inputs raise the frame's peak."""
     live = _live_bytes(graph)
     inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
     crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
@@ -250,7 +251,7 @@ def _calm_from(graph: Graph) -> int:
 
 
 def _live_bytes(graph: Graph) -> list[int]:
-    """Bytes of the whole tensors that each op reads, writes, or leaves for later ops."""
+    """Bytes of the whole tensors read, written, or left for later ops by each op."""
     left = [graph.net.begins, *graph.live_after()]
     live = ({*before, *graph.sources(op), op.output} for before, op in zip(left, graph.ops, strict=False))
     return [sum(graph.net.tensor(name).bytes for name in names) for names in live]
@@ -259,8 +260,8 @@ def _live_bytes(graph: Graph) -> list[int]:
 def _deferred_from(problem: Problem, wanted: Batch) -> int:
     """The index of the first deferred op at the network's end; never 0.
 
-    The constants of deferred ops take longer to arrive than to compute with. They arrive once for all micro-batches of
-    a batch.
+    The constants of deferred ops take longer to arrive than to compute with, but arrive only once for all micro-batches
+    of a batch.
     """
     index = len(problem.graph.ops)
     while index > 1 and _is_deferred(problem, wanted, problem.graph.ops[index - 1]):

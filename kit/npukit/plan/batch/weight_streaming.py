@@ -1,4 +1,4 @@
-"""The choice of constants to stream if not all of them fit: as few as possible, of the heaviest ops first."""
+"""The choice of constants to stream if not all fit: as few as possible, of the heaviest ops first."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from npukit.plan.tensors.problem import Problem
 WEIGHT_TILES = tuple(
     StreamWeights(tile_bytes=times * WEIGHT_TILE_BYTES, tiles=tiles) for times in (1, 2, 4) for tiles in (3, 2)
 )
-"""Weight tiles to try. Few small ones leave more memory, many large ones keep the engines busy."""
+"""Weight tiles to try. A few small weight tiles leave more memory, many large weight tiles keep the engines busy."""
 
 SMALLEST = 256
-"""Most bytes of an op's constants, commands included, for which streaming does not pay."""
+"""Bytes of an op's constants, commands included, up to which streaming does not pay."""
 
 
 def first_that_fits(problem: Problem, wanted: Batch) -> Plan | None:
@@ -61,9 +61,9 @@ def _fewest_streamed(problem: Problem, wanted: Batch, guess: int = 0) -> tuple[i
 
 
 def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> int:
-    """The smallest count from `least` to `most` that fits, searched outwards from `guess`; `most` + 1 if none fits.
+    """The smallest fitting count from `least` to `most`, searched outwards from `guess`; `most` + 1 if none fits.
 
-    Assumes that every count above a fitting count fits.
+    Assumes every count above a fitting count to fit.
     """
     below, above, at, step = least - 1, most + 1, guess, 1
     while below + 1 < above:
@@ -80,7 +80,7 @@ def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> in
 
 
 def _with_streamed(problem: Problem, wanted: Batch, streamed: Sequence[str]) -> Plan | None:
-    """The plan of the batch with the constants of these ops streamed, or None if it does not fit."""
+    """The plan of the batch with the constants of these ops streamed, or None if the plan does not fit."""
     try:
         plan = emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed)))
     except DoesNotFit:
@@ -89,7 +89,7 @@ def _with_streamed(problem: Problem, wanted: Batch, streamed: Sequence[str]) -> 
 
 
 def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] | None:
-    """The batch and its plan, with all constants kept if this fits, else with all possible constants streamed. None if
+    """The batch and the plan, with all constants kept if this fits, else with all possible constants streamed. None if
     neither fits."""
     heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     least = _least_count(problem, wanted.groups[0], heaviest)
@@ -105,10 +105,10 @@ def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] 
 
 
 def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Plan]:
-    """Plans of single frames, for an assignment that does not fit without streaming, one for each weight tile size that
-    fits. Empty if none fits.
+    """Plans of single frames for each fitting size of weight tiles, if the assignment does not fit without streaming.
+    Empty if nothing fits.
 
-    Inputs that exceed the root's memory may lie in DRAM as well, and tensors between two ops may be computed and used
+    Inputs too large for the root's memory may lie in DRAM as well, and tensors between two ops may be computed and used
     in bands.
     """
     whole = Batch((assignment,))
@@ -129,8 +129,8 @@ def all_streamed(problem: Problem, wanted: Batch) -> Batch:
 
 
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
-    """The plan of the batch with all possible constants streamed, without predictions, even if it does not fit. None if
-    no constants can be streamed, or if emission fails."""
+    """The plan of the batch with all possible constants streamed, without predictions, even if the plan does not fit.
+    None if no constants can be streamed, or if emission fails."""
     whole = all_streamed(problem, wanted)
     try:
         return emit_batch(problem, whole) if whole.stream.ops else None
@@ -153,7 +153,7 @@ def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:
 def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[str]) -> int:
     """A lower bound on the number of heaviest ops to stream: the constants of all others must fit into a PE.
 
-    Ops that share the constants of an earlier op do not count.
+    Ops with the same constants as an earlier op do not count.
     """
     held: Counter[int] = Counter()
     sizes: dict[str, dict[int, int]] = {}

@@ -1,7 +1,7 @@
 """Streamed constants: constants that do not fit, cut into weight tiles. Each PE holds a few weight tiles at a time.
 
-One PE, the prefetching PE, fetches a weight tile from DRAM and multicasts it to all PEs that compute with it. Before
-the fetch, these PEs signal to the prefetching PE that they have room.
+All PEs that compute with a weight tile first signal room (a credit) to its prefetching PE. The prefetching PE then
+fetches the weight tile from DRAM and multicasts it to them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from npukit.plan.tensors.boxes import GRAINS
 from npukit.plan.tensors.dma_copies import LARGEST
 
 WEIGHT_TILE_BYTES = 8 << 10
-"""Default target size of a weight tile in bytes. `WEIGHT_TILES` lists the sizes that the planner tries."""
+"""Default target size of a weight tile in bytes. `WEIGHT_TILES` lists the sizes tried by the planner."""
 
 MOST_LISTED = 96 << 10
-"""Bytes of weight tile descriptors that fit on a dedicated prefetching PE. With half as many a held-out ResNet is 3.3 %
-slower on 152 PEs, with more none is faster (`planner_constants.py batches`)."""
+"""Capacity of a dedicated prefetching PE for weight tile descriptors, in bytes. With half as many a held-out ResNet is
+3.3 % slower on 152 PEs, with more none is faster (`planner_constants.py batches`)."""
 
 LARGEST_WEIGHT_TILE = 2
 """Largest size of a weight tile, as a multiple of the target size."""
@@ -39,20 +39,21 @@ WEIGHT_TILES_IN_MEMORY = 3
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """A strategy: the constants of some ops stay in DRAM and arrive in weight tiles. A PE has room for a few of them.
+    """A strategy: the constants of some ops stay in DRAM and arrive in weight tiles. A PE has room for a few weight
+    tiles.
 
-    Small weight tiles leave more memory; large ones interrupt the engines less often.
+    Small weight tiles leave more memory; large weight tiles interrupt the engines less often.
     """
 
     ops: frozenset[str] = frozenset()
     tile_bytes: int = WEIGHT_TILE_BYTES
     tiles: int = WEIGHT_TILES_IN_MEMORY
-    """Weight tiles that a PE holds together: one in use, the others ready or arriving."""
+    """Number of weight tiles on a PE together: the first in use, the others ready or arriving."""
     room: int | None = None
     """Bytes of tensors and weight tiles together on a PE, or the need of the fullest PE if larger. Weight tiles are
     larger where tensors leave more room. None: all weight tiles have the same target size."""
     prefetch_distance: int = 1
-    """Number of ops by which a weight tile may arrive before its own op."""
+    """Number of ops by which a weight tile may arrive early."""
 
     @property
     def least_bytes(self) -> int:
@@ -66,7 +67,7 @@ class StreamWeights:
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of a tile that is computed with one weight tile. `box`: its part of the output."""
+    """The part of a tile computed with a single weight tile. `box`: the piece's part of the output."""
 
     frame: int
     tile: Tile
@@ -89,7 +90,7 @@ class WeightTile:
 
 
 def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes: int, most: int) -> list[Box]:
-    """Cut a tile along its channels, so that the constants of each part (`size`) take about `weight_tile_bytes`.
+    """Cut a tile along the channels into parts with about `weight_tile_bytes` of constants (`size`) each.
 
     Parts of the widest grain may take up to `most` bytes. Parts of narrower grain must take at least an eighth less
     than these.
@@ -122,9 +123,9 @@ def weight_tiles_of(
 class Residence:
     """The weight tiles of a batch in order of use, with the time and the PE of each fetch.
 
-    `rooms`: bytes on a PE for each weight tile and its predecessors still in use. `least`: number of weight tiles that
-    always have room, even if too large. `places`: number of places in the batch. `prefetch_distance`: places by which a
-    weight tile may arrive before its own. `groups`: number of replica groups; the weight tiles are those of one group.
+    `rooms`: bytes on a PE for each weight tile and the predecessors still in use. `least`: number of weight tiles with
+    guaranteed room, even if too large. `places`: number of places in the batch. `prefetch_distance`: places by which a
+    weight tile may arrive early. `groups`: number of replica groups; the weight tiles are those of one group.
     `output_bytes`: bytes of the batch's outputs on the root.
     """
 
@@ -159,7 +160,7 @@ class Residence:
         return self._asked.get(moment, ())
 
     def prefetcher(self, tile: WeightTile) -> int:
-        """The PE that fetches a weight tile, the same in every micro-batch."""
+        """The fetching PE of a weight tile, the same in every micro-batch."""
         return self._prefetchers[use_of(tile.block, 1)]
 
     def _list(self, tile: WeightTile) -> None:
@@ -187,7 +188,7 @@ def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
 def _moments(
     tiles: Sequence[WeightTile], replaced: Mapping[WeightTile, set[WeightTile]], places: int, prefetch_distance: int
 ) -> Iterator[tuple[int | WeightTile, WeightTile]]:
-    """Each weight tile, with the moment of its fetch: before a place, or after another weight tile has been used and
+    """Each weight tile, with the moment of the fetch: before a place, or after another weight tile has been used and
     leaves room."""
     behind: dict[WeightTile, list[WeightTile]] = {}
     for tile in tiles:
@@ -210,7 +211,7 @@ def _moments(
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:
-    """The weight tiles that must be used up before each weight tile arrives.
+    """The weight tiles to use up before the arrival of each weight tile.
 
     On each PE the last of them suffices, because weight tiles are used in order.
     """

@@ -72,8 +72,8 @@ def finished(
 ) -> Plan:
     """The plan of emitted programs. The root's program comes first and includes the inputs and outputs of every frame.
 
-    `in_pages`: PEs that lack memory, code of CPU kernels included, may fetch their orders from DRAM if their programs
-    are tables. `low_memory`: other programs may become tables as well, where a table lacks less.
+    `in_pages`: PEs short of memory, code of CPU kernels included, may fetch orders from DRAM if their programs are
+    tables. `low_memory`: other programs may become tables as well, where a table lacks less.
     """
     graph, board = problem.graph, problem.board
     alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
@@ -102,7 +102,7 @@ def finished(
 
 
 def _with_roles(pes: Sequence[PePlan]) -> Iterator[PePlan]:
-    """The PEs with role numbers. PEs that run the same code share a role."""
+    """The PEs with role numbers. PEs with the same code share a role."""
     numbers: dict[tuple[object, ...], int] = {}
     for pe in pes:
         yield replace(pe, role=numbers.setdefault(_code_of_program(pe.steps, pe.is_table), len(numbers)))
@@ -125,8 +125,8 @@ def _fitted(
     tensors: int,
     table: bool,
 ) -> PePlan:
-    """The PE's plan with the memory use of its program. `pe_count`: number of programs. `tensors`: number of tensors on
-    this PE that the host accesses."""
+    """The PE's plan with the memory use of the program. `pe_count`: number of programs. `tensors`: number of tensors on
+    this PE accessible to the host."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
     stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
@@ -149,9 +149,9 @@ def _fitted(
 def _less_crowded(
     problem: Problem, plan: Plan, pe: PePlan, program: PeProgram, fit: Callable[[bool], PePlan]
 ) -> PePlan:
-    """The PE's plan; if it lacks memory, code of CPU kernels included, the variant that lacks the fewest bytes. The
-    variants: the program as it is, as a table, or as a table with its last orders in DRAM. A table can contain the
-    chains of one accelerator only."""
+    """The PE's plan. If memory is short, code of CPU kernels included, the variant with the fewest missing bytes: the
+    program unchanged, as a table, or as a table with the last orders in DRAM. A table can contain the chains of a
+    single accelerator only."""
 
     def lacks(pe: PePlan) -> int:
         board, core = problem.board.seen_by(pe.pe), problem.engines[CORE]
@@ -169,7 +169,7 @@ def _less_crowded(
 
 
 def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, lacks: int) -> PePlan:
-    """The PE's plan, a table, with its last orders in DRAM: enough of them to free the `lacks` bytes."""
+    """The PE's plan, a table, with the last orders in DRAM: enough orders to free the `lacks` bytes."""
     listed = TableOrders(plan, pe, program)
     size = listed.page_size
     last = max((aligned(each.offset + each.bytes) for each in pe.buffers), default=0)
@@ -182,20 +182,20 @@ def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, lacks:
 
 
 def _tables(programs: Sequence[PeProgram], pe_count: int) -> list[bool]:
-    """True for each program that becomes a table: for long programs, or for all if too many programs differ."""
+    """True for each program to become a table: for long programs, or for all if too many programs differ."""
     long = [is_table(len(program.steps), pe_count) for program in programs]
     different = {_code_of_program(program.steps, table) for program, table in zip(programs, long, strict=True)}
     return [True] * len(programs) if len(different) > MANY_PROGRAMS else long
 
 
 def _code_of_program(steps: Sequence[Step], table: bool) -> tuple[object, ...]:
-    """A key that is equal for programs with the same code. All tables share one key, because tables of sufficient size
-    share an image."""
+    """A key, equal for programs with the same code. All tables share one key, because tables of sufficient size share
+    an image."""
     return () if table else tuple(_code_of(step) for step in steps)
 
 
 def _code_of(step: Step) -> Sequence[object]:
-    """The key of a step's code: its kind, and its op or engine. Boxes, addresses and flags are data, except the boxes
+    """The key of a step's code: the kind, and the op or engine. Boxes, addresses and flags are data, except the boxes
     of CPU kernels."""
     if isinstance(step, Join):
         return ("Join", step.engine)

@@ -1,5 +1,4 @@
-"""Banks: memories that share the activations of one core. Buffers that cost the core the most wait cycles get the
-fastest bank.
+"""Banks: memories for the activations of one core. Buffers with the most wait cycles go to the fastest bank.
 
 The first bank is the fastest. Offsets count through all banks: each bank begins where the bank before it ends.
 """
@@ -16,7 +15,7 @@ from npukit.plan.ir.plan import Compute
 from npukit.plan.predict.memory import Lifetime, activation_room, bank_begins, extent, joined, pack
 
 WORD = 4
-"""Bytes of a word, the most that one access reads."""
+"""Bytes of a word, the most that an access reads."""
 
 Reads = Mapping[int, Sequence[tuple[int, int]]]
 """The steps that read or write each buffer, by the buffer's index, with the number of accesses of each step."""
@@ -49,7 +48,7 @@ class Banks:
         )
 
     def waits(self, lifetimes: Sequence[Lifetime], offsets: Sequence[int], reads: Reads) -> dict[int, int]:
-        """Wait cycles of each step for the buffers that it reads and writes."""
+        """Wait cycles of each step for the buffers read and written."""
         found: dict[int, int] = {}
         for index, uses in reads.items():
             bank = self.memories[self.number_at(offsets[index])]
@@ -60,8 +59,8 @@ class Banks:
     def spread(
         self, lifetimes: Sequence[Lifetime], units: Sequence[Mapping[int, int]], reads: Reads
     ) -> tuple[int, ...]:
-        """The offset of each buffer. Fills one bank after the other, units with the most wait cycles per byte first.
-        Buffers of a unit stay together."""
+        """The offset of each buffer. Fills bank after bank, units with the most wait cycles per byte first. Buffers of
+        a unit stay together."""
         lives = [joined([lifetimes[index] for index in unit]) for unit in units]
         left = sorted(range(len(units)), key=lambda each: self._worth(units[each], lives[each], lifetimes, reads))
         offsets = [0] * len(lifetimes)
@@ -93,7 +92,7 @@ def _of_bank(
 
 
 def _that_fit(units: Sequence[int], lives: Sequence[Lifetime], room: int) -> list[int]:
-    """Units that fit into `room` bytes together, taken greedily in their order."""
+    """A greedy selection of units, in order, to fit into `room` bytes together."""
     own: list[int] = []
     for each in units:
         together = [lives[unit] for unit in (*own, each)]
@@ -103,7 +102,7 @@ def _that_fit(units: Sequence[int], lives: Sequence[Lifetime], room: int) -> lis
 
 
 def reads_of(program: PeProgram, named: Mapping[str, int], sizes: Sequence[int]) -> Reads:
-    """The accesses of each step to its buffers.
+    """The accesses of each step to buffers.
 
     Each byte of an output is written once. With scratch memory, each word of the inputs is read once, and all other
     accesses go to the scratch memory. Without scratch memory, all other accesses go to the inputs.

@@ -32,7 +32,7 @@ def every(transfer: Transfer) -> bool:
 
 
 class Emitter:
-    """Emits the steps of frames op by op. Each step comes after every step that it waits for."""
+    """Emits the steps of frames op by op. Each step comes after the steps that it waits for."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Emitter:
         patient: bool = False,
     ) -> None:
         """`assignments`, `regions`: by frame. `others`: further PEs with programs. `together`: frames of a micro-batch.
-        `alike`: replica groups; `assignments` has the first of them only.
+        `alike`: replica groups; `assignments` has the first group's only.
 
         `low_memory`: place tiles for short memory (`regions_of`). `patient`: a PE computes on while its messages leave,
         and reserves their sources until later messages confirm the arrival.
@@ -82,8 +82,8 @@ class Emitter:
                 self.send(frame, name)
 
     def go(self) -> None:
-        """Start all PEs. The root starts the PEs of its chip and the first PE of each other chip, which starts the rest
-        of its chip."""
+        """Start all PEs. The root starts the PEs of its chip and the first PE of each other chip, and this PE starts
+        the rest."""
         root, *others = self.traffic.programs
         chips: dict[int, list[int]] = {root // self._pes_of_a_chip: []}
         for pe in others:
@@ -101,8 +101,8 @@ class Emitter:
             self.traffic.wait_for(other, go)
 
     def bring_inputs(self, frame: int, later: Collection[str] = ()) -> None:
-        """Send inputs and states from their locations. PEs fetch inputs in DRAM themselves; one PE fetches for all that
-        need the same box. `later`: inputs to send after the first op, so that they do not delay it."""
+        """Send inputs and states from their locations. PEs fetch inputs in DRAM themselves; for PEs with equal needs, a
+        single PE fetches. `later`: inputs to send after the first op, in order not to delay the first op."""
         self._restore(frame)
         inputs = self.graph.net.inputs
         for name in inputs if self.ends.inputs != DRAM else ():
@@ -112,7 +112,7 @@ class Emitter:
                 self.send(frame, name)
 
     def _restore(self, frame: int) -> None:
-        """Emit a step on each PE with states that restores their initial values after a reset."""
+        """Emit a step on each PE with states to restore initial values after a reset."""
         for pe, program in self.traffic.programs.items():
             kept = self._kept_on(frame, pe)
             if kept:
@@ -137,8 +137,7 @@ class Emitter:
         return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
 
     def fetch_part(self, frame: int, part: int, parts: int) -> None:
-        """Fetch part number `part` of `parts` of the inputs that `bring_inputs` fetches from DRAM. The parts come in
-        order."""
+        """Fetch part number `part` of `parts` of the inputs in DRAM (see `bring_inputs`). The parts come in order."""
         for name in self.graph.net.inputs:
             for same in self._by_number(self._all_parcels(frame, name)):
                 pe, held = same[0].destinations[0]
@@ -146,10 +145,10 @@ class Emitter:
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
     def ask(self, frames: Sequence[int], tensor: str, chosen: Chosen = every) -> None:
-        """Emit the signals from the receivers of a tensor to its senders that they have room for these frames.
+        """Emit signals from the receivers of a tensor to the senders that there is room for these frames.
 
-        Without the signal, a receive buffer is reserved from the last step of the receiver that the sender has heard
-        of. `chosen`: transfers to signal for.
+        Without the signal, a receive buffer is reserved from the receiver's last step known to the sender. `chosen`:
+        transfers to signal for.
         """
         asked: dict[int, list[int]] = {}
         for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, chosen)):
@@ -181,7 +180,7 @@ class Emitter:
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
-        """Parcels grouped by the number of their destination region. A group can count one flag."""
+        """Parcels grouped by destination region number. A group can count one flag."""
         numbers = sorted({_number(parcel) for parcel in parcels})
         return [[parcel for parcel in parcels if _number(parcel) == number] for number in numbers]
 
@@ -189,13 +188,13 @@ class Emitter:
         source, box = transfer.source, transfer.box
         parts = len(copies_to(self.graph, box, source, transfer.destinations[0]))
         to = tuple((region.pe, region) for region in transfer.destinations)
-        if source.pe == DRAM and source.frame >= self.traffic.frames:  # only the PE itself can tell when it has room
+        if source.pe == DRAM and source.frame >= self.traffic.frames:  # only the receiver knows when there is room
             return [Parcel(pe, source.tensor, DRAM, source, box, ((pe, region),), parts) for pe, region in to]
         sender = to[0][0] if source.pe == DRAM else source.pe
         return [Parcel(sender, source.tensor, source.pe, source, box, to, parts)]
 
     def compute(self, frame: int, index: int, tile: Tile, piece: Box | None = None, block: Block | None = None) -> None:
-        """Emit the computation of a tile on its PE, or of a `piece` of it whose constants are streamed to `block`."""
+        """Emit the computation of a tile, or of a `piece` of it with constants streamed to `block`."""
         op, pe = self.graph.ops[index], tile.pe
         box, engine = piece or tile.box, self.engines[op.engine]
         sources = self._inputs(frame, index, op, tile)
@@ -231,7 +230,7 @@ class Emitter:
         self.traffic.follow(pe, engine, chained=self.engines[engine].commands is not None)
 
     def _hold(self, program: PeProgram, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
-        """Record the commands of a step, and its constants unless they are streamed."""
+        """Record the commands of a step, and the constants unless streamed."""
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
         if streamed and op.engine != CORE:
@@ -247,7 +246,7 @@ class Emitter:
             program.aliases[source] = target
 
     def _overwritten(self, pe: int, target: Region) -> list[Held]:
-        """The region that a step writes, and the state at the same address."""
+        """The region written by a step, and the state at the same address."""
         return [target, *(state for state, made in self._program(pe).kept.items() if made == target)]
 
     def command_bytes(self, op: Op) -> int:
@@ -273,7 +272,7 @@ class Emitter:
         return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
 
     def end(self) -> None:
-        """End the programs: the root waits for the outputs, every PE for its accelerators and its outgoing messages."""
+        """End the programs: the root waits for the outputs, every PE for accelerators and outgoing messages."""
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self._root)
@@ -282,7 +281,7 @@ class Emitter:
         self._report_what_is_stored()
         self._report_to_the_root()
         for pe in self.traffic.programs:
-            if self._patient:  # messages that have arrived, to the root's knowledge, have left before the next frame begins
+            if self._patient:  # the root knows of arrivals: these messages have left
                 self.traffic.note_arrived(pe, root.pe)
             self.traffic.end_of_sent(pe)
         for region in outputs:
@@ -302,8 +301,8 @@ class Emitter:
                 yield from (region for region in held if any(reader == end for reader, _ in region.needs))
 
     def _report_what_is_stored(self) -> None:
-        """Emit signals from the PEs that have stored outputs in DRAM, after the outputs have left. The root then reads
-        an element back.
+        """Emit signals from the PEs with outputs stored in DRAM, after the outputs have left. The root then reads an
+        element back.
 
         The signals reach the router of DRAM behind the outputs, and DRAM serves requests in order.
         """
@@ -336,7 +335,7 @@ class Emitter:
             self.traffic.wait_for(root, done)
 
     def _has_ended(self, program: PeProgram) -> bool:
-        """True if the root knows that all compute steps of a PE are complete."""
+        """True if all compute steps of a PE are complete to the root's knowledge."""
         last = max((step for step, _ in program.costs), default=-1)
         return self.traffic.known_to(self._root).of(program.pe) > last
 
@@ -355,19 +354,19 @@ def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index
 
 
 def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
-    """The key of tiles that share one copy of their constants on a PE."""
+    """The key of tiles with a shared copy of constants on a PE."""
     if cost.constants_key is None:
         return op.name, box
     return graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
 
 
 def streamed_bytes(engine: Accelerator, cost: Cost) -> int:
-    """Bytes of a tile's constants without its command, which contains addresses and stays in the image."""
+    """Bytes of a tile's constants without the command. Commands contain addresses and stay in the image."""
     return cost.constant_bytes - (0 if cost.called else command_bytes(engine))
 
 
 def command_bytes(engine: Accelerator) -> int:
-    """Bytes of a tile's command. It contains addresses, so each tile of each frame has its own."""
+    """Bytes of a tile's command. Each tile of each frame has a separate command, because commands contain addresses."""
     return engine.commands.bytes if engine.commands else 0
 
 
@@ -378,7 +377,7 @@ def _number(parcel: Parcel) -> int:
 
 
 def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
-    """Part number `part` of a parcel cut into `parts` along its first axis longer than 1; empty if nothing is left."""
+    """Part number `part` of a parcel cut into `parts` along the first axis longer than 1; empty if nothing is left."""
     box = parcel.box
     axis = next((axis for axis, size in enumerate(box.shape) if size > 1), 0)
     step = -(-box.shape[axis] // parts)

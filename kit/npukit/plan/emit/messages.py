@@ -26,13 +26,13 @@ NEVER = 1 << 62
 """A step number later than any step."""
 
 FIRMWARE_FLAGS = 3
-"""Number of a PE's last flags that belong to the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
+"""Number of flags, a PE's last, reserved for the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
 the start and end of chips with the same work."""
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A message to send. `sender`: the PE whose DMA sends it. `parts`: number of its descriptors."""
+    """A message to send. `sender`: the PE with the sending DMA. `parts`: number of descriptors."""
 
     sender: int
     tensor: str
@@ -44,15 +44,15 @@ class Parcel:
 
     @property
     def is_stored(self) -> bool:
-        """True if the message goes to DRAM, which counts no flag."""
+        """True if the message goes to DRAM. DRAM counts no flag."""
         return self.destinations[0][0] == DRAM
 
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
-"""The flags that have counted each use, by PE and use (`use_of`), the latest first."""
+"""The flags taken so far for each use, by PE and use (`use_of`), the latest first."""
 
 SIGNAL = 0
-"""Payload bytes of a message that only increments a flag."""
+"""Payload bytes of a message sent for the flag only."""
 
 
 def descriptor_bytes(parts: int, reached: int) -> int:
@@ -71,8 +71,8 @@ class Traffic:
     def __init__(
         self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Replicas = NO_REPLICAS
     ) -> None:
-        """`frames`: frames of a micro-batch. Each micro-batch repeats the flags of the one before where possible.
-        `alike`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
+        """`frames`: frames of a micro-batch. Each micro-batch repeats the flags of the previous micro-batch where
+        possible. `alike`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
         self.programs = {pe: PeProgram(pe) for pe in pes}
         self.messages: list[Message] = []
         self.frames, self.alike = frames, alike
@@ -126,7 +126,7 @@ class Traffic:
             program.arrived = 0
 
     def end_of_sent(self, pe: int) -> None:
-        """Wait at the end of a frame for all messages of a PE, if its program waits for any. A count left over would
+        """Wait at the end of a frame for all messages of a PE, if the program waits for any. A count left over would
         add to the next frame's."""
         program = self.programs[pe]
         self.wait_until_sent(pe)
@@ -135,8 +135,8 @@ class Traffic:
             program.arrived = 0
 
     def note_arrived(self, pe: int, to: int) -> None:
-        """Release the sources of a PE's messages up to the last whose arrival PE `to` knows of. Messages leave in
-        order, so all earlier ones have left as well."""
+        """Release the sources of a PE's messages up to the last arrival known to PE `to`. Messages leave in order: all
+        earlier messages have left as well."""
         program, known = self.programs[pe], self.known_to(to)
         count = max((n for n, sent in enumerate(program.sending, 1) if sent.has_arrived(known)), default=0)
         self._may_be_overwritten(program, count, len(program.steps) - 1)
@@ -150,7 +150,7 @@ class Traffic:
         del program.sending[:count]
 
     def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
-        """Prepare a step on one engine: join the running engines that conflict with it, let the others run on."""
+        """Prepare a step on an engine: join running engines in conflict with the step, let the others run on."""
         program = self.programs[pe]
         for other, running in [item for item in program.running.items() if item[0] != engine]:
             if running.hinders(reads, writes):
@@ -159,7 +159,8 @@ class Traffic:
                 program.submit(running)
 
     def follow(self, pe: int, engine: str, *, chained: bool) -> None:
-        """Prepare a step on an engine that may be running: join the engine first, unless the step extends its chain."""
+        """Prepare a step on an engine that may be running: join the engine first, unless the step extends the engine's
+        chain."""
         program = self.programs[pe]
         last = program.running.get(engine)
         if last and not (chained and not last.submitted and last.steps[-1] == len(program.steps) - 1):
@@ -173,7 +174,7 @@ class Traffic:
         running.writes.update(writes)
 
     def join_all(self, pe: int) -> None:
-        """Join every running engine. A PE that learns of the steps so far may then assume them complete."""
+        """Join every running engine. Other PEs may then assume all steps so far complete."""
         for engine in list(self.programs[pe].running):
             self._join(pe, engine)
 
@@ -184,13 +185,13 @@ class Traffic:
             step = self.step(pe, Join(engine))
             program.scratch_until |= dict.fromkeys(running.steps, step)
             for held in (*running.reads, *running.writes):
-                if program.kept.get(held) not in program.uses:  # from there on, the new value of a state reserves its place
+                if program.kept.get(held) not in program.uses:  # from there on, the state's new value reserves the place
                     program.use(held, step)
 
     def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
-        """Send parcels that count one flag. On each receiver, all of them land in the same region or block.
+        """Send parcels with a common flag. On each receiver, all parcels land in the same region or block.
 
-        A given `flag` may count other messages too, if one wait covers all of them.
+        A given `flag` may count other messages too, if a single wait covers all counts.
         """
         if counted := [parcel for parcel in parcels if not parcel.is_stored]:
             self._take_flag(counted, flag)
@@ -198,7 +199,7 @@ class Traffic:
             self._send(parcel)
 
     def _take_flag(self, parcels: Sequence[Parcel], given: int | None) -> None:
-        """Take one flag that is free on all receivers of these parcels, because a multicast can count one flag only.
+        """Take a flag free on all receivers of these parcels, because a multicast can count a single flag only.
 
         A flag is free again once every sender knows that every receiver has waited for the flag's earlier counts.
         """
@@ -248,8 +249,8 @@ class Traffic:
             program.descriptors[step] = size
 
     def _land(self, pe: int, held: Held, box: Box, message: Arriving, times: int) -> Landing:
-        """The landing of a message at a receiver. `times`: number of messages to expect, one for each group that sends
-        one."""
+        """The landing of a message at a receiver. `times`: number of messages to expect: the number of sending groups.
+        """
         program = self.programs[pe]
         program.expected.setdefault(held, []).extend([message] * times)
         # Reserved from the first step that may be incomplete when the message arrives.

@@ -1,5 +1,5 @@
-"""Orders of a program that is a table: commands, descriptors and table rows, in memory or in pages in DRAM. Equal
-orders are stored once."""
+"""Orders of a table program: commands, descriptors and table rows, in memory or in pages in DRAM. Equal orders are
+stored once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BESIDE = ROWS_OF_A_PAGE * STEP_BYTES
 
 @dataclass(frozen=True)
 class TableOrders:
-    """The orders of a PE's program that is a table."""
+    """The orders of a PE's table program."""
 
     plan: Plan
     pe: PePlan
@@ -101,8 +101,8 @@ def _order_bytes(program: PeProgram, steps: range) -> int:
 
 
 def _indivisible(steps: Sequence[Step], program: PeProgram, most: int = 0) -> Iterator[range]:
-    """Groups of steps that must be in one page: a run of at most `most` bytes, or all steps from an accelerator's start
-    to its join."""
+    """Groups of steps for the same page: a run of at most `most` bytes, or all steps from an accelerator's start to its
+    join."""
     first, running = 0, set[str]()
     for part in _divided(steps, program, most):
         for step in steps[part.start : part.stop]:
@@ -123,10 +123,10 @@ def _divided(steps: Sequence[Step], program: PeProgram, most: int) -> Iterator[r
 
 
 def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int]) -> int:
-    """The number of command words that differ between these pieces: addresses of operands and constants.
+    """The number of different command words among these pieces: addresses of operands and constants.
 
-    The constants have one address for the weights, one for the parameters, and one for the parameters of each input
-    after the first.
+    The constants have an address for the weights, for the parameters, and for the parameters of each input after the
+    first.
     """
     pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
     views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]
@@ -145,7 +145,7 @@ def _units(steps: Sequence[Step], program: PeProgram) -> Iterator[range]:
 
 
 def _kind_of_unit(step: Step, is_signal: bool) -> str:
-    """The kind of a step. Neighbouring steps of the same kind form one unit; empty: the step is a unit alone."""
+    """The kind of a step. Neighbouring steps of the same kind form a unit; empty: the step is a unit by itself."""
     if isinstance(step, Send):
         return "signals" if is_signal else "messages"
     if not isinstance(step, Compute) or step.engine == CORE:

@@ -1,4 +1,4 @@
-"""The program of one PE during emission: its steps, and the steps during which each buffer is in use."""
+"""The program of a PE during emission: its steps, and the steps during which each buffer is in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Block:
     name: str
     bytes: int
     source: str | None = None
-    """The buffer in DRAM that contains the streamed constants."""
+    """The buffer in DRAM with the streamed constants."""
 
     @property
     def box(self) -> Box:
@@ -52,7 +52,7 @@ class Use:
 
 @dataclass
 class Running:
-    """The latest steps of an asynchronous accelerator, with the regions and blocks that they read and write.
+    """The latest steps of an asynchronous accelerator, with the regions and blocks read and written.
 
     The steps become `submitted` when another engine starts work meanwhile. Only submitted steps need a join.
     """
@@ -69,7 +69,7 @@ class Running:
 
 @dataclass
 class Arriving:
-    """A message in flight. `known`: its sender's clock at departure. `awaited`: the step that waits for it, or None so
+    """A message in flight. `known`: the sender's clock at departure. `awaited`: the receiver's waiting step, or None so
     far."""
 
     known: Known
@@ -78,8 +78,8 @@ class Arriving:
 
 @dataclass
 class Sent:
-    """The source of a message, in use until its PE knows that the message has left. `arriving`: the message in flight
-    to each receiver; empty for DRAM."""
+    """The source of a message, in use until the sender knows the message to have left. `arriving`: the message in
+    flight to each receiver; empty for DRAM."""
 
     held: Held
     arriving: Sequence[tuple[int, Arriving]]
@@ -93,14 +93,14 @@ class Sent:
 
 @dataclass
 class PeProgram:
-    """The program of one PE under construction."""
+    """The program of a PE under construction."""
 
     pe: int
     steps: list[Step] = field(default_factory=list)
     costs: list[tuple[int, Cost]] = field(default_factory=list)
     """The cost of each compute step."""
     constants: dict[Hashable, int] = field(default_factory=dict)
-    """Bytes of constants in the image, by a key (`same_constants`) that frames and equal ops share."""
+    """Bytes of constants in the image, by key (`same_constants`). Frames and equal ops share constants."""
     commands: dict[int, int] = field(default_factory=dict)
     """Bytes of commands by step, without pieces whose constants are streamed."""
     pieces: dict[int, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
@@ -108,23 +108,23 @@ class PeProgram:
     descriptors: dict[int, int] = field(default_factory=dict)
     """Bytes of descriptors by step, without signals."""
     signals: dict[int, int] = field(default_factory=dict)
-    """Number of PEs that a signal reaches, by step."""
+    """Number of receivers of each signal, by step."""
     signal_bytes: int = 0
-    """Bytes of the signals' descriptors. A program that is a table has none."""
+    """Bytes of the signals' descriptors. A table program has none."""
     uses: dict[Held, Use] = field(default_factory=dict)
     sending: list[Sent] = field(default_factory=list)
     """The messages that may not have left yet, in order."""
     arrived: int = 0
-    """Number of earlier messages, since the PE last waited for its own, that have arrived to the PE's knowledge."""
+    """Number of earlier messages known to have arrived, since the PE last waited for outgoing messages."""
     flags: dict[Held, int] = field(default_factory=dict)
     expected: dict[Held, list[Arriving]] = field(default_factory=dict)
-    """The messages in flight, by the region or block that receives them."""
+    """The messages in flight, by the receiving region or block."""
 
     aliases: dict[Held, Held] = field(default_factory=dict)
-    """Operands at their last use, each with the result that may alias it."""
+    """Operands at their last use, each with the result that may alias the operand."""
 
     kept: dict[Held, Held] = field(default_factory=dict)
-    """The PE's parts of states, each with the new value that the frame computes at the same address."""
+    """The PE's parts of states, each with the frame's new value at the same address."""
 
     running: dict[str, Running] = field(default_factory=dict)
     """Running steps by accelerator."""
@@ -140,7 +140,7 @@ class PeProgram:
             self.steps[index] = replace(step, submitted=True)
 
     def hold(self, constants: Hashable, size: int) -> None:
-        """Reserve `size` bytes for constants, unless they are reserved already."""
+        """Reserve `size` bytes for constants, unless reserved already."""
         self.constants[constants] = max(self.constants.get(constants, 0), size)
 
     def use(self, held: Held, step: int) -> None:

@@ -1,6 +1,6 @@
 """Regions: parts of tensors in the memories of PEs, without addresses yet; and the transfers between regions.
 
-The tile that a PE computes and the box that its ops read share one region if this wastes no memory. Tiles then arrive
+A PE's own tile of a tensor and the box read by the PE's ops share a region if this wastes no memory. Tiles then arrive
 in place: in the halo of the PE's own tile, or beside the other parts of a gathered tensor.
 
 Every transfer is the intersection of a box wanted by a region and a tile owned by another. Halo exchange, gather,
@@ -28,8 +28,8 @@ from npukit.plan.tensors.graph import Graph
 class Region:
     """A box of a tensor in one PE's memory.
 
-    `owned`: the box that the PE itself computes. `needs`: the boxes that its ops read, with the op's index. The end of
-    the frame counts as an op that reads the outputs.
+    `owned`: the box computed by the PE itself. `needs`: the boxes read by the PE's ops, with the op's index. The end of
+    the frame counts as a reader of the outputs.
     """
 
     frame: int
@@ -41,7 +41,7 @@ class Region:
     needs: tuple[tuple[int, Box], ...] = ()
 
     def __hash__(self) -> int:
-        """The hash of the fields that distinguish the regions of a plan, for speed: there are millions of look-ups."""
+        """The hash of the distinguishing fields of a plan's regions, for speed: there are millions of look-ups."""
         return hash((self.frame, self.pe, self.tensor, self.number))
 
     @property
@@ -49,7 +49,7 @@ class Region:
         return self.named(self.tensor)
 
     def named(self, tensor: str) -> str:
-        """The name of the buffer that shows this region as `tensor`: its own tensor or a reshape."""
+        """The name of the region's buffer as `tensor`: the region's own tensor or a reshape."""
         return str(Name(tensor, 0, self.frame, self.number))
 
     @property
@@ -70,8 +70,8 @@ class Region:
 
 
 SMALL_PART = 1.75
-"""Ratio of a region's elements to the elements of its PE's own tile. Above it, the tile is a small part of the region.
-"""
+"""Ratio of a region's elements to the elements of the PE's own tile. Above this ratio, the tile is a small part of the
+region."""
 
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """Regions by tensor, then by PE."""
@@ -79,7 +79,7 @@ Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 
 @dataclass(frozen=True)
 class Ends:
-    """The PEs that hold the inputs at the beginning of a frame and the outputs at its end, or DRAM."""
+    """The PEs (or DRAM) with the inputs at the beginning of a frame and the outputs at the end."""
 
     inputs: int
     outputs: int
@@ -94,12 +94,12 @@ def regions_of(
     *,
     low_memory: bool = False,
 ) -> Regions:
-    """The regions of every tensor in one frame. Inputs and outputs are whole at their `ends`. States are on the PEs
-    that compute them.
+    """The regions of every tensor in one frame. Inputs and outputs are whole at the `ends`. States are on the computing
+    PEs.
 
-    `between`: tensors between two ops that alternate over bands of channels; each band has regions of its own.
-    `low_memory`: a tile that is a small part of the box read by its PE has a region of its own, because it exists
-    before the rest.
+    `between`: tensors between two ops in bands (`channel_bands.py`); each band has separate regions. `low_memory`: a
+    tile has a separate region if the tile is a small part of the box read by the PE, because the tile exists before the
+    rest.
     """
     found = _Regions(graph, frame, between, low_memory=low_memory)
     for name in graph.net.inputs:
@@ -118,7 +118,7 @@ def regions_of(
 
 
 class _Regions:
-    """The regions of one frame under construction."""
+    """The regions of a frame under construction."""
 
     def __init__(self, graph: Graph, frame: int, between: Collection[str], *, low_memory: bool) -> None:
         self._graph, self._frame, self._between, self._low_memory = graph, frame, between, low_memory
@@ -200,12 +200,12 @@ def _as_first(region: Region, place: int, first: int) -> Region:
 
 
 _Moved = tuple[Box, int, tuple[int, ...]]
-"""A box, the index of its source region, and the indices of its destination regions."""
+"""A box, the index of the source region, and the indices of the destination regions."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Wanting:
-    """Regions that want the same box as `region`. `places`: the index of each among all regions, by PE."""
+    """Regions with the same wanted box as `region`. `places`: the index of each among all regions, by PE."""
 
     region: Region
     wanted: Box
@@ -239,7 +239,7 @@ def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tup
 def _from_source(
     element_bytes: int, place: int, source: Region, pieces: Iterable[tuple[Box, _Wanting]], *, apart: bool
 ) -> Iterator[_Moved]:
-    """The transfers of one source, in order of their first readers. Equal pieces share a multicast where possible."""
+    """The transfers of a source, in order of their first readers. Equal pieces share a multicast where possible."""
     groups: dict[object, _Group] = {}
     for box, each in pieces:
         shape, reader = _shape_of(copies(box, source.box, each.region.box, element_bytes)), each.region.first_reader
@@ -254,7 +254,7 @@ def _from_source(
 
 @dataclass
 class _Group:
-    """The destinations of one multicast, and the first op that reads the box."""
+    """The destinations of a multicast, and the box's first reader."""
 
     box: Box
     reader: int = 1 << 62
@@ -266,7 +266,7 @@ class _Group:
 
 
 def _pieces(source: Region, wanting: Sequence[_Wanting], boxes: Boxes) -> Iterator[tuple[Box, _Wanting]]:
-    """The parts of a source that other regions want. `boxes`: the box wanted by each entry of `wanting`."""
+    """The parts of a source wanted by other regions. `boxes`: the box wanted by each entry of `wanting`."""
     assert source.owned is not None
     met = meetings(from_boxes([source.owned]), boxes)[:, 0]
     places = np.nonzero(volumes(met))[0]
@@ -279,6 +279,5 @@ def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tu
 
 
 def _shape_of(parts: Sequence[Copy]) -> tuple[tuple[int, ...], ...]:
-    """The key that destinations of one multicast must share: the shape of the copies, without the destination address.
-    """
+    """The key that destinations of a multicast must share: the shape of the copies, without the destination address."""
     return tuple((c.source_offset, c.row_bytes, c.rows, c.source_stride, c.destination_stride) for c in parts)

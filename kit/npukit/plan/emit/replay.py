@@ -1,7 +1,6 @@
-"""Repeated stretches of a long program: runs of steps that are equal down to the last address.
+"""Repeated stretches of a long program: runs of steps, equal down to the last address.
 
-A program that is a table stores each stretch once (`codegen/table.py`), so that another micro-batch takes little
-memory.
+A table program stores each stretch once (`codegen/table.py`). Further micro-batches then take little memory.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ class Stretch:
 
 SHORTEST = (1, 4, 16, 64)
 """Candidates for the least number of units in a repetition. Scattered short repetitions keep long stretches from being
-stored in one piece."""
+stored in a single piece."""
 
 
 def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
-    """The division of a program into stretches that takes the fewest rows. `likes`: the key of each unit; equal units
-    have equal keys. `rows`: the table rows of each unit.
+    """The division of a program into stretches with the fewest rows. `likes`: the key of each unit; equal units have
+    equal keys. `rows`: the table rows of each unit.
 
-    Repeated units must be stored in one piece. The repetition takes one row instead of all its own.
+    Repeated units must be stored in a single piece. The repetition takes a single row.
     """
     numbers: dict[Hashable, int] = {}
     numbered = [numbers.setdefault(like, len(numbers)) for like in likes]
@@ -65,7 +64,7 @@ def _stretches(likes: Sequence[int], rows: Sequence[int], shortest: int) -> Iter
 
 
 class _Written:
-    """The stored units of a program, indexed by the run of units that begins with each.
+    """The stored units of a program, indexed by the run of units from each on.
 
     A run has two units, or the largest power of two up to `shortest` if that is more; fewer at the end of the program.
     """

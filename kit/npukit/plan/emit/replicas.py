@@ -1,4 +1,4 @@
-"""Replica groups: groups of PEs that run the same program on different frames. One group is emitted, the others are
+"""Replica groups: groups of PEs with the same program for different frames. A single group is emitted, the others are
 copies.
 
 Groups exchange no messages with each other. All groups exchange the same messages with PEs of no group: the root and
@@ -21,7 +21,7 @@ class Replicas:
     """The PEs of each group, by the corresponding PE of the first group. Frame f of the first group is frame f + g of
     group g.
 
-    `first`: the number of the first group among all `groups`. A group with the root differs from all others, so it is
+    `first`: the number of the first group among all `groups`. A group with the root differs from all others, and is
     never a replica.
     """
 
@@ -43,7 +43,7 @@ class Replicas:
         return self.first < frame % self.groups < self.first + self.count
 
     def times(self, one: int, other: int) -> int:
-        """The number of PEs that `one` stands for in its exchange with `other`."""
+        """The number of PEs represented by `one` in exchanges with `other`."""
         return self.count if one in self.members and other not in self.members else 1
 
     @property
