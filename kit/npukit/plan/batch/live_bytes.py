@@ -72,7 +72,7 @@ def _held(
     *,
     late: bool,
 ) -> defaultdict[int, np.ndarray]:
-    """Bytes held by each PE at each moment. `after_sent`: number of moments of reservation after a sending."""
+    """Bytes held by each PE at each moment. `after_sent`: number of moments for which a sent part stays reserved."""
     held = defaultdict[int, np.ndarray](lambda: np.zeros(2 * len(graph.ops), np.int64))
     makers = {op.output: index for index, op in enumerate(graph.ops)}
     for regions in frames:
@@ -92,22 +92,21 @@ def _held(
 
 
 def _regions(by_pe: Mapping[int, Sequence[Region]], *, at_once: bool) -> Iterator[Region]:
-    """The regions of a tensor on the PEs. `at_once`: only the largest band of each PE, because bands exist one at a
-    time."""
+    """The regions of a tensor on the PEs. `at_once`: only the largest band of each PE, because bands take turns."""
     for pe, regions in by_pe.items():
         if pe != DRAM:
             yield from [max(regions, key=lambda region: region.box.elements)] if at_once else regions
 
 
 def _sent(region: Region, made: int, *, late: bool) -> int:
-    """The moment of sending a region's part of a tensor. An op's moment of computing is twice the op's number, and the
-    sending follows."""
+    """The moment of sending a region's part of a tensor. An op is computed at moment 2 * op number, and the sending
+    follows."""
     made_by = max(2 * made, 0) + 1
     return max(2 * region.first_reader - 1, made_by) if region.needs and late else made_by
 
 
 def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, *, late: bool) -> range:
-    """The moments during which a region is reserved. `leaves`: moment of sending the last parts of a tensor computed
+    """The moments during which a region is reserved. `leaves`: the moment of sending a tensor's last parts computed
     here."""
     first = max(2 * made, 0) if region.owned or made < 0 or not late else _sent(region, made, late=late)
     last = max((2 * index for index, _ in region.needs), default=0)

@@ -51,14 +51,14 @@ def may_fit(problem: Problem, wanted: Batch) -> bool:
 
 
 def least_lacking(problem: Problem, wanted: Batch) -> Lacking:
-    """The PE with the most missing bytes for a batch with all constants streamed, and a lower bound on the PE's memory
+    """The PE that lacks the most bytes for a batch with all constants streamed, and a lower bound on the PE's memory
     use."""
     *_, whole = _least(problem, wanted)
     return whole
 
 
 def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
-    """The PE with the most missing bytes: first without descriptors, because descriptors take longest to compute, then
+    """The PE that lacks the most bytes: first without descriptors, because descriptors take longest to compute, then
     with descriptors.
 
     Considers the last group: this group neither has the root nor gets places late.
@@ -126,7 +126,7 @@ class _WeightTiles:
         self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
     def at_once(self, op: Op, group: Assignment) -> Counter[int]:
-        """Bytes of weight tiles together on each PE."""
+        """Bytes of the weight tiles that each PE holds together."""
         return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
 
     def rows(self, op: Op, box: Box) -> int:

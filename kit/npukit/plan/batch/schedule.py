@@ -81,7 +81,7 @@ class Schedule:
 
     batch: Batch
     alike: Replicas
-    """Groups without emission: repetitions of an emitted group."""
+    """Groups that are not emitted, because they repeat an emitted group."""
     frames: Mapping[int, Assignment]
     """The emitted frames."""
     ends: Ends

@@ -63,7 +63,7 @@ def _fewest_streamed(problem: Problem, wanted: Batch, guess: int = 0) -> tuple[i
 def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> int:
     """The smallest fitting count from `least` to `most`, searched outwards from `guess`; `most` + 1 if none fits.
 
-    Assumes every count above a fitting count to fit.
+    Assumes that every count above a fitting count fits.
     """
     below, above, at, step = least - 1, most + 1, guess, 1
     while below + 1 < above:

@@ -67,7 +67,7 @@ class StreamWeights:
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of a tile computed with a single weight tile. `box`: the piece's part of the output."""
+    """The part of a tile that is computed with one weight tile. `box`: the piece's part of the output."""
 
     frame: int
     tile: Tile
@@ -123,8 +123,8 @@ def weight_tiles_of(
 class Residence:
     """The weight tiles of a batch in order of use, with the time and the PE of each fetch.
 
-    `rooms`: bytes on a PE for each weight tile and the predecessors still in use. `least`: number of weight tiles with
-    guaranteed room, even if too large. `places`: number of places in the batch. `prefetch_distance`: places by which a
+    `rooms`: bytes on a PE for each weight tile and the predecessors still in use. `least`: number of weight tiles that
+    always have room, even if too large. `places`: number of places in the batch. `prefetch_distance`: places by which a
     weight tile may arrive early. `groups`: number of replica groups; the weight tiles are those of one group.
     `output_bytes`: bytes of the batch's outputs on the root.
     """
@@ -160,7 +160,7 @@ class Residence:
         return self._asked.get(moment, ())
 
     def prefetcher(self, tile: WeightTile) -> int:
-        """The fetching PE of a weight tile, the same in every micro-batch."""
+        """The PE that fetches a weight tile, the same in every micro-batch."""
         return self._prefetchers[use_of(tile.block, 1)]
 
     def _list(self, tile: WeightTile) -> None:
@@ -211,7 +211,7 @@ def _moments(
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:
-    """The weight tiles to use up before the arrival of each weight tile.
+    """The weight tiles that must be used up before each weight tile arrives.
 
     On each PE the last of them suffices, because weight tiles are used in order.
     """

@@ -182,15 +182,15 @@ def _with_pages(board: Board, plan: Plan, pe: PePlan, program: PeProgram, lacks:
 
 
 def _tables(programs: Sequence[PeProgram], pe_count: int) -> list[bool]:
-    """True for each program to become a table: for long programs, or for all if too many programs differ."""
+    """True for each program that becomes a table: for long programs, or for all if too many programs differ."""
     long = [is_table(len(program.steps), pe_count) for program in programs]
     different = {_code_of_program(program.steps, table) for program, table in zip(programs, long, strict=True)}
     return [True] * len(programs) if len(different) > MANY_PROGRAMS else long
 
 
 def _code_of_program(steps: Sequence[Step], table: bool) -> tuple[object, ...]:
-    """A key, equal for programs with the same code. All tables share one key, because tables of sufficient size share
-    an image."""
+    """The key of a program's code, equal for programs with the same code. All tables share one key, because tables with
+    room for each other are one program."""
     return () if table else tuple(_code_of(step) for step in steps)
 
 

@@ -92,7 +92,7 @@ def _of_bank(
 
 
 def _that_fit(units: Sequence[int], lives: Sequence[Lifetime], room: int) -> list[int]:
-    """A greedy selection of units, in order, to fit into `room` bytes together."""
+    """The units that fit into `room` bytes together, taken greedily in order."""
     own: list[int] = []
     for each in units:
         together = [lives[unit] for unit in (*own, each)]

@@ -82,8 +82,8 @@ class Emitter:
                 self.send(frame, name)
 
     def go(self) -> None:
-        """Start all PEs. The root starts the PEs of its chip and the first PE of each other chip, and this PE starts
-        the rest."""
+        """Start all PEs. The root starts the PEs of its chip and the first PE of each other chip, which starts the rest
+        of its chip."""
         root, *others = self.traffic.programs
         chips: dict[int, list[int]] = {root // self._pes_of_a_chip: []}
         for pe in others:
@@ -101,8 +101,8 @@ class Emitter:
             self.traffic.wait_for(other, go)
 
     def bring_inputs(self, frame: int, later: Collection[str] = ()) -> None:
-        """Send inputs and states from their locations. PEs fetch inputs in DRAM themselves; for PEs with equal needs, a
-        single PE fetches. `later`: inputs to send after the first op, in order not to delay the first op."""
+        """Send inputs and states from their locations. PEs fetch inputs in DRAM themselves; one PE fetches for all that
+        need the same box. `later`: inputs to send after the first op, so that they do not delay it."""
         self._restore(frame)
         inputs = self.graph.net.inputs
         for name in inputs if self.ends.inputs != DRAM else ():
@@ -281,7 +281,7 @@ class Emitter:
         self._report_what_is_stored()
         self._report_to_the_root()
         for pe in self.traffic.programs:
-            if self._patient:  # the root knows of arrivals: these messages have left
+            if self._patient:  # messages known to the root as arrived have left before the next frame
                 self.traffic.note_arrived(pe, root.pe)
             self.traffic.end_of_sent(pe)
         for region in outputs:

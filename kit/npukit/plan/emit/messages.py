@@ -26,13 +26,13 @@ NEVER = 1 << 62
 """A step number later than any step."""
 
 FIRMWARE_FLAGS = 3
-"""Number of flags, a PE's last, reserved for the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
+"""Number of a PE's last flags that belong to the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
 the start and end of chips with the same work."""
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A message to send. `sender`: the PE with the sending DMA. `parts`: number of descriptors."""
+    """A message to send. `sender`: the PE whose DMA sends the message. `parts`: number of descriptors."""
 
     sender: int
     tensor: str
@@ -185,7 +185,7 @@ class Traffic:
             step = self.step(pe, Join(engine))
             program.scratch_until |= dict.fromkeys(running.steps, step)
             for held in (*running.reads, *running.writes):
-                if program.kept.get(held) not in program.uses:  # from there on, the state's new value reserves the place
+                if program.kept.get(held) not in program.uses:  # the new value of the state reserves the place
                     program.use(held, step)
 
     def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:

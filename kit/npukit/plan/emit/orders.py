@@ -123,10 +123,10 @@ def _divided(steps: Sequence[Step], program: PeProgram, most: int) -> Iterator[r
 
 
 def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int]) -> int:
-    """The number of different command words among these pieces: addresses of operands and constants.
+    """The number of command words that differ between these pieces: addresses of operands and constants.
 
-    The constants have an address for the weights, for the parameters, and for the parameters of each input after the
-    first.
+    The constants have an address for the weights, another for the parameters, and another for the parameters of each
+    input after the first.
     """
     pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
     views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]

@@ -49,7 +49,7 @@ class Region:
         return self.named(self.tensor)
 
     def named(self, tensor: str) -> str:
-        """The name of the region's buffer as `tensor`: the region's own tensor or a reshape."""
+        """The name of the buffer that shows this region as `tensor`: the region's own tensor or a reshape."""
         return str(Name(tensor, 0, self.frame, self.number))
 
     @property

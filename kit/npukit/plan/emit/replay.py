@@ -64,7 +64,7 @@ def _stretches(likes: Sequence[int], rows: Sequence[int], shortest: int) -> Iter
 
 
 class _Written:
-    """The stored units of a program, indexed by the run of units from each on.
+    """The stored units of a program, indexed by the run of units that begins with each.
 
     A run has two units, or the largest power of two up to `shortest` if that is more; fewer at the end of the program.
     """

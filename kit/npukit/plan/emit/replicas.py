@@ -18,8 +18,8 @@ from npukit.plan.ir.assignment import Assignment
 
 @dataclass(frozen=True)
 class Replicas:
-    """The PEs of each group, by the corresponding PE of the first group. Frame f of the first group is frame f + g of
-    group g.
+    """The PEs of each group, by the corresponding PE of the first group. Frame f of the first group corresponds to
+    frame f + g in group g.
 
     `first`: the number of the first group among all `groups`. A group with the root differs from all others, and is
     never a replica.
