@@ -60,7 +60,7 @@ def turns_of(graph: Graph, bands: Bands) -> list[Turn]:
 
 
 def spans_of(channels: int, count: int) -> list[tuple[int, int]]:
-    """At most `count` ranges of channels. Each is a multiple of `WIDE_GRAIN` long, except the last."""
+    """Ranges of channels, at most `count` of them. Each is a multiple of `WIDE_GRAIN` long, except the last."""
     step = -(-channels // count // WIDE_GRAIN) * WIDE_GRAIN
     return list(pairwise([*range(0, channels, step), channels]))
 
@@ -115,8 +115,7 @@ def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
 
 
 def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
-    """True if no other op reads the tensor between the two ops, and each channel of the second op reads only its own.
-    """
+    """True if no other op reads the tensor between the ops, and each channel of the second reads only its own."""
     shape = graph.shape(first.output)
     if CORE in (first.engine, second.engine) or len(shape) != 4 or first.output in graph.outlasting:
         return False

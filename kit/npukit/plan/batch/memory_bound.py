@@ -136,8 +136,7 @@ class _WeightTiles:
         return count * (ROWS_OF_A_WEIGHT_TILE + bool(self._wanted.prefetchers)) + of_one_shape * ROWS_OF_A_COMMAND
 
     def _cut(self, op: Op, box: Box) -> tuple[int, int]:
-        """The number of a tile's weight tiles, and the bytes of the first two: one arrives while the other is in use.
-        """
+        """The number of a tile's weight tiles, and bytes of the first two: one arrives while the other is in use."""
         key = op.name, box.shape
         if key not in self._known:
             self._known[key] = self._cut_anew(op, box)

@@ -249,8 +249,7 @@ class Traffic:
             program.descriptors[step] = size
 
     def _land(self, pe: int, held: Held, box: Box, message: Arriving, times: int) -> Landing:
-        """The landing of a message at a receiver. `times`: number of messages to expect: the number of sending groups.
-        """
+        """The landing of a message at a receiver. `times`: messages to expect, one from each sending group."""
         program = self.programs[pe]
         program.expected.setdefault(held, []).extend([message] * times)
         # Reserved from the first step that may be incomplete when the message arrives.

@@ -29,8 +29,7 @@ class Placed:
 
 
 def placed(graph: Graph, program: PeProgram, banks: Banks, frames: int | None) -> Placed:
-    """Place all buffers of a PE. `frames`: frames of a micro-batch; if given, every micro-batch uses the same places.
-    """
+    """Place all buffers of a PE. `frames`: frames of a micro-batch; if given, all micro-batches use the same places."""
     needs = _BufferNeeds()
     scratch: list[tuple[Held, Lifetime]] = []
     for step, cost in program.costs:
@@ -171,8 +170,7 @@ def _arenas(
 
 
 def _may_lie_in(wanted: Sequence[tuple[Held, Lifetime]], home: int, operand: int, distance: int) -> bool:
-    """True if an operand ends no later than the scratch memory, or begins no earlier, and fits inside at this distance.
-    """
+    """True if an operand ends no later than the scratch memory, or begins no earlier, and fits at this distance."""
     life, arena = wanted[operand][1], wanted[home][1]
     return (life.last <= arena.last or life.first >= arena.first) and distance + life.bytes <= arena.bytes
 
