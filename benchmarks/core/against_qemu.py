@@ -2,8 +2,9 @@
 
     python benchmarks/core/against_qemu.py FOLDER_OF_MODELS [--networks ad kws]
 
-Both run the same kernels, on a stock mps2-an386 and on a board with room for any network (one-core.toml). QEMU's clock
-ticks once in 40 instructions; the frame's own few instructions around the kernels differ from board to board.
+Both run the same kernels: QEMU on a stock mps2-an386, the emulator on a board with room for any network
+(one-core.toml). QEMU's clock ticks once in 40 instructions. The few instructions of a frame outside the kernels differ
+from board to board.
 """
 
 from __future__ import annotations

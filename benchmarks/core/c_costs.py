@@ -1,11 +1,11 @@
-"""Cycles of kernels in C on each core beside those of the Cortex-M4 that the predictions start from.
+"""Cycles of kernels in C on each core, beside the Cortex-M4's cycles on which the predictions are based.
 
-python benchmarks/core/c_costs.py MODEL ... [--cores cortex-m3 rv32imc] [--toolchain zig gcc]
+    python benchmarks/core/c_costs.py MODEL ... [--cores cortex-m3 rv32imc] [--toolchain zig gcc]
 
-Builds each model for a stock board of the core and measures it on the built-in emulator. The last column is what
-`c_cycles` or `c_kinds` in `kit/npukit/board/cores.py` should be for the predictions to have been right:
-cycles of all layers in C over those predicted, of all models and compilers together, and then of each kind of layer.
-What does not fit is left out.
+Builds each model for a stock board of the core and measures the build on the built-in emulator. The last column is the
+value of `c_cycles` or `c_kinds` in `kit/npukit/board/cores.py` with which the predictions would be right: measured over
+predicted cycles of all layers in C. The first row of a core sums all models and compilers, and each further row sums
+one kind of layer. Models that do not fit are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _measured(board: Board, models: Sequence[Path], toolchains: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """The kind of each layer in C, its cycles, and those that `core_cycles` says of it."""
+    """The kind of each layer in C, its cycles, and its cycles as predicted for a Cortex-M4."""
     for model in models:
         for toolchain in toolchains:
             with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""Cycles of the mathematical functions that C in float calls (`MATH` in `kit/npukit/net/c_code/function.py`).
+"""Cycles of the mathematical functions that float C code calls (`MATH` in `kit/npukit/net/c_code/function.py`).
 
-python benchmarks/core/c_functions.py [NAME ...] [--toolchain gcc]
+    python benchmarks/core/c_functions.py [NAME ...] [--toolchain gcc]
 
-Each is an op of its own on one PE of `pe-mesh`: it is called for each of 256 numbers, from -8 to 8 as golden cases
-have them, or from a part of its domain. Printed is what a call takes beyond the loop around it, the call itself and
-what it loads and stores.
+Each function is an op of its own on one PE of `pe-mesh`, called for 256 numbers from -8 to 8, the range of golden
+cases, or from a part of its domain. The printed cycles of a call leave out the loop around it, the call instruction,
+loads and stores.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def code_of(name: str) -> str:
 
 
 def net_of(name: str) -> Net:
-    """A function's calls. Arguments are constants, as an activation's numbers may lie outside of its domain."""
+    """A network of one function's calls. Arguments are constants, because an activation may lie outside the domain."""
     random = np.random.default_rng(5)
     low, high = DOMAINS.get(name, (-8, 8))
     constants = {

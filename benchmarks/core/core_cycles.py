@@ -1,9 +1,9 @@
-"""What the core spends on calls, messages and waits: measured on the emulator, beside what the planner counts for them.
+"""Cycles of the core for calls, messages and waits: measured on the emulator, beside the planner's constants.
 
-python benchmarks/core/core_cycles.py FOLDER_OF_MODELS [NETWORK ...] [--pes 16] [--board BOARD]
+    python benchmarks/core/core_cycles.py FOLDER_OF_MODELS [NETWORK ...] [--pes 16] [--board BOARD]
 
-The constants of `kit/npukit/plan/tensors/core_cycles.py` are about the medians that it prints. Frames are those of
-programs of calls, not of tables, whose rows cost more.
+The constants of `kit/npukit/plan/tensors/core_cycles.py` are close to the printed medians. Frames are programs of
+calls. Tables of steps cost more cycles a row.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ NAMES = (
 )
 
 Found = tuple[str, int]
-"""A constant's name, and what it was once."""
+"""The name of a constant, and one observed value in cycles."""
 
 
 def found_in(timeline: Timeline) -> Iterator[Found]:
-    """What a frame shows of the constants, each as often as it is seen."""
+    """Every observed value of the constants in one frame."""
     start, end = timeline.frames[0]
     for pe in timeline.pes:
         own = sorted((each for each in timeline.slices if each.pe == pe), key=lambda each: each.start)
@@ -60,7 +60,7 @@ def found_in(timeline: Timeline) -> Iterator[Found]:
 
 
 def _of_chains(before: TimeSlice, call: TimeSlice, engines: Sequence[TimeSlice]) -> Iterator[Found]:
-    """Two calls that follow each other, if one of them runs an engine."""
+    """The cycles to start or stop an engine, from two successive calls of which one runs the engine."""
     if within := [each for each in engines if call.start <= each.start < call.end]:
         yield "START_CYCLES", within[0].start - before.end
     if within := [each for each in engines if before.start <= each.start < before.end]:

@@ -1,11 +1,11 @@
-"""Predicted cycles of the core's ops beside the emulator's, for every kind, in assembly where that is chosen and in C.
+"""Predicted and emulated cycles of the core's ops, for every kind, in C and in assembly where the planner chooses it.
 
-python benchmarks/core/core_predictions.py [KIND ...] [--shapes 6] [--toolchain gcc zig]
+    python benchmarks/core/core_predictions.py [KIND ...] [--shapes 6] [--toolchain gcc zig]
 
-Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-mesh`. Those of one network have nothing
-to do with each other. `in assembly` counts the ops for which the planner has such kernels; the others are
-C made by TVM, whose cycles depend on the compiler. The error is what the prediction is too large by: the mean over the
-shapes and compilers, and the worst. Every output is compared with the reference.
+Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-mesh`. The ops of one network do not
+depend on each other. Rows `in assembly` count the ops with assembly kernels. The others are C made by TVM, whose cycles
+depend on the compiler. The error is the prediction's excess: the mean over shapes and compilers, and the worst. Every
+output is compared with the reference.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from npukit.project.toolchain import find_toolchain
 BUILD_ID = "5b" * 16
 BOARD = load_board("pe-mesh")
 SCALE = 2
-"""By how much axes are longer than in the tests of exactness."""
+"""Factor by which axes are longer than in the tests of exactness."""
 SMALL = 1000
-"""Cycles below which an op is left out: what a call takes counts for more there than the op."""
+"""Least cycles of a measured op. In shorter ops the cost of a call outweighs the op."""
 OBSERVED = 44
-"""Cycles that a layer takes longer where it is stopped after, to be measured."""
+"""Cycles added to a layer by the stop after it, which the measurement needs."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One op: what it is, and its cycles."""
+    """One op, its predicted and its measured cycles."""
 
     kind: str
     name: str
@@ -69,7 +69,7 @@ class Measured:
 
 
 def random_net(kinds: Sequence[str], seed: int) -> Net:
-    """An op of each kind."""
+    """A network with one op of each kind."""
     bundle = Bundle(np.random.default_rng(seed), scale=SCALE)
     for kind in kinds:
         MAKERS[kind](bundle)
@@ -77,7 +77,7 @@ def random_net(kinds: Sequence[str], seed: int) -> Net:
 
 
 def planned(net: Net, *, plain: bool) -> Planned:
-    """The net on one PE; `plain`: everything in C."""
+    """The net's plan on one PE. `plain`: everything in C."""
     if plain:
         engines = {"cpu": Cpu()}
         return Planned(plan_network(net, BOARD, engines, max_pes=1), engines, {})

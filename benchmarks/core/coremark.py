@@ -1,9 +1,9 @@
-"""CoreMark per MHz by the built-in emulator's cycles, beside what the core's designer says of it.
+"""CoreMark per MHz by the built-in emulator's cycles, beside the figure of the core's designer.
 
-python benchmarks/core/coremark.py FOLDER
+    python benchmarks/core/coremark.py FOLDER
 
-FOLDER holds images of EEMBC's CoreMark for each core's board: CORE-1.elf and CORE-3.elf, which take one iteration and
-three and then send a byte through the board's UART. What two more iterations take is the measure.
+FOLDER holds images of EEMBC's CoreMark for each core's board: CORE-1.elf runs one iteration, CORE-3.elf three. Each
+then sends a byte through the board's UART. The score comes from the difference, the cycles of two iterations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.core.cores import PEERS
 
 PUBLISHED = {"cortex-m0plus": 2.46, "cortex-m3": 3.34, "cortex-m4f": 3.42, "cortex-m7": 5.01}
-"""By Arm, with its own compilers."""
+"""CoreMark per MHz as published by Arm, with Arm's compilers."""
 BOARDS = {"cortex-m3": "mps2-an385"}
 SECONDS = 60
 

@@ -3,10 +3,10 @@
     python benchmarks/core/cores.py FOLDER_OF_MODELS [--cores cortex-m0plus rv32imc] [--networks kws ic] [--save STEM]
 
 FOLDER_OF_MODELS holds NAME.tflite and NAME.npz (`in0`, and `out0_tflm`, TensorFlow Lite Micro's outputs). Instructions
-are those of one frame under QEMU -icount, in firmware that GCC made for the core's stock board; code for a Cortex-M0+
-runs on the AN385, whose Cortex-M3 takes it, as no machine of QEMU's with such a core has room. The same firmware is
-validated on the built-in emulator. `--save` keeps the table as STEM.md and STEM.json, with the rows of a table there
-that are not measured again.
+are counted over one frame under QEMU -icount, in firmware built by GCC for the core's stock board. Code for a
+Cortex-M0+ runs on the AN385 with its Cortex-M3, because no QEMU machine with a Cortex-M0+ has enough memory. The same
+firmware is validated on the built-in emulator. `--save` writes the table as STEM.md and STEM.json and keeps rows of an
+earlier table that are not measured again.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ HEAD = (
 class Peer:
     """TensorFlow Lite Micro at 90b983c2 on a core: instructions of `Invoke()` on each model's first case.
 
-    With CMSIS-NN at 4ab83cc3 on Arm's cores, Helium's kernels on the Cortex-M55; with its reference kernels on RISC-V,
-    for which it has no others. GCC 12.2, upstream's flags for the core, kernels -O2: on RISC-V -O3 takes a fifth to
-    36 % more, and for `ad` as many. Counted by SysTick or `minstret` under QEMU -icount; all outputs were
-    those of the model's .npz file.
+    With CMSIS-NN at 4ab83cc3 on Arm's cores, Helium's kernels on the Cortex-M55; on RISC-V with its reference kernels,
+    the only ones for RISC-V. GCC 12.2, upstream's flags for the core, kernels -O2. On RISC-V -O3 takes a fifth to 36 %
+    more instructions, and the same number for `ad`. Counted by SysTick or `minstret` under QEMU -icount; all outputs
+    equalled the model's .npz file.
     """
 
     board: str
     goal: float | None = None
     instructions: Mapping[str, int] = field(default_factory=dict)
-    """None of what was not counted."""
+    """By network. Empty for a core without counts."""
 
 
 def _peer(board: str, goal: float, *instructions: int) -> Peer:
@@ -78,7 +78,7 @@ class Row:
     network: str
     instructions: int
     qemu: int
-    """Cases that were equal."""
+    """Equal cases."""
     emulator: int | None
     commit: str
 
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 def _saved(stem: Path | None) -> dict[tuple[str, str], Row]:
-    """The rows of a table that was saved, by core and network."""
+    """The rows of a saved table, by core and network."""
     if stem is None or not stem.with_suffix(".json").exists():
         return {}
     rows = (Row(**row) for row in json.loads(stem.with_suffix(".json").read_text())["rows"])
@@ -126,7 +126,7 @@ def _save(stem: Path, rows: Sequence[Row]) -> None:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """The Markdown of what was found."""
+    """The table as a Markdown page."""
     tools = ", ".join(f"{name} {version}" for name, version in found["tools"].items())
     said = [
         "Made by `python benchmarks/core/cores.py FOLDER_OF_MODELS --save benchmarks/core/cores`. Instructions of one"
@@ -155,7 +155,7 @@ def _rows(models: Path, cores: Sequence[str], networks: Sequence[str], commit: s
 
 
 def _equal(built: api.Build, model: Path, network: str, on: str) -> int:
-    """The cases whose outputs are those expected, of all; none if one differs."""
+    """The number of cases compared if all outputs are as expected; 0 if one differs."""
     given = {} if network == DIGITS else {"inputs": model.with_suffix(".npz"), "expect": "out0_tflm"}
     found = api.validate(built.folder, cases=CASES, on=on, **given)
     return found.cases if found.passed else 0

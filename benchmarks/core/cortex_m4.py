@@ -3,9 +3,9 @@
     python benchmarks/core/cortex_m4.py FOLDER_OF_MODELS [--networks kws ic vww ad] [--cases 3] [--save STEM]
 
 FOLDER_OF_MODELS holds NAME.tflite and NAME.npz (`in0`, and `out0_tflm`, TensorFlow Lite Micro's outputs). Instructions
-are those of one frame on the mps2-an386 under QEMU -icount; cycles those of the built-in emulator's model of the core,
-which runs the same kernels on a board with room for any network (one-core.toml). All outputs must be equal. `--save`
-keeps the table as STEM.md and STEM.json.
+are counted over one frame on the mps2-an386 under QEMU -icount. Cycles come from the built-in emulator's model of the
+core, which runs the same kernels on a board with room for any network (one-core.toml). All outputs must be equal.
+`--save` writes the table as STEM.md and STEM.json.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ HEADINGS = ("network", "made by", *COUNTS)
 class Peer:
     """TensorFlow Lite Micro at 90b983c2, CMSIS-NN at 4ab83cc3: instructions of `Invoke()` on the model's first case.
 
-    arm-none-eabi-gcc 12.2, upstream's flags (kernels -O2, core -Os) and default registrations; counted by a plug-in of
-    QEMU's, and to 10 instructions the same by SysTick under -icount. `text` and `rodata` are those sections of a
-    bare-metal image after --gc-sections without the model: interpreter, kernels, newlib-nano, start-up, a small
-    harness. `constants` is the FlatBuffer, `ram` arena and stack. `st_cycles` are 120 MHz over the throughput that ST
-    published for X-CUBE-AI on a NUCLEO-L4R5ZI (MLPerf Tiny 1.2): on silicon, with its flash's wait states.
+    arm-none-eabi-gcc 12.2, upstream's flags (kernels -O2, core -Os) and default registrations. Counted by a QEMU
+    plug-in; SysTick under -icount agrees to 10 instructions. `text` and `rodata` are the sections of a bare-metal image
+    after --gc-sections without the model: interpreter, kernels, newlib-nano, start-up, a small harness. `constants` is
+    the FlatBuffer, `ram` arena and stack. `st_cycles` are 120 MHz over the throughput that ST published for X-CUBE-AI
+    on a NUCLEO-L4R5ZI (MLPerf Tiny 1.2): on silicon, with the flash's wait states.
     """
 
     instructions: int
@@ -67,7 +67,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One build. `cycles` are None where they were counted with another compiler."""
+    """One build. `cycles` is None for a compiler other than gcc: cycles are counted for gcc alone."""
 
     network: str
     objective: str
@@ -107,7 +107,7 @@ def main() -> None:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """The Markdown of what was found."""
+    """The table as a Markdown page."""
     rows = [Row(**row) for row in found["rows"]]
     lines = [*_HEAD]
     for network in dict.fromkeys(row.network for row in rows):
@@ -185,13 +185,13 @@ def _measured(model: Path, which: tuple[str, str, str], cases: int) -> Row:
 
 
 def _cycles(model: Path, options: api.Options, scratch: Path) -> int | None:
-    """Of the same kernels on the built-in emulator, whose model of the core counts cycles."""
+    """Cycles of the same kernels by the built-in emulator's model of the core."""
     built = api.build(model, board=one_core(scratch), output=scratch / "one-core", options=options)
     return api.bench(built.folder, frames=1).latency_cycles
 
 
 def one_core(scratch: Path) -> str:
-    """The board file beside the one it is like."""
+    """The path of a copy of one-core.toml, beside a copy of pe-mesh.toml on which it is based."""
     for source in (data_folder("boards") / "pe-mesh.toml", ONE_CORE):
         shutil.copy(source, scratch)
     return str(scratch / ONE_CORE.name)

@@ -1,10 +1,10 @@
-"""What the tuned constants of the core's kernels are worth: the same choice of kernels with other values.
+"""Effect of the tuned constants of the core's kernels: the same networks planned with other values.
 
     PYTHONPATH=kit:tests:. python benchmarks/core/kernel_constants.py MODEL... [--transformers]
 
-Each constant of `TUNED` is set to each of its other values, with all else as it is, and each model is planned for one
-Cortex-M4. A line says by how much the choice takes longer than with the constant as it stands, model by
-model (instructions and cycles, which count alike), and in brackets how many more bytes of flash and of SRAM it takes.
+Each constant of `TUNED` is set in turn to each of its other values, and each model is planned for one Cortex-M4. A line
+shows, model by model, how much longer the chosen kernels take than with the current value (instructions and cycles,
+which count alike), and in brackets the additional bytes of flash and of SRAM.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def prepared(model: Path, options: Options) -> Prepared:
 
 
 def small_transformers() -> dict[str, Prepared]:
-    """Two small transformers, of images and of tokens."""
+    """Two small transformers, one on images and one on tokens."""
     with TemporaryDirectory() as folder:
         model, samples = Path(folder, "model.onnx"), Path(folder, "samples.npz")
         images = transformers.Sizes(side=8, width=32, heads=4)
@@ -92,7 +92,7 @@ def small_transformers() -> dict[str, Prepared]:
 
 
 def planned(nets: Iterable[Prepared]) -> list[PePlan]:
-    """The core's plan of each network, its kernels written anew."""
+    """The core's plan of each network, with its kernels generated again: caches are cleared first."""
     modules = [vars(module) for name, module in sys.modules.items() if name.startswith("npukit.accel")]
     for each in {id(value): value for names in modules for value in names.values()}.values():
         if hasattr(each, "cache_clear"):

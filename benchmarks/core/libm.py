@@ -1,9 +1,9 @@
-"""The mathematical functions of the firmware: their polynomials, their errors, what they cost.
+"""The mathematical functions of the firmware: coefficients of their polynomials, and their errors.
 
-python benchmarks/core/libm.py            measures the error of each function in units in the last place
-python benchmarks/core/libm.py --write    makes firmware/libm/polynomials.h
+    python benchmarks/core/libm.py            measures the error of each function in units in the last place
+    python benchmarks/core/libm.py --write    makes firmware/libm/polynomials.h
 
-Polynomials interpolate at Chebyshev's points, with as few coefficients as keep the error below the limit.
+Polynomials interpolate at Chebyshev's points, with the fewest coefficients whose error is below the limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.polynomial import chebyshev
 
 LIBM = Path(__file__).resolve().parents[2] / "firmware" / "libm"
 POINTS = 20_001
-"""At which the error of a polynomial is taken."""
+"""Points at which the error of a polynomial is computed."""
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -34,7 +34,8 @@ erfc = np.vectorize(math.erfc, otypes=[float])
 
 @dataclass(frozen=True)
 class Polynomial:
-    """What is approximated where, to within 2^-`exact`. Coefficients are in units of 2^-`bits`, or floats with none."""
+    """Approximation of `function` from `low` to `high`, to within 2^-`exact`. Coefficients are integers in units of
+    2^-`bits`, or floats if `bits` is 0."""
 
     name: str
     function: Function
@@ -49,14 +50,14 @@ class Polynomial:
         return "uint64_t" if self.bits > 31 else "int32_t" if self.bits else "float"
 
     def texts(self) -> list[str]:
-        """The coefficients as C."""
+        """The coefficients as C literals."""
         found = self.coefficients()
         if not self.bits:
             return [f"{np.float32(c).item().hex()}F" for c in found]
         return [f"0x{c:X}U" if self.bits > 31 else str(c) for c in map(round, found)]
 
     def coefficients(self) -> list[float]:
-        """The highest first, as few as do."""
+        """The fewest coefficients with an error below the limit, the highest power first."""
         x = np.linspace(self.low, self.high, POINTS)
         candidates = (self._interpolated(degree) for degree in range(2, 20))
         exact = self.function(x)
@@ -72,7 +73,7 @@ class Polynomial:
 
 
 def over_root(function: Function, slope: float) -> Function:
-    """f(r) / r as a function of r^2; `slope`: its value at 0."""
+    """f(r) / r as a function of r^2. `slope`: the value at 0."""
 
     def value(z: np.ndarray) -> np.ndarray:
         root = np.sqrt(np.maximum(z, 0))
@@ -171,7 +172,7 @@ BINARY: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def compiled(folder: Path) -> ctypes.CDLL:
-    """The functions as a library of this machine, with one that calls each for all of an array."""
+    """The functions as a library for this machine, with a wrapper for each that applies it to an array."""
     calls = {name: f"{name}(x[i]{', y[i]' if name in BINARY else ''})" for name in (*UNARY, *BINARY)}
     loop = (
         "void {0}_all(const float *x, const float *y, float *z, int n)\n{{ for (int i = 0; i < n; i++) z[i] = {1}; }}"
@@ -180,7 +181,7 @@ def compiled(folder: Path) -> ctypes.CDLL:
     (folder / "all.c").write_text("\n".join(lines))
     found = shutil.which("cc")
     compiler = [found] if found else [sys.executable, "-m", "ziglang", "cc"]
-    # Else this machine's own functions of these names would be called.
+    # Without -Bsymbolic this machine's own functions of the same names would be called.
     shared = ["-O2", "-fPIC", "-shared", "-Wl,-Bsymbolic"]
     flags = ["-fno-builtin", "-fno-math-errno", "-ffp-contract=off", f"-I{LIBM}"]
     sources = [*map(str, sorted(LIBM.glob("*.c"))), str(folder / "all.c")]
@@ -189,7 +190,7 @@ def compiled(folder: Path) -> ctypes.CDLL:
 
 
 def results(library: ctypes.CDLL, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """A function of all of the arrays."""
+    """The function's values for the arrays `x` and `y`."""
     z = np.empty_like(x)
     pointers = (each.ctypes.data_as(ctypes.c_void_p) for each in (x, y, z))
     getattr(library, f"{name}_all")(*pointers, len(x))
@@ -197,7 +198,8 @@ def results(library: ctypes.CDLL, name: str, x: np.ndarray, y: np.ndarray) -> np
 
 
 def error(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """The distance in units in the last place; infinite where one is no number, or infinite, and the other is not."""
+    """The distance in units in the last place. 0 if both are NaN or the same infinity, infinite if only one is finite
+    or NaN."""
     with np.errstate(all="ignore"):
         nearest = exact.astype(np.float32)
         unit = np.spacing(np.abs(np.where(np.isfinite(nearest), nearest, 1)))
@@ -208,7 +210,7 @@ def error(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def arguments(count: int, seed: int) -> np.ndarray:
-    """Floats of all exponents, and as many of those that networks have."""
+    """Random floats: half with any bits, half of a normal distribution as in networks."""
     chance = np.random.default_rng(seed)
     any_bits = chance.integers(0, 1 << 32, count // 2, dtype=np.uint32).view(np.float32)
     usual = chance.normal(0, 3, count - count // 2).astype(np.float32)
@@ -216,7 +218,7 @@ def arguments(count: int, seed: int) -> np.ndarray:
 
 
 def worst(library: ctypes.CDLL, name: str, count: int, seed: int = 0) -> tuple[float, float, float]:
-    """The largest error of a function, and where."""
+    """The largest error of a function, and its arguments."""
     x, y = arguments(count, 2 * seed), np.random.default_rng(seed).permutation(arguments(count, 2 * seed + 1))
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64), y.astype(np.float64)

@@ -1,11 +1,11 @@
-"""Single layers on one PE's MAC array: products a cycle of a whole frame, and predicted cycles beside the emulator's.
+"""Single layers on one PE's MAC array: products a cycle of a whole frame, predicted cycles and the emulator's.
 
-python benchmarks/core/mac_array_layers.py [--random 12]
+    python benchmarks/core/mac_array_layers.py [--random 12]
 
-A frame of one layer includes starting it and waking up. `array` are the cycles of the array's command by the built-in
-emulator's record, `predicted` what the plan counted with for the tile. `bound` is what the array could reach on the
-shape if only its multiplications took time: with 9 pixels on 4 lanes, 3 of 12 places of the last group are idle in
-whichever way pixels are shared out between its two orientations. Every output is compared with the reference.
+A frame of one layer includes its start and wake-up. `array` is the cycles of the array's command as recorded by the
+built-in emulator, `predicted` the plan's cycles of the tile. `bound` is the array's rate on the shape if only
+multiplications took time: with 9 pixels on 4 lanes, 3 of 12 places of the last group stay idle however pixels are
+divided between the array's two orientations. Every output is compared with the reference.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BOARD = load_board("pe-mesh")
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer on an image; of a dense layer `channels` and `made` are all there is."""
+    """A layer on an image. A dense layer uses only `channels` (inputs) and `made` (outputs)."""
 
     kind: str
     height: int
@@ -120,14 +120,15 @@ def net_of(layer: Layer) -> Net:
 
 
 def bound(net: Net) -> float:
-    """Products a cycle with nothing but multiplications, pixels shared out between both orientations at best."""
+    """Products a cycle if only multiplications take time, with the best division of pixels between the two
+    orientations."""
     (op,) = net.ops
     plane, figures = Plane.of(Box.whole(net.tensor("y").shape)), Figures.of(BOARD.accelerator[0])
     if op.kind == DepthwiseConv2d.kind:
         return plane.channels / ceil_div(plane.channels, figures.width)
 
     def groups(pixels: int) -> int:
-        """With so many pixels on the lanes, channels abreast, the others abreast."""
+        """Groups with `pixels` pixels on the lanes and channels abreast, and the other pixels abreast."""
         abreast = ceil_div(plane.channels, figures.width) * ceil_div(pixels, figures.lanes)
         others = ceil_div(plane.channels, figures.lanes) * ceil_div(plane.pixels - pixels, figures.width)
         return abreast + others
@@ -137,7 +138,7 @@ def bound(net: Net) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """Cycles of the frame, and of the array's command as it was and as predicted."""
+    """Cycles of the frame, and measured and predicted cycles of the array's command."""
 
     frame: int
     array: int
@@ -147,7 +148,7 @@ class Measured:
 
     @property
     def off(self) -> float:
-        """By how much the prediction is wrong."""
+        """Relative error of the prediction."""
         return abs(self.predicted / self.array - 1)
 
 

@@ -2,11 +2,10 @@
 
     python benchmarks/core/published.py FOLDER_OF_MODELS [--networks kws ad]
 
-ST's are 120 MHz over the throughput that ST submitted, of ST's own kernels (`benchmarks/core/cortex_m4.py`); their RAM
-and flash are not published. npukit's: what its kernels take where no memory makes the core wait (the AN386, which has
-the same core); what they take on the board with its flash's waits, with constants copied to SRAM as far as that gains;
-and on the same board with as much RAM as TensorFlow Lite Micro takes for the network, in whole KB, and `LEAST` at
-least.
+ST's cycles are 120 MHz over the throughput submitted by ST, with ST's own kernels (`benchmarks/core/cortex_m4.py`);
+their RAM and flash are not published. npukit's cycles are measured on three boards: the AN386, which has the same core
+and no wait states; the board, with its flash's wait states and constants copied to SRAM where the copy gains; and the
+same board with as much RAM as TensorFlow Lite Micro takes for the network, in whole KB, and `LEAST` at least.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from benchmarks.core.cortex_m4 import NETWORKS
 
 BOARD, WITHOUT_WAITS, KB = "nucleo-l4r5zi", "mps2-an386", 1024
 LEAST = 8
-"""KB of RAM: before a program is linked 3 are reserved for its stack."""
+"""Least KB of RAM. Before linking, 3 KB are reserved for a program's stack."""
 
 HEAD = ("network", "on", "ST's, on silicon", "npukit", "predicted", "difference", "ST's over npukit's", "RAM", "flash")
 
@@ -47,7 +46,7 @@ def main() -> None:
 
 
 def _cut(folder: Path, kilobytes: int) -> str:
-    """The board file of the board with so little RAM."""
+    """The path of a board file with RAM of `kilobytes` KB."""
     flash, ram = load_board(BOARD).memory
     assert flash.waits
     waits = ", ".join(f"{key} = {value}" for key, value in flash.waits.model_dump().items())
@@ -61,7 +60,7 @@ def _cut(folder: Path, kilobytes: int) -> str:
 
 
 def _measured(model: Path, board: str, st_cycles: int) -> tuple[str, ...]:
-    """Cycles of a frame that was exact, those predicted, ratios, RAM and flash; or that the network does not fit."""
+    """Measured and predicted cycles of a validated frame, ratios, RAM and flash; or "does not fit"."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             built = api.build(model, board=board, output=Path(folder) / "build", options=api.Options(engine="cpu"))

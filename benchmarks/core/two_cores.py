@@ -1,6 +1,6 @@
-"""One core of a chip and both of them on one network, on the built-in emulator: cycles between frames.
+"""Cycles between frames of a network on one core of a chip and on both cores, on the built-in emulator.
 
-python benchmarks/core/two_cores.py MODEL [BOARD ...]
+    python benchmarks/core/two_cores.py MODEL [BOARD ...]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Objective = Literal["latency", "throughput"]
 
 
 def interval(model: str, board: str, objective: Objective) -> int:
-    """Cycles between frames, which were exact."""
+    """Cycles between frames. Stops the program if an output differs."""
     with tempfile.TemporaryDirectory() as folder:
         built = api.build(model, board=board, output=Path(folder) / "build", options=api.Options(objective=objective))
         if not api.validate(built.folder, on="emulator", cases=1).passed:

@@ -1,9 +1,10 @@
-"""An account of a chip's cycles while it computes a batch: what of its arrays' peak goes where.
+"""An account of a chip's cycles during a batch: how much of the arrays' peak goes to products, how much is lost, and
+where.
 
     python benchmarks/large/account.py MODEL... [--board pe-mesh-152] [--pes COUNT] [--preprocess layout=NHWC]
 
-The plan for throughput, as simulated. A row is a kind of layer, a column what its cycles go to, in percent of the
-cycles of all PEs; below are those in which neither a PE's array nor its core computes, by what it waits for.
+The plan for throughput is simulated. A row is a kind of layer, a column a use of cycles, in percent of the cycles of
+all PEs. The rows below count cycles in which neither a PE's array nor its core computes, by the cause of the wait.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FROM_DRAM, FROM_PES, CALLS, OUTSIDE = IDLE = (
 
 
 def account(net: Net, board: Board, plan: Plan) -> tuple[Counter[tuple[str, str]], int]:
-    """The cycles of all PEs in a batch by row and column, and how many there are."""
+    """The cycles of all PEs in a batch by row and column, and their total."""
     timeline, found = predicted_timeline(net, board, plan), Counter[tuple[str, str]]()
     ops = {op.name: op for op in net.ops}
     slot = board.accelerator_named("mac_array")
@@ -58,7 +59,7 @@ def account(net: Net, board: Board, plan: Plan) -> tuple[Counter[tuple[str, str]
 
 
 def _of_tile(net: Net, op: Op, step: Compute, cycles: int, figures: Figures) -> dict[tuple[str, str], int]:
-    """What the cycles of a tile, or of a piece of one, go to."""
+    """The cycles of a tile, or of a piece of a tile, by row and column."""
     if step.engine == CORE:
         return {("the core's", "core"): cycles}
     main, plane = op.parts[0], Plane.of(step.output.box)
@@ -89,7 +90,8 @@ def _depth(depth: int) -> str:
 
 
 def _idle(timeline: Timeline, pe: int, slices: Sequence[TimeSlice]) -> Counter[tuple[str, str]]:
-    """The cycles in which a PE computes nothing, by where that came from which ended a wait."""
+    """The cycles in which a PE computes nothing, by the source of the transfer that ended each wait: DRAM or another
+    PE."""
     busy = _merged(each for each in slices if each.layer)
     if not busy:
         return Counter({(OUTSIDE, ""): timeline.end})
@@ -104,7 +106,7 @@ def _idle(timeline: Timeline, pe: int, slices: Sequence[TimeSlice]) -> Counter[t
 
 
 def _merged(slices: Iterable[TimeSlice]) -> list[tuple[int, int]]:
-    """The spans that are in at least one of them."""
+    """The union of the slices as disjoint spans, in order."""
     found: list[tuple[int, int]] = []
     for start, stop in sorted((each.start, each.end) for each in slices):
         if found and start <= found[-1][1]:
@@ -115,7 +117,7 @@ def _merged(slices: Iterable[TimeSlice]) -> list[tuple[int, int]]:
 
 
 def _told(found: Counter[tuple[str, str]], cycles: int) -> Iterator[str]:
-    """The account as a table in Markdown, in percent."""
+    """The lines of the account as a Markdown table, in percent."""
     yield "| | " + " | ".join((*COLUMNS, "all")) + " |"
     yield "|---|" + "--:|" * (len(COLUMNS) + 1)
     rows = sorted({row for row, _ in found}, key=lambda row: (row in IDLE, row))

@@ -1,13 +1,14 @@
-"""The least memory of a PE in which networks are planned, with refusals before a search and without: what fits must not
-be refused.
+"""Least memory of a PE with a plan, with refusals before the search and without: a network that fits must not be
+refused.
 
     python benchmarks/large/edges.py MODEL... [--on PES[:OBJECTIVE]...] [--board NAME] [--float]
 
-Each model is imported as by `refusals.py`, and planned on so many PEs of a board whose memory is changed in steps of
-4 KB. From the least in which a draft for least memory passes (`plan/search/leanest.py`) memory is raised until the kit
-has a plan. From there it is lowered, and planned as if every draft passed and none were tight, until that has had no
-plan `BELOW` times in a row. So a row has the least memory of the three, and the processor's seconds of the kit's
-longest refusal there and of all. It ends with UNSOUND if the kit's is not the least. `refusals.md` has the table.
+Each model is imported as by `refusals.py` and planned on each number of PEs of a board whose memory changes in steps of
+4 KB. The first figure is the least memory in which a draft for least memory passes (`plan/search/leanest.py`). From
+there memory is raised until the kit finds a plan, the second figure. Then it is lowered with refusals switched off
+(every draft passes and none is tight) until `BELOW` memories in a row have no plan; the smallest with a plan is the
+third figure. A row shows the three, and processor seconds: of the kit's longest refusal, and of the whole row. The
+kit's figure ends with UNSOUND if it is not the least. `refusals.md` has the table.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from npukit.plan.tensors.problem import Problem
 
 WHERE = ("24", "24:throughput", "48", "48:throughput", "152", "152:throughput")
 STEP = 4
-"""KB."""
+"""Step of the memory's size in KB."""
 
 BELOW = 2
-"""Memories in a row in which the search finds no plan, before smaller ones are not tried."""
+"""Successive memory steps without a plan after which smaller ones are not tried."""
 
 
 def main() -> None:
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--float", action="store_true")
     given = parser.parse_args()
     for model in given.models:
-        with suppress(NpukitError):  # of a model that is not as the options say
+        with suppress(NpukitError):  # a model that the options do not suit
             prepared = imported(model, given.board, 1, in_float=given.float)
             for each in given.on:
                 pes, _, objective = each.partition(":")
@@ -61,14 +62,14 @@ def main() -> None:
 
 @dataclass
 class Edge:
-    """A network on so many PEs, of as little memory as it is planned in. Memory is in steps."""
+    """A network on `pes` PEs. Searches for the least memory with a plan; memory is counted in steps."""
 
     prepared: Prepared
     board: str
     pes: int
     objective: str
     refused: list[float] = field(default_factory=list)
-    """Seconds of each refusal."""
+    """Processor seconds of each refusal."""
 
     def row(self, model: str) -> str:
         """A row of the table."""
@@ -87,7 +88,7 @@ class Edge:
         )
 
     def _least_of_the_kit(self, drafts: int, most: int) -> int | None:
-        """The least memory with a plan from that on in which drafts pass, which is doubled and halved; or None."""
+        """The least memory with a plan, at least `drafts`, or None. Found by doubling the distance, then bisecting."""
         above = next((step for step in _further(drafts, most) if self._fits(step)), None)
         if above is None:
             return None
@@ -95,7 +96,7 @@ class Edge:
         return bisect_left(range(above), True, lo=untried, key=self._fits)
 
     def _least_without_refusals(self, kit: int) -> int:
-        """The least memory with a plan of a search that refuses nothing, downwards from one with a plan."""
+        """The least memory with a plan if the search refuses nothing, downwards from `kit`, which has a plan."""
         least = step = kit
         with mock.patch.object(Lean, "is_far", _no), mock.patch.object(Lean, "is_tight", _no):
             while step > 1 and least - step < BELOW:
@@ -132,7 +133,7 @@ class Edge:
 
 
 def _further(first: int, most: int) -> Iterator[int]:
-    """The first, then ever further ones up to the last."""
+    """Memory steps from `first`, at doubling distances, and at last `most`."""
     yield first
     for power in count():
         if first + (1 << power) >= most:
@@ -142,7 +143,7 @@ def _further(first: int, most: int) -> Iterator[int]:
 
 
 def _no(lean: Lean, board: Board) -> bool:
-    """False, of any draft."""
+    """False for any draft."""
     del lean, board
     return False
 

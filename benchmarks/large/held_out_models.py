@@ -1,9 +1,10 @@
-"""Writes networks that nothing was tuned for, drawn from a seed, int8 in ONNX's QDQ form.
+"""Write networks for which nothing was tuned, drawn from a seed, int8 in ONNX's QDQ form.
 
     python benchmarks/large/held_out_models.py FOLDER [resnet | inverted | plain] SEED [MMACS]
 
-Depth, widths, strides and the image's side are drawn until a frame takes `MMACS` million MACs, 76 unless given, to a
-tenth. `benchmarks/large/whole_board.py FOLDER/*.onnx --preprocess layout=NHWC` then plans and builds them for 7296 PEs.
+Depth, widths, strides and the image's side are drawn until a frame takes `MMACS` million MACs (default 76) within a
+tenth. `benchmarks/large/whole_board.py FOLDER/*.onnx --preprocess layout=NHWC` then plans and builds the networks for
+7296 PEs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TRIES = 10_000
 
 
 def resnet(net: Network, draw: np.random.Generator) -> None:
-    """Stages of basic blocks, each twice as wide and half as high as the one before."""
+    """Stages of basic blocks. Each stage is twice as wide and half as high as the previous one."""
     x = net.relu(net.conv("image", int(draw.choice(WIDTHS)), 3))
     for stage in range(draw.choice(STAGES)):
         width = net.channels[x] * (2 if stage else 1)
@@ -39,7 +40,7 @@ def _basic(net: Network, x: str, width: int, stride: int) -> str:
 
 
 def inverted_residuals(net: Network, draw: np.random.Generator) -> None:
-    """Inverted residuals, as in MobileNetV2, of drawn widths."""
+    """Inverted residuals of drawn widths, as in MobileNetV2."""
     x = net.conv("image", int(draw.choice(WIDTHS)), 3, stride=2, clip=True)
     for _ in range(draw.choice(STAGES)):
         out = int(draw.choice(WIDTHS)) + net.channels[x] // 2
@@ -49,7 +50,7 @@ def inverted_residuals(net: Network, draw: np.random.Generator) -> None:
 
 
 def plain(net: Network, draw: np.random.Generator) -> None:
-    """Convolutions one after the other, as in VGG."""
+    """Convolutions in sequence, as in VGG."""
     x = "image"
     for stage in range(draw.choice(STAGES)):
         width = int(draw.choice(WIDTHS)) * 2**stage
@@ -66,7 +67,7 @@ FAMILIES: dict[str, Callable[[Network, np.random.Generator], None]] = {
 
 
 class Sketch(Network):
-    """A network without the values of its weights, to count its MACs."""
+    """A network without weights, to count MACs."""
 
     def _drawn(self, name: str, deviation: float, shape: tuple[int, ...]) -> str:
         del deviation, shape
@@ -74,7 +75,7 @@ class Sketch(Network):
 
 
 def drawn(family: str, seed: int, mmacs: float) -> Network:
-    """The first network of the seed that has about so many MACs."""
+    """The seed's first network with `mmacs` million MACs, within a tenth."""
     for attempt in range(TRIES):
         sketch = _of_kind(Sketch, family, (seed, attempt))
         if abs(sketch.macs / 1e6 / mmacs - 1) < 0.1:

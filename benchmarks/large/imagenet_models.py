@@ -1,9 +1,9 @@
-"""Writes the large networks of the mesh's benchmarks, int8 in ONNX's QDQ form, with random weights.
+"""Write the large networks of the mesh's benchmarks, int8 in ONNX's QDQ form, with random weights.
 
     python benchmarks/large/imagenet_models.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...]
 
-The weights are drawn from a fixed seed (He's variance); scales come from one random image run in float, so that values
-fill their range and a wrong number shows. Each model comes with `NAME.npz`: a few random inputs, `in0`.
+The weights are drawn from a fixed seed (He's variance). Scales come from one random image run in float, so values fill
+their range and a wrong number shows. Beside each model lies `NAME.npz` with a few random inputs, `in0`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEED = 20
 
 
 class Network:
-    """A float ONNX graph in the making; every method returns the name of what it adds."""
+    """A float ONNX graph under construction. Every method adds nodes and returns the name of the result."""
 
     def __init__(self, side: int = SIDE) -> None:
         self.side, self.macs = side, 0
@@ -36,7 +36,7 @@ class Network:
         self._sides = {"image": side}
 
     def conv(self, x: str, out: int, kernel: int = 1, stride: int = 1, groups: int = 1, clip: bool = False) -> str:
-        """Convolution with bias; `clip` adds the ReLU6 of the MobileNets."""
+        """Convolution with bias. `clip` adds the ReLU6 of the MobileNets."""
         name = f"conv{len(self.nodes)}"
         fan_in = self.channels[x] // groups * kernel * kernel
         shape = (out, self.channels[x] // groups, kernel, kernel)
@@ -59,7 +59,7 @@ class Network:
         return self._same("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
 
     def classes(self, x: str) -> str:
-        """Global average pool and the dense layer."""
+        """Global average pool and the dense layer of `CLASSES` classes."""
         self.macs += self.channels[x] * CLASSES
         pooled = self._node("Flatten", [self._same("GlobalAveragePool", x)], "features")
         shape = (self.channels[x], CLASSES)
@@ -142,7 +142,7 @@ NETWORKS: dict[str, Callable[[Network], None]] = {
 
 
 class OneImage(CalibrationDataReader):
-    """The random image from which the ranges come."""
+    """Calibration data: the one random image."""
 
     def __init__(self, image: np.ndarray) -> None:
         self.images = iter([{"image": image}])
@@ -152,7 +152,7 @@ class OneImage(CalibrationDataReader):
 
 
 def quantized(net: Network, name: str, folder: Path) -> Path:
-    """The network in int8 as `folder/name.onnx`, and its inputs as `folder/name.npz`."""
+    """Write the network in int8 as `folder/name.onnx` and inputs as `folder/name.npz`; return the path of the model."""
     images = np.random.default_rng(SEED + 1).normal(0, 1, (IMAGES, 1, 3, net.side, net.side)).astype(np.float32)
     floats, path = folder / f"{name}_float.onnx", folder / f"{name}.onnx"
     onnx.save(net.model(), floats)

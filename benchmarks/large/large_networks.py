@@ -1,11 +1,11 @@
 """MobileNetV1, MobileNetV2 and ResNet-50 on one full chip: every frame and tile compared, then timed.
 
-python benchmarks/large/large_networks.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...] [--board pe-mesh-152]
-    [--objective throughput | latency]
+    python benchmarks/large/large_networks.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...] [--board pe-mesh-152]
+        [--objective throughput | latency]
 
-FOLDER is what `imagenet_models.py` has written. A round's frames lie in the chip's DRAM, pixel by pixel (NHWC) as a
-camera puts them there; a round is timed from the root's word to start to the last output on the root. Use of the chip
-is the MACs of one frame over the cycles between frames, of the most that the board's MAC arrays do.
+FOLDER is the output of `imagenet_models.py`. A round's frames lie in the chip's DRAM, pixel by pixel (NHWC) as a camera
+writes them. A round is timed from the root's start message to the last output on the root. The chip's utilisation is
+the MACs of one frame over the cycles between frames, as a share of the peak of the board's MAC arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def row(folder: Path, name: str, board: str, objective: str) -> str:
-    """One network, as a line of the table."""
+    """A line of the table: one network."""
     with tempfile.TemporaryDirectory() as scratch:
         pes = load_board(board).pe_count
         options = api.Options(objective=objective, pes=pes, preprocess=("layout=NHWC",), io="int8")

@@ -1,10 +1,10 @@
-"""Long networks of small ops: what importing, fitting and building them takes, in seconds of the processor.
+"""Long networks of small ops: processor seconds to import, fit and build them.
 
-PYTHONPATH=kit:tests:. python benchmarks/large/long_chains.py [--ops 250 500 1000] [--import-only]
+    PYTHONPATH=kit:tests:. python benchmarks/large/long_chains.py [--ops 250 500 1000] [--import-only]
 
-Each op reads the one before. `adds` and `tables` run on accelerator and core without constants of their own, `dense`
-has weights of 256 bytes an op, and `moves` are transpositions, of which two in a row are none. Twice the ops should
-take twice the time.
+Each op reads the output of the previous op. `adds` and `tables` run on accelerator and core without constants of their
+own, `dense` has weights of 256 bytes an op, and `moves` are transpositions, of which each pair cancels out. Twice the
+ops should take twice the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDTH = 16
 
 
 def chain(kind: str, ops: int) -> bytes:
-    """A model of so many ops of a kind, one after the other."""
+    """A TFLite model of `ops` ops of one kind in sequence."""
     model = Model()
     model.input("x0", (1, WIDTH), 0.05)
     model.constant("axes", np.array([1, 0], np.int32))
@@ -51,7 +51,7 @@ def chain(kind: str, ops: int) -> bytes:
 
 
 def timed(work: Callable[[], object]) -> str:
-    """Seconds of the processor, those of processes that it starts included; or that it does not fit after so many."""
+    """Processor seconds of `work`, child processes included; or "does not fit" and the seconds until the refusal."""
     before = _used()
     try:
         work()
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def load_all_modules() -> None:
-    """Build a network of one op: what all of them need is imported once, which takes seconds."""
+    """Build a network of one op, so that imports common to all builds, which take seconds, are not timed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.tflite"
         path.write_bytes(chain("adds", 1))

@@ -1,13 +1,12 @@
-"""What the planner's tuned constants are worth: plans with other values, compared by their predicted cycles.
+"""Effect of the planner's tuned constants: plans with other values, compared by predicted cycles.
 
     python benchmarks/large/planner_constants.py SEARCH MODEL... [--board NAME] [--constants NAME ...]
         [--pes COUNT] [--preprocess layout=NHWC]
 
-SEARCH is one of `SEARCHES`: `batches`, `small-batches` or `low-memory` for throughput; `frame`,
-`list-schedule` or `wide-frame` for latency. Each of its
-constants is set to each of its other values in turn, with all else as it is, and each model is planned. A line says by
-how much the predicted interval is longer than with the constant as it stands, model by model, and how many times as
-many seconds of the processor the planner took for all of them.
+SEARCH is one of `SEARCHES`: `batches`, `small-batches` or `low-memory` for throughput; `frame`, `list-schedule` or
+`wide-frame` for latency. Each constant of the search is set in turn to each of its other values, and each model is
+planned. A line shows, model by model, how much longer the predicted interval is than with the current value, and the
+ratio of the planner's processor seconds for all models.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from npukit.progress import Silent
 
 @dataclass(frozen=True)
 class Search:
-    """A search of the planner: what it is for, a board on which its constants count, and other values of these."""
+    """A search of the planner: objective, a board on which its constants matter, and other values of the constants."""
 
     objective: str
     board: str
@@ -147,7 +146,7 @@ class Planned:
 
 
 def planned(nets: Sequence[Prepared], board: Board, options: Options) -> Planned:
-    """Every net planned, in this process alone."""
+    """The predicted intervals of all nets, planned in this process alone."""
     began, intervals = process_time(), list[float]()
     for net in nets:
         try:
@@ -160,7 +159,7 @@ def planned(nets: Sequence[Prepared], board: Board, options: Options) -> Planned
 
 @contextmanager
 def constant(name: str, value: Any) -> Iterator[None]:
-    """A constant with another value, in its module and all that have it from there."""
+    """Set a constant to another value, in its own module and in all modules that import it."""
     module, _, key = f"npukit.{name}".rpartition(".")
     old = getattr(sys.modules[module], key)
     holders = [each for each in list(sys.modules.values()) if getattr(each, "__dict__", {}).get(key) is old]
@@ -175,7 +174,7 @@ def constant(name: str, value: Any) -> Iterator[None]:
 
 
 def with_models(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The arguments, with the models and what they are planned for."""
+    """The parsed arguments, among them models, board, PEs and preprocessing."""
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board")
     parser.add_argument("--pes", type=int)
@@ -184,7 +183,7 @@ def with_models(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def prepared(given: argparse.Namespace, objective: str, board: str) -> tuple[Board, Options, list[Prepared]]:
-    """The board that was asked for or this one, the options, and each model as the planner takes it."""
+    """The requested board or else `board`, the options, and each model prepared for the planner."""
     found = load_board(given.board or board)
     options = Options(objective=objective, preprocess=tuple(given.preprocess), io="int8", pes=given.pes)
     return found, options, [prepare(model, found, options, Silent()) for model in given.models]
@@ -213,7 +212,7 @@ def row(name: str, value: Any, usual: Planned, found: Planned) -> str:
 
 
 def compared(usual: Planned, found: Planned) -> str:
-    """The last cells of a row: how much longer each interval is, and the seconds."""
+    """The last cells of a row: the relative increase of each interval, and the ratio of seconds."""
     pairs = zip(found.intervals, usual.intervals, strict=True)
     longer = ("does not fit" if now == inf else f"{now / before - 1:+.1%}" for now, before in pairs)
     return " | ".join(longer) + f" | x {found.seconds / usual.seconds:.2f} |"

@@ -1,11 +1,10 @@
-"""What each strategy of the planner is worth: the same networks planned without it.
+"""Effect of each strategy of the planner: the same networks planned without it.
 
     python benchmarks/large/strategies.py OBJECTIVE MODEL... [--board NAME] [--pes COUNT] [--strategies NAME ...]
         [--preprocess layout=NHWC]
 
-OBJECTIVE is `latency` or `throughput`. A line says by how much the predicted cycles are more without the strategy,
-model by model, and how many times as many seconds of the processor the planner took for all of them. What each
-is stands in `docs/planner.md`.
+OBJECTIVE is `latency` or `throughput`. A line shows, model by model, the increase of predicted cycles without the
+strategy, and the ratio of the planner's processor seconds for all models. `docs/planner.md` describes the strategies.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _no_aliases(graph: Graph, *_: Any) -> Aliases:
 
 
 class NoPlans:
-    """A search that finds no plan."""
+    """A stand-in for a search: it finds no plan."""
 
     def __init__(self, _: Any) -> None:
         self.best = _none

@@ -1,12 +1,12 @@
-"""A board of many chips: what it takes to plan, place and build all images, and what a run on every PE takes.
+"""A board of many chips: time and memory to plan, place and build all images, and a run on every PE.
 
     python benchmarks/large/whole_board.py MODEL... [--board pe-mesh-7296] [--pes N] [--preprocess layout=NHWC]
                                      [--emulate] [--inputs IN.npz]
 
-Time and memory are of this process and those it starts, once the model has been read. With `--emulate` the
-board runs batches of frames on the built-in emulator, every PE its code, and every output is compared with the integer
-reference, the cycles with the prediction. Inputs are noise, or those of the file, as many different ones as it has.
-It exits with 1 unless every frame is exact, every PE worked and the prediction is less than a tenth off.
+Time and memory include child processes and begin after the model has been read. With `--emulate` the board runs batches
+of frames on the built-in emulator with code on every PE. Every output is compared with the integer reference, and
+cycles with the prediction. Inputs are noise, or the different inputs of the file. The exit status is 1 unless every
+frame is exact, every PE worked and the prediction is less than a tenth off.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from npukit.project.build_folder import Build
 
 
 class Stages(Silent):
-    """When each stage of a build began: seconds, and seconds of the processor."""
+    """Start of each stage of a build: seconds, and processor seconds."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[str, float, float]] = []
@@ -49,13 +49,13 @@ def _processor_seconds() -> float:
 
 
 def _gigabytes() -> float:
-    """At most: of this process, and as if all others it had at once were as large as the largest."""
+    """Upper bound of memory: this process, and `cores()` children as large as the largest child."""
     own, other = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return (own + cores() * other) / 1e6
 
 
 def report_build(built: Build, stages: Stages) -> None:
-    """From the first stage after the model was read."""
+    """Print the stages after the model was read, and the plan's size."""
     stages.stage("done")
     imported = stages.begun[1]
     print("| stage | seconds | of the processor |\n|---|--:|--:|")
@@ -71,11 +71,12 @@ def report_build(built: Build, stages: Stages) -> None:
 
 
 MOST_OFF = 0.1
-"""The largest part of the measured cycles by which the prediction may differ."""
+"""Largest accepted error of the prediction, relative to the measured cycles."""
 
 
 def emulate(built: Build, inputs: Path | None) -> bool:
-    """Whether a round on all PEs is as it should be. The first fills what only the first run pays for."""
+    """Run two rounds on all PEs. Return whether the outputs of the first are exact, and whether in the second all PEs
+    work and the cycles are near the prediction. The first round bears the costs of the first run."""
     net, plan = built.net(), built.plan()
     cases = load_cases(inputs, net, None) if inputs else golden_cases(net)
     chosen = rounds(cases.count, plan.frames_of_all)[0]
