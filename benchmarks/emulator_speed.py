@@ -1,12 +1,12 @@
-"""How fast the built-in emulator is, against what it should be.
+"""Speed of the built-in emulator, beside its goals.
 
     python benchmarks/emulator_speed.py [--only one strict races mesh chip board]
 
-An int8 matrix product in plain C, compiled with Zig, that only computes: on one PE, on 16, on all 152 of a chip; and
-a board of 7296 PEs, made and started. On a busy machine look at the rate of CPU time: what the worker's process used.
+The load is an endless int8 matrix product in plain C, compiled with Zig: on one PE, on 16, on all 152 of a chip.
+`board` constructs and starts a board of 7296 PEs. On a busy machine, use the rate per CPU time of the worker's process.
 
-`races`: the digits validated, with more and more of what `npukit validate` does, by the golden cases of the build and
-by all cases. User time of the worker and its largest memory, each the least of several runs.
+`races` validates the digits with more and more of the checks of `npukit validate`, on the build's golden cases and on
+all cases. It prints the worker's user time and largest memory, each the least of several runs.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def one(elf: Path) -> None:
 
 
 def strict(elf: Path) -> None:
-    """With a look at every load and store, as `npukit validate` and gdb have it."""
+    """The rate with every load and store checked, as in `npukit validate` and gdb."""
     for races in (False, True):
         _rate(elf, "pe-mesh", 1, "none", Emulation(strict=True, races=races))
 
 
 def races(_: Path) -> None:
-    """The digits on as many PEs as they take by default."""
+    """Validation of the digits on the default number of PEs."""
     with tempfile.TemporaryDirectory() as folder:
         build = api.build(_DIGITS, board="pe-mesh", output=Path(folder) / "out")
         rows = {
@@ -142,7 +142,7 @@ def races(_: Path) -> None:
 
 
 def _validated(build: Build, given: Path, emulation: Emulation, *, scheduled: bool) -> tuple[float, float]:
-    """User seconds of a validation on a board that has started, and the worker's largest memory in GB."""
+    """User seconds of a validation on a started board, and the worker's largest memory in GB."""
     net, plan = build.net(), build.plan()
     cases = load_cases(given, net, None)
     validation = partial(compare, seed=None, shown=SILENT) if scheduled else partial(validate, progress=SILENT)
@@ -215,7 +215,7 @@ def _user_seconds(emulator: Emulator) -> float:
 
 
 def _usage(emulator: Emulator) -> tuple[float, float]:
-    """CPU seconds and the largest memory, in GB, of the worker's process, as Linux tells them."""
+    """CPU seconds and largest memory in GB of the worker's process, as reported by Linux."""
     process = Path(f"/proc/{emulator.worker_process_id}")
     fields = (process / "stat").read_text().rpartition(")")[2].split()
     peak = re.search(r"VmHWM:\s*(\d+) kB", (process / "status").read_text())

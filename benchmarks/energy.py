@@ -1,16 +1,16 @@
-"""The power figures of the pe-mesh boards: fitted to published measurements, tried on others; energy of networks.
+"""Power figures of the pe-mesh boards: fitted to published measurements, checked against others; energy of networks.
 
     python benchmarks/energy.py [MODEL...] [--pes N] [--objective energy] [--fps N]
 
-The measurements are those of SpiNNaker2, a chip of 152 PEs of this kind, from Scholze et al., IEEE Open Journal of
-Circuits and Systems 2026 (arXiv 2607.24396). Five of its seven figures of power give the model's five numbers; the
-model then says the other two. What it assumes beyond them is that work at 0.5 V takes 0.5 / 0.8 of its energy at 0.8 V:
-less falls than by the square of the voltage, as memories and the network-on-chip keep theirs. Of the exponents 0, 1 and
-2 this is the one that fits, so the two figures are no independent proof of it. Two more figures, millijoules of single
-layers, are not used: the shapes of those layers are not published where we could read them.
+The measurements are from SpiNNaker2, a chip of 152 PEs of this kind: Scholze et al., IEEE Open Journal of Circuits and
+Systems 2026 (arXiv 2607.24396). Five of its seven power figures determine the model's five numbers; the model predicts
+the other two. It assumes in addition that work at 0.5 V takes 0.5 / 0.8 of the energy at 0.8 V. The decrease is less
+than quadratic in the voltage, because memories and the network-on-chip keep their voltage. Of the exponents 0, 1 and 2
+only 1 fits, so the two figures are no independent proof of it. Two more figures, millijoules of single layers, are not
+used: we found no publication of the layers' shapes.
 
-Of what messages move nothing is published of that chip. The figures of SRAM, links and DRAM are of other silicon, for
-the order of size, so that a frame's traffic may take nothing or twice as much.
+The energy of messages on this chip is not published. The figures of SRAM, links and DRAM come from other silicon and
+give the order of size: a frame's traffic may take no energy or twice the stated energy.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ OFF_W = 0.0752
 ASLEEP_W = {HIGH: 0.5647, LOW: 0.2354}
 COREMARK_W = {HIGH: 1.2479, LOW: 0.4246}
 PRODUCTS = {HIGH: (4.563e12 / 2, 2.219), LOW: (2.281e12 / 2, 0.825)}
-"""Products a second in all PEs, and watts."""
+"""Products a second of all PEs together, and watts, by voltage and clock."""
 
 
 TRAFFIC = {"pj_per_sram_byte": 20 / 8 / 2, "pj_per_byte_hop": 8 * 2 * 0.8 * 0.08, "pj_per_dram_byte": 230 * 1.1 / 6.4}
-"""SRAM: 64 bits of 32 KB take 20 pJ in 45 nm (Horowitz, ISSCC 2014), in 22 nm half of that. A hop: wires of 0.8 mm, the
-side of a PE of a chip of 102 mm2, at 0.08 pJ a bit and mm, twice what low-swing ones take in 45 nm (Park, DATE 2013),
-and as much for a router. DRAM: a Micron LPDDR3 draws 230 mA to read 6.4 GB/s, LPDDR4 has 1.1 V."""
+"""SRAM: 64 bits of 32 KB take 20 pJ in 45 nm (Horowitz, ISSCC 2014), half in 22 nm. A hop: wires of 0.8 mm, the side of
+a PE of a chip of 102 mm2, at 0.08 pJ a bit and mm, twice the energy of low-swing wires in 45 nm (Park, DATE 2013), and
+the same for a router. DRAM: a Micron LPDDR3 draws 230 mA to read 6.4 GB/s, LPDDR4 has 1.1 V."""
 GAP9 = {"ad01_int8": "5.25", "kws_ref_model": "18.6", "pretrainedResnet_quant": "27.7", "vww_96_int8": "40.8"}
-"""The least energy of a frame that MLPerf Tiny v1.3 has: microjoules of a whole chip, at 0.65 V."""
+"""The least energy of a frame in MLPerf Tiny v1.3: microjoules of a whole chip, at 0.65 V."""
 DRAM_IDLE_UW = 16 * 450
-"""32 Gbit, the two packages of a chip: 2 Gbit of LPDDR4 take 0.15 mW in standby, which is a third of what is usual
-(ISSCC 2017, 23.4)."""
+"""Idle power of 32 Gbit, the two packages of a chip. 2 Gbit of LPDDR4 take 0.15 mW in standby, a third of the usual
+power (ISSCC 2017, 23.4)."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Model:
 
 
 def fitted() -> Model:
-    """The model by five of the measurements: off, asleep twice, CoreMark and products at the high voltage."""
+    """The model from five measurements: off, asleep at both voltages, CoreMark and products at the high voltage."""
     products, watts = PRODUCTS[HIGH]
     return Model(
         off=OFF_W / PES,
@@ -87,7 +87,7 @@ def fitted() -> Model:
 
 
 def trials(model: Model) -> Sequence[tuple[str, float, float]]:
-    """What was measured and not fitted: its name, the watts measured, the watts the model says."""
+    """The measurements that were not fitted: name, measured watts, watts by the model."""
     return (
         ("CoreMark on 152 cores, 0.5 V", COREMARK_W[LOW], model.coremark(LOW)),
         ("products on 152 arrays, 0.5 V", PRODUCTS[LOW][1], model.matmul(LOW)),
@@ -95,7 +95,7 @@ def trials(model: Model) -> Sequence[tuple[str, float, float]]:
 
 
 def board_file(model: Model) -> str:
-    """The table that the board files hold."""
+    """The `[energy]` table of the board files."""
     lines = ["[energy]", f"pe_off_uw = {1e6 * model.off:.0f}", f"uncertainty_percent = {worst_percent(model):.0f}"]
     lines += [f"{name} = {value:.2g}" for name, value in TRAFFIC.items()]
     lines += [f"dram_idle_uw = {DRAM_IDLE_UW}", "traffic_uncertainty_percent = 100"]
@@ -112,12 +112,14 @@ def board_file(model: Model) -> str:
 
 
 def worst_percent(model: Model) -> float:
-    """The bars that a frame's energy gets: 15 %, or how far the model is from what was measured and not fitted."""
+    """Uncertainty of a frame's energy in percent: 15, or the model's largest error on the measurements that were not
+    fitted."""
     return max(15.0, *(100 * abs(said / found - 1) for _, found, said in trials(model)))
 
 
 def row(model: Path, options: api.Options) -> str:
-    """A network's figures at each voltage, as measured, beside those of a chip on the bench."""
+    """A row of the table: a network's energy and time at each voltage, by the emulator, beside the GAP9 chip's measured
+    energy."""
     with tempfile.TemporaryDirectory() as scratch:
         built = api.build(model, output=Path(scratch) / "build", options=options)
         energies, pes = api.bench(built, frames=1).energy, built.manifest.summary["pes_used"]

@@ -1,10 +1,10 @@
 """MLPerf Tiny on an Ethos-U through Arm's Vela, beside the MAC array: predicted cycles of a frame.
 
-python benchmarks/ethos_u.py FOLDER_OF_MODELS
+    python benchmarks/ethos_u.py FOLDER_OF_MODELS
 
-Rows are of about equal peaks, in MACs a cycle. Vela's figures are its own estimate of the subgraph that npukit gave it
-(memory mode Sram_Only), with what the core does beside; npukit's are predictions for as many PEs of 64 MACs. The
-package ethos-u-vela must be installed.
+A row compares about equal peaks, in MACs a cycle. Vela's figures are its own estimate of the subgraph given by npukit
+(memory mode Sram_Only), plus the core's work. npukit's are predictions for the same peak in PEs of 64 MACs. The package
+ethos-u-vela must be installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MACS_OF_A_PE = 64
 
 
 def board_of(generation: int, macs: int, folder: Path) -> str:
-    """A board file like the example's, with another Ethos-U."""
+    """The path of a board file like the example's, with another Ethos-U."""
     text = (EXAMPLE / "ethos_u.toml").read_text()
     text = re.sub("(?m)^generation = [0-9]+", f"generation = {generation}", text)
     text = re.sub("(?m)^macs_per_cycle = [0-9]+", f"macs_per_cycle = {macs}", text)

@@ -1,10 +1,10 @@
-"""The first hour of each kind of user: what a tutorial has them type and write, and how long its commands take.
+"""The first hour of each kind of user: lines typed and written in a tutorial, and the time of its commands.
 
-PYTHONPATH=kit:tests:. python benchmarks/first_hour.py
+    PYTHONPATH=kit:tests:. python benchmarks/first_hour.py
 
-Every page is run as its test runs it (`tests/docs/pages.py`), what it prints compared, in a process of its own.
-Commands are lines for a shell, Python those at a prompt, lines written those of the files that a page shows. Seconds
-of the processor are those of all processes; the installation is not in them.
+Every page runs in a process of its own, as in its test (`tests/docs/pages.py`), and the output is compared. Commands
+are shell lines, Python counts lines at a prompt, and lines written are those of the files shown on a page. Processor
+seconds include all processes. The installation is not timed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ USERS = {
 
 
 def seconds_of(page: Path) -> tuple[float, float]:
-    """Seconds, and those of the processor, that all of a page's commands take."""
+    """Wall-clock seconds and processor seconds of all of a page's commands."""
     before, begun = os.times(), time.perf_counter()
     subprocess.run([sys.executable, __file__, str(page)], check=True, stdout=subprocess.DEVNULL)
     after = os.times()

@@ -1,11 +1,10 @@
-"""What a user waits for: seconds and memory of `npukit fit` and `npukit build` for a board's default plan.
+"""Time until a user's first result: seconds and memory of `npukit fit` and `npukit build` for a board's default plan.
 
-python benchmarks/first_result.py [MODEL...] [--board pe-mesh] [--save benchmarks/first_result.md]
+    python benchmarks/first_result.py [MODEL...] [--board pe-mesh] [--save benchmarks/first_result.md]
 
-Each command is started as a user starts it, with npukit's bytecode beside it as an installation leaves it. Seconds of
-the processor are those of all processes, on one core: what is done on two cores at once takes a user less. Megabytes
-are those of all processes together, a page that several share counted once. The first build after an installation is
-one with an empty cache of zig's.
+Each command starts as on a user's machine, with npukit's bytecode compiled as by an installation. Processor seconds sum
+all processes on all cores; work on two cores at once takes less wall-clock time. Megabytes sum all processes and count
+shared pages once. The first build after an installation has an empty Zig cache.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from state import CHECKOUT, commit
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 NPUKIT = (sys.executable, "-c", "from npukit.cli.main import run; run()")
 EVERY = 0.05
-"""Seconds between two looks at the memory."""
+"""Seconds between two samples of the memory."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a command took."""
+    """Processor and wall-clock seconds and peak memory of a command."""
 
     processor: float
     wall: float
@@ -44,7 +43,7 @@ class Taken:
 
 
 def measured(*words: str, cache: Path | None = None) -> Taken:
-    """A command of npukit's, in a process of its own, with a cache of zig's if one is given."""
+    """The cost of one npukit command in a process of its own. `cache`: the Zig cache to use."""
     with tempfile.TemporaryDirectory() as scratch:
         own = {"NPUKIT_TUNED": f"{scratch}/tuned.json"} | ({"ZIG_GLOBAL_CACHE_DIR": str(cache)} if cache else {})
         begun, most = time.perf_counter(), [0]
@@ -63,7 +62,7 @@ def measured(*words: str, cache: Path | None = None) -> Taken:
 
 
 def _watch(pid: int, most: list[int]) -> None:
-    """Keep the most kilobytes that a process and those below it take together."""
+    """Keep in `most` the peak kilobytes of a process and its descendants together."""
     while Path(f"/proc/{pid}/smaps_rollup").exists() and (now := sum(map(_kilobytes, _tree(pid)))):
         most[0] = max(most[0], now)
         time.sleep(EVERY)
@@ -81,7 +80,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _kilobytes(pid: int) -> int:
-    """The process's part of the pages in memory, by their sharers; none if it has ended."""
+    """The process's proportional share (PSS) of memory in kilobytes; 0 if it has ended."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -119,7 +118,7 @@ def main() -> None:
 
 
 def _write(page: Path, table: Sequence[str]) -> None:
-    """The page with a new table, its commit named, and all other words as they are."""
+    """Replace the table of the page and the commit above it; keep all other text."""
     begin, end = "<!-- table -->", "<!-- end of table -->"
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]

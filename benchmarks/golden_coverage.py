@@ -1,6 +1,6 @@
-"""What a build's network has of events, and how many of them its golden cases reach, or other numbers of cases.
+"""Events of a build's network, and the number that its golden cases or other numbers of cases reach.
 
-PYTHONPATH=kit .venv/bin/python benchmarks/golden_coverage.py BUILD
+    PYTHONPATH=kit .venv/bin/python benchmarks/golden_coverage.py BUILD
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npukit.project.build_folder import load_build
 
 
 def of_noise(net: Net, count: int) -> Coverage:
-    """The coverage of cases of noise alone."""
+    """The coverage of noise alone."""
     watch = Watch(net)
     _, seen = watch.frame([noise(net, name, count) for name in net.inputs])
     reached = {key: np.asarray(places.any(axis=0)) for key, places in seen.items()}

@@ -1,9 +1,9 @@
-"""What must not change by accident: cycles, instructions, memory of the MLPerf Tiny networks and the digits.
+"""Metrics that must not change by accident: cycles, instructions, memory of the MLPerf Tiny networks and the digits.
 
-python benchmarks/golden_metrics.py FOLDER_OF_MODELS            compares with golden_metrics.json
-python benchmarks/golden_metrics.py FOLDER_OF_MODELS --write    takes what is measured now
+    python benchmarks/golden_metrics.py FOLDER_OF_MODELS            compares with golden_metrics.json
+    python benchmarks/golden_metrics.py FOLDER_OF_MODELS --write    replaces golden_metrics.json
 
-All of it is exact: the emulator is deterministic, the compiler is the one that npukit pins, and nothing is tuned.
+All metrics are exact: the emulator is deterministic, npukit pins the compiler, and nothing is tuned.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tfli
 MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 PES = (1, 4, 16)
 COMPILER = "zig"
-"""The one that npukit pins."""
+"""The compiler that npukit pins."""
 THROUGHPUT = ((DIGITS.stem, 4), *((model, 16) for model in MODELS))
-"""Networks that are also measured for throughput, and on how many PEs."""
+"""Networks measured for throughput as well, and on how many PEs."""
 
 Metrics = Mapping[str, int | float | str]
 
 
 def cases() -> Iterator[tuple[str, int, str]]:
-    """Every network on every number of PEs, and what for."""
+    """Every network, number of PEs and objective."""
     yield from ((name, pes, "latency") for name in (DIGITS.stem, *MODELS) for pes in PES)
     yield from ((name, pes, "throughput") for name, pes in THROUGHPUT)
 
@@ -47,7 +47,7 @@ def title(name: str, pes: int, objective: str) -> str:
 
 
 def measure(build: Callable[[], Build]) -> Metrics:
-    """One network, built, measured; or the fact that it does not fit."""
+    """The metrics of one built network, or `{"fits": "no"}`."""
     try:
         built = build()
     except DoesNotFit:
@@ -56,7 +56,7 @@ def measure(build: Callable[[], Build]) -> Metrics:
 
 
 def _measured(model: Path, options: api.Options) -> Metrics:
-    """The same in a folder of its own, with nothing tuned."""
+    """The metrics of a model, built in a temporary folder without tuning records."""
     with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
         return measure(partial(api.build, model, output=Path(scratch) / "out", options=options))
 

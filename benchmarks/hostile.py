@@ -1,10 +1,10 @@
-"""Hostile files: what it takes npukit to answer each of them, with a plan or by a named error.
+"""Hostile files: time and memory until npukit answers each with a plan or a named error.
 
-python benchmarks/hostile.py FOLDER_OR_FILE... [--seconds 5] [--megabytes 500]
+    python benchmarks/hostile.py FOLDER_OR_FILE... [--seconds 5] [--megabytes 500]
 
-Each model file is given to `npukit fit` in a process of its own. Its seconds of the processor, and the most memory
-that it or a process of it has at once, are printed; whatever takes more than is allowed, or ends otherwise than with
-an answer, is told at the end, with exit status 1.
+Each model file is given to `npukit fit` in a process of its own. Printed are the processor seconds, and the peak memory
+of the process or of its largest child. Files that exceed a limit, or end without an answer, are listed at the end, with
+exit status 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 MODELS = (".tflite", ".onnx")
 ANSWERS = (0, 1, 3)
-"""The exit statuses of a plan, of a model that is refused, and of one that does not fit."""
+"""Exit statuses of an answer: a plan, a refused model, a model that does not fit."""
 
 
 def files(places: Sequence[Path]) -> Iterator[Path]:
@@ -27,7 +27,7 @@ def files(places: Sequence[Path]) -> Iterator[Path]:
 
 
 def answered(model: Path) -> tuple[int, float, float]:
-    """Exit status, seconds of the processor, megabytes at most."""
+    """Exit status, processor seconds, peak megabytes."""
     command = [sys.executable, "-c", "from npukit.cli.main import run; run()", "fit", str(model)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)

@@ -1,9 +1,9 @@
-"""How much of the line bulk transfers use: a 1 Mbit/s UART as the built-in emulator models it, in the board's time.
+"""Share of the line that bulk transfers use: a 1 Mbit/s UART of the built-in emulator, in the board's time.
 
     python benchmarks/link_throughput.py [--latency 0 1 4]
 
-Share of the line = bytes of the tensor, memory or image / (seconds * baud / 10). `--latency`: milliseconds that the
-host takes from a reply to the next request, as USB adapters do; 0 is the wire alone.
+Share of the line = bytes of the tensor, memory or image / (seconds * baud / 10). `--latency`: milliseconds between a
+reply and the host's next request, as with USB adapters; 0 is the wire alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MEMORY_BYTES = 64 << 10
 
 
 class Distant:
-    """A host so many milliseconds away from its board."""
+    """A transport that delays each write of the host by `milliseconds`."""
 
     def __init__(self, board: Emulator, milliseconds: float, clock_hz: int) -> None:
         self._board = board
@@ -57,7 +57,7 @@ class Distant:
 
 
 def large_ends(path: Path) -> Path:
-    """A model whose input and output have 16 KB each."""
+    """A model with an input and an output of 16 KB each."""
     shape, scale, zero = (1, 1, _SIDE, _SIDE), np.float32(0.05), np.int8(0)
     names = [("x", "f", "DequantizeLinear"), ("f", "r", "Relu"), ("r", "y", "QuantizeLinear")]
     nodes = [helper.make_node(op, [a, "s", "z"] if "Linear" in op else [a], [b]) for a, b, op in names]

@@ -1,10 +1,10 @@
-"""Ops that hold a frame up: one PE alone computes them for more than a third of it, while others sleep.
+"""Ops that delay a frame: a single PE computes them for more than a third of the frame, while others sleep.
 
     python benchmarks/lone_ops.py MODEL_OR_FOLDER... [--pes 16] [--calibration FILE.npz] [--io int8]
 
-Each model is planned, not built: its cycles are predicted, those of an op are its share of the critical path. A float
-model without calibration data is computed in float. The models that `zoo.py` collects or makes lie in FOLDER/models.
-The last lines count the ops by kind, the worst first.
+Each model is planned, not built. Cycles are predicted, and an op's cycles are its share of the critical path. A float
+model without calibration data is computed in float. The models collected or made by `zoo.py` lie in FOLDER/models. The
+last lines count the ops by kind, the most frequent first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npukit import api
 from npukit.errors import NpukitError
 
 SHARE = 1 / 3
-"""The part of a frame that an op may take on one PE."""
+"""Largest accepted share of a frame for an op on one PE."""
 SUFFIXES = (".tflite", ".onnx", ".pt2")
 
 
@@ -29,7 +29,7 @@ def models(given: Sequence[Path]) -> Iterator[Path]:
 
 
 def lone_ops(told: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """The ops of a fitted model that one PE computes for too long, with their cycles of the frame."""
+    """The ops that one PE computes for more than `SHARE` of the frame, with cycles on the critical path."""
     frame = {row["name"]: row["cycles"] for row in told["frame"]}
     whole = sum(frame.values())
     for op in told["ops"]:
@@ -39,7 +39,7 @@ def lone_ops(told: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def fitted(model: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """What `npukit fit` says, in float if need be."""
+    """The result of `npukit fit`, in float if it refuses otherwise and proposes `--float`."""
     wanted = {"pes": given.pes, "calibration": given.calibration, "io": given.io}
     try:
         return api.fit(model, options=api.Options(**wanted))

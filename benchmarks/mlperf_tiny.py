@@ -1,8 +1,8 @@
 """The MLPerf Tiny networks on the mesh: cycles measured and predicted, every output compared with TFLite Micro's.
 
-python benchmarks/mlperf_tiny.py FOLDER_OF_MODELS [--pes 1 2 4 8 16] [--objective throughput]
+    python benchmarks/mlperf_tiny.py FOLDER_OF_MODELS [--pes 1 2 4 8 16] [--objective throughput]
 
-Cycles are those of one frame, or for throughput those between frames.
+Cycles are the latency of one frame, or for throughput the interval between frames.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 
 
 def row(models: Path, name: str, pes: int, objective: str) -> str:
-    """One network on so many PEs, as a line of the table."""
+    """A line of the table: one network on at most `pes` PEs."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "out"
         try:

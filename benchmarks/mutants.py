@@ -1,13 +1,13 @@
-"""Mutants: small changes of what npukit generates, and how many of them `npukit validate` finds.
+"""Mutants: small changes of npukit's output, and the share that `npukit validate` finds.
 
     PYTHONPATH=kit:tests:. python benchmarks/mutants.py [--work FOLDER] [--sample N] [--seed S] [--write]
 
-A mutant is a build with one line of its project, or one byte of a PE's own data, changed by a seed. It is compiled,
-and validated as `npukit validate` does without options. It is killed by an output or a tile that differs, by a fault,
-or under a schedule. It is the same if every PE loads the same bytes: proven by comparing them. `proofs.json` says of
-others why no frame can show them. The rest survive. Lines that no frame of a validation runs have no mutants.
+A mutant is a build with one seeded change: of a line of its project, or of a byte of a PE's own data. It is compiled,
+and validated as by `npukit validate` without options. A mutant is killed by a different output or tile, by a fault, or
+under a schedule. It is the same program if every PE loads the same bytes, which is checked. `proofs.json` gives the
+reason why no frame can reveal certain others. The rest survive. Lines that no validation frame runs have no mutants.
 
-Results are kept in the folder, mutant by mutant: a run that was ended goes on.
+Results are kept in the folder, mutant by mutant, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ PAGE = HERE / "mutants.md"
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 SEED, TOTAL = 1, 330
 CYCLES = 30_000_000
-"""The patience with a frame that does not end, in cycles of the board: a validation's is longer."""
+"""Limit in board cycles for a frame that does not end. The limit of `npukit validate` is longer."""
 BUILDS: Mapping[str, Mapping[str, object]] = {
     "1 PE": {"pes": 1},
     "2 PEs": {"pes": 2},
@@ -80,7 +80,8 @@ FIRMWARE_FILES = ("firmware/noc/noc.c", "firmware/mac_array/mac_array.c", "firmw
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: `killed` by `check`, `same`, `invalid` (no compiler takes it) or `survived`."""
+    """The outcome of a mutant: `killed` by `check`, `same`, `invalid` (does not compile), `equivalent` (proven) or
+    `survived`."""
 
     build: str
     mutant: str
@@ -91,7 +92,7 @@ class Verdict:
 
 
 def judge(workshop: Workshop, name: str, mutant: Mutant) -> Verdict:
-    """The verdict on one mutant."""
+    """Build and validate one mutant."""
 
     def verdict(outcome: str, check: str = "", said: str = "") -> Verdict:
         return Verdict(name, str(mutant), mutant.kind, outcome, check, said[:400])
@@ -131,13 +132,13 @@ def _proof(workshop: Workshop, mutant: Mutant) -> str:
 
 
 def _beside(workshop: Workshop, mutant: Mutant, name: str) -> str:
-    """The text of a file in the folder of the mutant's; empty if there is none."""
+    """The text of the file `name` beside the mutant's file; empty if there is none."""
     file = Path(mutant.file).with_name(name).as_posix()
     return workshop.text(file) if file in workshop.sources else ""
 
 
 def own_listing(workshop: Workshop, image: Image) -> str:
-    """What the project says of the own data of an image's PEs."""
+    """The project's listing of the own data of an image's PEs; empty without own data."""
     return workshop.text(f"roles/{_role(image.elf.name)}/own.txt") if image.overlays else ""
 
 
@@ -158,7 +159,7 @@ def made(workshop: Workshop, mutant: Mutant) -> Mutated:
 
 
 def candidates(workshop: Workshop, seed: str) -> dict[str, list[Mutant]]:
-    """Every mutant of a build by class."""
+    """Every mutant of a build, by class."""
     rng, found = random.Random(seed), list[Mutant]()
     ran = lines_run(workshop)
     for file in workshop.sources:
@@ -186,12 +187,12 @@ def _role(elf: str) -> str:
 
 
 def _tables(text: str) -> set[int]:
-    """The lines of what the observed frame digests, which no instruction is of."""
+    """Numbers of the table lines that a digest of an observed frame covers. No instruction belongs to them."""
     return {number for number, line in enumerate(text.split("\n"), 1) if re.match(r"    \{ \.(data|name) = ", line)}
 
 
 def lines_run(workshop: Workshop) -> dict[str, set[int]]:
-    """The lines of each source that frames of a validation run, by the file."""
+    """Numbers of the lines that validation frames run, by source file."""
     images = {image.elf: code_lines(image.elf) for image in workshop.images}
     marks = {pe: list(images[image.elf]) for image in workshop.images for pe in image.pes}
     build = Mutated(workshop.build.folder, workshop.build.manifest, (), workshop, workshop.images)
@@ -215,14 +216,14 @@ def lines_run(workshop: Workshop) -> dict[str, set[int]]:
 
 
 def _belongs(file: str, workshop: Workshop, pe: int) -> bool:
-    """False for a role's own source of another role than the PE's."""
+    """False for a source of another role than the PE's."""
     role = re.match(r"roles/(\d+)/", file)
     image = next(image for image in workshop.images if pe in image.pes)
     return role is None or role[1] == _role(image.elf.name)
 
 
 def chosen(workshops: Mapping[str, Workshop], total: int, seed: int) -> list[tuple[str, Mutant]]:
-    """So many mutants, of each class and build in turn."""
+    """At most `total` mutants, taken in turn from each class and build."""
     piles = list[tuple[str, list[Mutant]]]()
     for name, workshop in workshops.items():
         for kind, mutants in candidates(workshop, f"{seed} {name}").items():
@@ -264,7 +265,7 @@ def _options(given: Mapping[str, object]) -> api.Options:
 
 
 def listed_survivor(build: str, mutant: Mutant) -> bool:
-    """True of a mutant that the page says survived."""
+    """True for a mutant that the page lists under "Survived"."""
     page = PAGE.read_text().partition("## Survived")[2].partition("## Equivalent")[0]
     return "".join(f"- {build}, {mutant}:".split()) in "".join(page.split())
 
@@ -272,7 +273,8 @@ def listed_survivor(build: str, mutant: Mutant) -> bool:
 def run(
     work: Path, total: int, seed: int, names: Sequence[str] = tuple(BUILDS), *, again: bool = False
 ) -> Iterator[Verdict]:
-    """The verdicts, those of an earlier run out of the folder; with `again` on the survivors of the page alone."""
+    """The verdicts, partly from the file of an earlier run. `again`: only for mutants that the page lists as survivors.
+    """
     kept_file = work / f"verdicts-{seed}-{commit().partition(' ')[0]}.jsonl"
     kept = [Verdict(**json.loads(line)) for line in kept_file.read_text().splitlines()] if kept_file.is_file() else []
     known = {(each.build, each.mutant): each for each in kept}
@@ -297,7 +299,7 @@ HEAD = """| class | mutants | do not compile | same bytes | proven equivalent | 
 
 
 def with_proofs(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts, in which survivors with a proof are equivalent."""
+    """The verdicts, with survivors that `proofs.json` explains marked as equivalent."""
     return [
         replace(each, outcome="equivalent", said=reason)
         if each.outcome == "survived" and (reason := of_listed(f"{each.build}, {each.mutant}"))
@@ -307,13 +309,14 @@ def with_proofs(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def score(verdicts: Sequence[Verdict]) -> float:
-    """The share killed of those that are not proven equivalent."""
+    """The share of killed mutants among killed and surviving ones."""
     count = Counter(each.outcome for each in verdicts)
     return count["killed"] / max(count["killed"] + count["survived"], 1)
 
 
 def told(verdicts: Sequence[Verdict]) -> str:
-    """The table by class, the checks that killed, and the others with their reasons."""
+    """The page's text: the table by class, the checks that killed, and the lists of survivors and equivalents with
+    reasons."""
     rows = [HEAD]
     for kind in (*CLASSES, "all"):
         chosen = [each for each in verdicts if kind in (each.kind, "all")]

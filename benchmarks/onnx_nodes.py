@@ -1,8 +1,8 @@
-"""ONNX's own backend node tests, through the generated C on the emulator: how many of those that npukit claims pass.
+"""ONNX's own backend node tests, through the generated C on the emulator: how many of the claimed tests pass.
 
-python benchmarks/onnx_nodes.py        # fails if others pass than those that the tests' list does not name
+    python benchmarks/onnx_nodes.py        # fails unless exactly the tests of the tests' list fail
 
-A process for each core of this machine.
+Runs one process for each core of this machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from frontend.onnx_nodes import NodeTest, claimed_tests, listed
 from frontend.onnx_nodes_in_c import BATCH, reasons
 
 LEAST = 0.9
-"""The share of the claimed tests that must pass."""
+"""Least share of the claimed tests that must pass."""
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""What an accelerator takes to be added: lines of each part of the skeleton and of the examples.
+"""Work to add an accelerator: lines of each part of the skeleton and of the examples.
 
-python benchmarks/porting.py
+    python benchmarks/porting.py
 
-Lines are all there are in a part's files, comments too. The skeleton is also built and validated, which is timed.
+Lines include comments and blank lines. The skeleton is also built and validated, which is timed.
 """
 
 from __future__ import annotations

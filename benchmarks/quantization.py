@@ -1,13 +1,13 @@
 """Float models quantised by npukit with a hundred samples, beside the float model on other samples.
 
-python benchmarks/quantization.py digits                   # needs scikit-learn: tests on the example's test split
-python benchmarks/quantization.py kws FOLDER_OF_MODELS     # the official samples of MLPerf Tiny: tests on the other 900
-python benchmarks/quantization.py ic FOLDER_OF_MODELS      # needs scikit-learn, Pillow: tests on parts of photographs
-python benchmarks/quantization.py vww FOLDER_OF_MODELS     # likewise
-python benchmarks/quantization.py ad FOLDER_OF_MODELS      # eight samples, tests on four: there are no more
+    python benchmarks/quantization.py digits                 # needs scikit-learn: tests on the example's test split
+    python benchmarks/quantization.py kws FOLDER_OF_MODELS   # the official samples of MLPerf Tiny: tests on the other 900
+    python benchmarks/quantization.py ic FOLDER_OF_MODELS    # needs scikit-learn, Pillow: tests on parts of photographs
+    python benchmarks/quantization.py vww FOLDER_OF_MODELS   # likewise
+    python benchmarks/quantization.py ad FOLDER_OF_MODELS    # eight samples, tests on four: there are no more
 
-Where there are no labels it says how often both networks find the same class, and the signal over error of the outputs;
-of MLPerf Tiny's own int8 model too, where there is one.
+Prints the share of right classes with labels, the share of frames with the same class as in float, and the signal over
+error of the outputs; likewise for MLPerf Tiny's own int8 model, if any.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Samples:
 
 
 Split = tuple[Samples, Samples]
-"""To calibrate, and to test."""
+"""Samples to calibrate with, and samples to test with."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """Files in the folder of models; `official` is the int8 model that others made of it."""
+    """Files in the folder of models. `official`: MLPerf Tiny's own int8 model of the network."""
 
     samples: Callable[[Path], Split]
     models: tuple[str, ...]
@@ -118,7 +118,7 @@ NETWORKS = {
 
 
 def as_taken(images: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The samples in the model's own layout: images are NHWC here, or as the model has them."""
+    """The samples in the model's shape. Images are NHWC and are transposed to NCHW if the shape requires it."""
     moved = images if images.shape[1:] == shape or images.ndim < 5 else images.transpose(0, 1, 4, 2, 3)
     return np.ascontiguousarray(moved.reshape(-1, *shape))
 
@@ -132,7 +132,7 @@ def in_float(model: Path, test: Samples) -> np.ndarray:
 
 
 def in_int8(net: Net, test: Samples) -> np.ndarray:
-    """The int8 network's outputs, as the numbers they stand for."""
+    """The int8 network's outputs, dequantised."""
     taken, given = (net.tensor(name) for name in (net.inputs[0], net.outputs[0]))
     assert taken.quantization is not None
     assert given.quantization is not None
@@ -143,7 +143,7 @@ def in_int8(net: Net, test: Samples) -> np.ndarray:
 
 
 def quantised_here(model: Path, calibrating: Samples, ranges: str) -> tuple[Net, str]:
-    """The net, and the worst layers."""
+    """The quantised net, and a text that names its three worst layers."""
     shape = shape_of(canonical(import_model(model))["main"].params[0])  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as scratch:
         data = Path(scratch) / "calibration.npz"
@@ -155,7 +155,7 @@ def quantised_here(model: Path, calibrating: Samples, ranges: str) -> tuple[Net,
 
 
 def told(found: np.ndarray, real: np.ndarray, test: Samples, *, classifies: bool) -> str:
-    """How right outputs are, beside labels if there are any, and beside the float network's."""
+    """The accuracy of outputs as a text, relative to the float network's outputs, and to labels if there are any."""
     error = 10 * np.log10(np.square(real).sum() / np.square(found - real).sum())
     parts = [f"signal over error {error:.1f} dB"]
     if classifies:
@@ -180,7 +180,7 @@ def main() -> None:
 
 
 def compare(model: Path, network: Network, calibrating: Samples, test: Samples) -> None:
-    """Print what becomes of one float model, and what the official int8 model is beside it."""
+    """Print the accuracy of one float model, of its int8 versions and of the official int8 model."""
     real = in_float(model, test)
     if test.labels is not None:
         print(f"{model.name}, float: {np.mean(real.argmax(axis=1) == test.labels):.2%} right")

@@ -1,11 +1,11 @@
 """The MLPerf Tiny networks and the digits on 1 to 16 PEs, a frame alone and frames in batches: emulated, all compared.
 
-python benchmarks/scaling.py FOLDER_OF_MODELS [NETWORK ...] [--pes 1 2 4 8 16] [--objective latency throughput]
+    python benchmarks/scaling.py FOLDER_OF_MODELS [NETWORK ...] [--pes 1 2 4 8 16] [--objective latency throughput]
 
-Each row is a line as soon as it is known, and is kept in scaling.json; scaling.md is made of that file. So a run may
-be done in parts, network by network. Every output is compared with TFLite Micro's where the models' folder has it, and
-every tile of every layer with the integer reference. Cycles are those of one frame, or between frames of rounds in
-steady state; predicted are the plan's.
+Each row is printed and kept in scaling.json as soon as it is measured; scaling.md is generated from scaling.json. So a
+run may be done in parts, network by network. Every output is compared with TFLite Micro's where the models' folder has
+it, and every tile of every layer with the integer reference. Cycles are the latency of one frame, or the interval
+between frames of rounds in steady state; predicted cycles come from the plan.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OBJECTIVES = ("latency", "throughput")
 PES = (1, 2, 4, 8, 16)
 TOOLCHAIN = "zig"
 CASES = 10
-"""Compared at least: batches take as many as they have frames."""
+"""Least number of compared cases. A batch compares as many as it has frames."""
 
 HEADINGS = (
     *("network", "PEs allowed", "used", "frames a batch", "cycles", "predicted"),
@@ -65,7 +65,7 @@ Row = Mapping[str, Any]
 
 
 def measured(models: Path, name: str, pes: int, objective: str) -> Row:
-    """One network, built, compared and timed; or the fact that it does not fit."""
+    """The figures of one network, built, compared and timed; or the reason why it does not fit."""
     model = DIGITS if name == DIGITS.stem else models / f"{name}.tflite"
     with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
         options = api.Options(pes=pes, objective=objective, toolchain=TOOLCHAIN)
@@ -106,7 +106,7 @@ def _row(built: Build, target: Target, cases: Cases) -> Row:
 
 
 def tables(rows: Mapping[str, Row]) -> Iterator[str]:
-    """The Markdown of all rows."""
+    """The lines of scaling.md."""
     yield ABOUT
     for objective in OBJECTIVES:
         yield ""
@@ -120,7 +120,7 @@ def tables(rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 def line(name: str, pes: int, row: Row, alone: Row) -> str:
-    """One row of a table."""
+    """One row of a table. `alone`: the row of 1 PE."""
     if "fault" in row:
         return f"| {NETWORKS[name]} | {pes} | | | | | | | {row['fault']} | {row['state']} |"
     error = f"{100 * (row['predicted'] / row['cycles'] - 1):+.1f} %"

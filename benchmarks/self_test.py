@@ -1,9 +1,10 @@
-"""What a build's self-test costs: bytes of code, cycles before the first frame, cycles between two frames.
+"""Cost of a build's self-test: bytes of code, cycles before the first frame, cycles between two frames.
 
     python benchmarks/self_test.py [MODEL...] [--pes N]
 
-On the built-in emulator, each model with and without --self-test. The cycles a byte are those of the root PE's first
-frame more than its second one's, over all bytes that it tests; the other PEs test theirs before any frame.
+Each model is built with and without --self-test and run on the built-in emulator. The cycles a byte are the excess of
+the root PE's first frame over the second, divided by all bytes tested on the root. The other PEs run their tests before
+any frame.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tfli
 
 @dataclass(frozen=True)
 class Cost:
-    """Costs of one network's self-test: of the root PE but for the interval, which is the whole network's."""
+    """Costs of one network's self-test, on the root PE. The intervals are of the whole network."""
 
     name: str
     tested_bytes: int

@@ -1,4 +1,4 @@
-"""The state of npukit that a figure belongs to."""
+"""The version of npukit that produced a figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def commit() -> str:
-    """The checked-out commit, and whether the package, its C or its boards differ from it."""
+    """The checked-out commit, with " and changes" if kit, firmware, templates or boards differ from it."""
     changed = _git("status", "--porcelain", "--", "kit", "firmware", "templates", "boards")
     return _git("rev-parse", "--short=7", "HEAD") + (" and changes" if changed else "")
 

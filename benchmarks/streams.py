@@ -1,14 +1,13 @@
-"""Networks that remember, over minutes of generated audio: device, exported library and reference, bit for bit.
+"""Networks with states over minutes of generated audio: device, exported library and reference, bit for bit.
 
-python benchmarks/streams.py MODEL [--seconds 600] [--device-seconds 600] [--hop 320] [--bands] [--rate 16000]
-    [--state IN=OUT] [--float] [--input NAME:1x576] [--value NAME:16000] [--board pe-mesh] [--on emulator] [--pes N]
+    python benchmarks/streams.py MODEL [--seconds 600] [--device-seconds 600] [--hop 320] [--bands] [--rate 16000]
+        [--state IN=OUT] [--float] [--input NAME:1x576] [--value NAME:16000] [--board pe-mesh] [--on emulator] [--pes N]
 
-The audio is made with a seed: tones that glide and beat like syllables, noise, pauses. A frame is the window of the
-first input's elements that ends `--hop` samples after the one before; with `--bands`, the log energies of so many
-bands of the last `--hop` samples. The device runs the first `--device-seconds` of it, as deployed; the library is the
-portable one of `npukit export`, compiled here with npukit's own mathematical functions. The device tells how it
-agrees after each minute of the stream. A .tflite file also runs in
-TensorFlow Lite Micro, if Python has it.
+The audio is generated from a seed: tones that glide and beat like syllables, noise, pauses. A frame is a window of as
+many samples as the first input has elements, `--hop` samples after the previous window. With `--bands`, a frame is the
+log energies of bands of the last `--hop` samples, one band an element. The device runs the first `--device-seconds`, as
+deployed, and reports agreement after each minute of the stream. The library is the portable one of `npukit export`,
+compiled here with npukit's own mathematical functions. A .tflite file also runs in TensorFlow Lite Micro if installed.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ int main(void)
     return 0;
 }}
 """
-"""Frames from the standard input, answers to the standard output."""
+"""C program around the library: frames from standard input, outputs to standard output."""
 
 
 def audio(seconds: float, rate: int) -> np.ndarray:
-    """So many seconds of sound, from -1 to 1."""
+    """Sound of `seconds` seconds, from -1 to 1."""
     random, time = np.random.default_rng(SEED), np.arange(int(seconds * rate)) / rate
     sound = 0.02 * random.normal(0, 1, len(time))
     for _ in range(5):
@@ -70,7 +69,7 @@ def audio(seconds: float, rate: int) -> np.ndarray:
 
 
 def bands_of(sound: np.ndarray, count: int, hop: int) -> np.ndarray:
-    """The log energies of so many bands of each hop, from 0 to 1."""
+    """The log energies of `count` bands of each hop, from 0 to 1."""
     frames = sound[: len(sound) // hop * hop].reshape(-1, hop)
     power = np.square(np.abs(np.fft.rfft(frames * np.hanning(hop), axis=1)))
     edges = np.unique(np.geomspace(1, power.shape[1], count + 1).astype(int))
@@ -95,7 +94,7 @@ def frames_of(tensor: Tensor, sound: np.ndarray, hop: int, bands: bool) -> np.nd
 
 
 def on_device(built: Build, net: Net, cases: Cases, count: int, on: str | None) -> Iterator[np.ndarray]:
-    """The first output of each of so many frames."""
+    """The first output of each of the first `count` frames."""
     with open_target(built, on) as target:
         for frame in range(count):
             yield run_round(target.session, net, cases, (frame,), observe=False)[0][0]
@@ -124,7 +123,7 @@ def in_library(built: Build, net: Net, inputs: Sequence[np.ndarray], folder: Pat
 
 
 def in_tflite_micro(model: Path, frames: np.ndarray) -> np.ndarray | None:
-    """The first output of all frames by TensorFlow Lite Micro, if it is here."""
+    """The first output of all frames by TensorFlow Lite Micro, or None if not installed."""
     try:
         from tflite_micro.python.tflite_micro import runtime  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -139,7 +138,7 @@ def in_tflite_micro(model: Path, frames: np.ndarray) -> np.ndarray | None:
 
 
 def told(name: str, got: np.ndarray, wanted: np.ndarray, since: float) -> bool:
-    """Print how one agrees with the reference, and say whether it does."""
+    """Print how many frames differ from the reference. Return whether none does."""
     wanted = wanted[: len(got)]
     other = int((got.view(np.uint8) != wanted.view(np.uint8)).any(axis=tuple(range(1, got.ndim))).sum())
     verdict = "exact" if not other else f"{other:,} frames DIFFER"
@@ -148,7 +147,7 @@ def told(name: str, got: np.ndarray, wanted: np.ndarray, since: float) -> bool:
 
 
 def told_by_minute(name: str, made: Iterator[np.ndarray], wanted: np.ndarray, minute: int, since: float) -> bool:
-    """Print how what is made frame by frame agrees with the reference, again after each minute of the stream."""
+    """Compare outputs with the reference frame by frame, and print the agreement after each minute of the stream."""
     found, exact = list[np.ndarray](), True
     for frame, got in enumerate(made, 1):
         found.append(got)

@@ -1,10 +1,10 @@
-"""What `npukit tune` brings: the table of docs/tuning.md, a line a network.
+"""Gains of `npukit tune`: the table of docs/tuning.md, a line a network.
 
     python benchmarks/tune.py FOLDER_OF_MODELS [--lines digits-float kws-16] [--budget 300]
 
-Each network is built untuned, tuned with records of its own, and built again: the second build must be what
-tuning left, byte for byte, without a trial. Trials are measured on the built-in emulator or on QEMU, and count only
-if they are exact. What a budget of seconds reaches depends on the machine: the line says how many trials it was.
+Each network is built untuned, tuned with records of its own, and built again. The second build must equal the tuned one
+byte for byte, without a trial. Trials are measured on the built-in emulator or on QEMU, and count only if exact. The
+number of trials within a budget of seconds depends on the machine; the line shows it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDS = api.Options(pes=16, objective="throughput")
 
 @dataclass(frozen=True)
 class Line:
-    """A network as people call it, its file, the board and how it is built."""
+    """A network's common name, file, board and build options."""
 
     network: str
     model: str
@@ -81,7 +81,7 @@ def row(line: Line, models: Path, budget: int, scratch: Path) -> str:
 
 
 def gains(tuned: Tuned) -> str:
-    """The kernels, or the mapping, that gained most."""
+    """The three kernels or mappings with the largest gains."""
     faster = sorted((each for each in tuned.kernels if each.after < each.before), key=gain_of, reverse=True)
     return "; ".join(f"{each.name} {each.before:,} to {each.after:,}: {each.choice[:60]}" for each in faster[:3])
 

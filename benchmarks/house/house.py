@@ -1,11 +1,11 @@
 """The structure of the package, of this tree or another: rooms, floors, arrows, lines, lengths of functions, walks.
 
-python benchmarks/house/house.py [TREE ...]
+    python benchmarks/house/house.py [TREE ...]
 
-A room is a folder of modules. An arrow is an import of one module by another; a floor is a step on the longest way
-along the arrows. A walk is how far a parameter is passed on (`house_walks.py`): that of the planner's objective, and of
-a batch, which was called a round. Repeated lines are those of six in a row that stand elsewhere too, but for imports
-and comments. The planner is listed on its own: it is the largest room.
+A room is a folder of modules. An arrow is an import of one module by another. A floor is a step on the longest path
+along the arrows. A walk is the set of functions through which a parameter is passed (`house_walks.py`): here the
+planner's objective, and a batch (once named round). Repeated lines are six successive lines that occur elsewhere too,
+without imports and comments. The planner, the largest room, is also listed on its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WALKS: Mapping[str, Callable[[ast.arg], bool]] = {
 }
 
 RUN = 6
-"""Lines in a row that count as repeated where they stand elsewhere too."""
+"""Successive lines that count as repeated if they occur elsewhere too."""
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def facts(tree: Path) -> Iterator[tuple[str, str]]:
-    """What is counted of a tree, in the order in which it is shown."""
+    """The names and values of all figures of a tree, in display order."""
     package = tree / PACKAGE
     modules = {path: ast.parse(path.read_text()) for path in sorted(package.rglob("*.py"))}
     yield "lines of Python", f"{sum(len(path.read_text().splitlines()) for path in modules):,}"
@@ -85,13 +85,13 @@ def function_lengths(tree: ast.Module) -> Iterator[int]:
 
 
 def has_clump(function: ast.FunctionDef) -> bool:
-    """Whether a function takes a net or its graph, the board and the engines one by one."""
+    """Whether a function takes a net or its graph, the board and the engines as separate parameters."""
     names = {argument.arg for argument in function.args.args}
     return {"board", "engines"} <= names and bool({"graph", "net"} & names)
 
 
 def arrows_of(modules: Mapping[Path, ast.Module], package: Path) -> dict[Path, set[Path]]:
-    """For each module those of the same modules that it imports."""
+    """For each module the modules of `modules` that it imports."""
     paths = {".".join(path.relative_to(package.parent).with_suffix("").parts): path for path in modules}
     found: dict[Path, set[Path]] = {path: set() for path in modules}
     for path, tree in modules.items():
@@ -109,7 +109,7 @@ def room_arrows(arrows: Mapping[Path, set[Path]]) -> dict[Path, set[Path]]:
 
 
 def floors(arrows: Mapping[Path, set[Path]]) -> int:
-    """The modules on the longest way along the arrows."""
+    """The number of modules on the longest path along the arrows."""
 
     @cache
     def height(path: Path) -> int:
@@ -123,14 +123,15 @@ def class_names(modules: Mapping[Path, ast.Module]) -> Counter[str]:
 
 
 def longest_walk(walks: Walks, taken: Callable[[ast.arg], bool]) -> str:
-    """The walk of such a parameter through most functions."""
+    """The walk with the most functions, of the parameters that `taken` accepts: counts of functions and modules."""
     found = (walks.walk(body, each.arg) for body, each in walks.parameters() if taken(each))
     walk = max(found, key=len)
     return f"{len(walk)}, {len({body.module for body in walk})}"
 
 
 def repeated_lines(modules: Iterable[ast.Module]) -> int:
-    """Lines in runs of RUN that stand elsewhere too, each counted once; written anew from the tree."""
+    """Lines in runs of RUN that occur elsewhere too, each counted once. Lines are of unparsed code, so layout does not
+    matter."""
     runs: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for number, tree in enumerate(modules):
         code = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]

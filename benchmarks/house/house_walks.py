@@ -1,8 +1,8 @@
-"""How far a value is passed on: the functions into which a parameter goes, by the calls that are given it.
+"""Walks: the functions into which a parameter is passed on from call to call.
 
-A walk begins at a parameter of a function. It goes on into each function or class of the package that is called with
-that parameter, or with the attribute of `self` that keeps it. Who is called is read from the names of the calling
-module and of its imports; a method, from the class around the call. Nothing is run.
+A walk begins at a parameter of a function. It continues into each function or class of the package whose call receives
+the parameter, or the attribute of `self` in which the parameter is kept. Callees are resolved by the names of the
+calling module and its imports, and methods by the class around the call. Nothing is run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A function of a module, or a method of one of its classes."""
+    """A function of a module, or a method of a class of the module."""
 
     module: Path
     node: ast.FunctionDef
@@ -27,7 +27,7 @@ class Body:
         return [*given.args[bool(self.owner) :], *given.kwonlyargs]
 
     def keeps(self, name: str) -> set[str]:
-        """What stands for the parameter from here on: its name, and the attributes that methods keep it in."""
+        """The expressions that hold the parameter: its name, and the attributes to which the function assigns it."""
         kept = {name}
         for node in ast.walk(self.node):
             if isinstance(node, ast.Assign):
@@ -63,7 +63,7 @@ class Walks:
         return ((body, each) for bodies in self._bodies.values() for body in bodies for each in body.parameters)
 
     def walk(self, start: Body, parameter: str) -> set[Body]:
-        """The functions in which the parameter stays."""
+        """The functions that receive the parameter, directly or through others."""
         seen, waiting = {(start, parameter)}, [(start, parameter)]
         while waiting:
             further = set(self._passed_on(*waiting.pop())) - seen
@@ -82,7 +82,7 @@ class Walks:
                     yield from ((callee, str(name)) for name, value in given if ast.unparse(value) in kept)
 
     def _called(self, caller: Body, called: ast.expr) -> list[Body]:
-        """The function, or the method that makes an object of a class, if it is one of the package."""
+        """The package's function or method called, or `__init__` for a class; empty for calls outside the package."""
         name = ast.unparse(called)
         if name.startswith("self.") and caller.owner:
             methods = self._bodies[caller.module, caller.owner]
@@ -92,7 +92,7 @@ class Walks:
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The assignments that one of tuples makes."""
+    """The single assignments of a tuple assignment, or the assignment itself."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         return zip(target.elts, value.elts, strict=False)
     return iter([(target, value)])

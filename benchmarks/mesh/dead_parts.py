@@ -1,9 +1,9 @@
 """Boards with dead parts: a network is planned around them, built, run on the emulator, every output and tile compared.
 
-python benchmarks/mesh/dead_parts.py MODEL [--board pe-mesh] [--percent 5 --draws 3 --pes 152]
+    python benchmarks/mesh/dead_parts.py MODEL [--board pe-mesh] [--percent 5 --draws 3 --pes 152]
 
-Without --percent: each PE of the board dead in turn, then each link. With it: so many per cent of the PEs, drawn at
-random, so many times.
+Without --percent: each PE of the board dead in turn, then each link. With --percent: a percentage of PEs dead, drawn at
+random, `--draws` times.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from npukit.pipeline import build_folder
 from npukit.progress import Silent
 
 Fault = dict[str, Any]
-"""What of a board's mesh is dead."""
+"""The dead PEs or links of a board's mesh, as fields of `mesh`."""
 
 
 def one_by_one(board: Board) -> Iterator[Fault]:
-    """Each PE, then each link between neighbours of one chip."""
+    """Each PE as the only dead part, then each link between neighbours of one chip."""
     grid = board.mesh.pes
     yield from ({"dead_pes": (pe,)} for pe in range(board.pe_count))
     for pe in range(grid.count):
@@ -41,7 +41,7 @@ def at_random(board: Board, percent: float, draws: int) -> Iterator[Fault]:
 
 
 def line(model: Path, board: Board, fault: Fault, pes: int | None) -> str:
-    """What came of one board."""
+    """A line with the result on one broken board."""
     broken = board.model_copy(update={"mesh": board.mesh.model_copy(update=fault)})
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "out"

@@ -1,8 +1,8 @@
-"""Networks on meshes whose PEs are not those of pe-mesh, or not alike: exact, and in the cycles predicted?
+"""Networks on meshes with other or mixed kinds of PE: are outputs exact and cycles as predicted?
 
-python benchmarks/mesh/kinds_of_pe.py MODEL ... [--boards NAME ...] [--toolchain zig|gcc]
+    python benchmarks/mesh/kinds_of_pe.py MODEL ... [--boards NAME ...] [--toolchain zig|gcc]
 
-Builds each model for each board below, validates it on the built-in emulator, and measures one frame.
+Builds each model for each of `BOARDS`, validates it on the built-in emulator, and measures one frame.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _row(name: str, model: Path, folder: Path, toolchain: str) -> Iterator[str]:
 
 
 def _engines(ops: list[dict[str, str]], built: api.Build) -> Iterator[str]:
-    """Each engine, and how many PEs compute ops on it."""
+    """Each engine with the number of PEs that compute ops on it."""
     engine_of = {op["name"]: op["engine"] for op in ops}
     pes: dict[str, set[int]] = {}
     for pe in built.plan().pes:
@@ -142,7 +142,7 @@ def _engines(ops: list[dict[str, str]], built: api.Build) -> Iterator[str]:
 
 
 def _board(board: str, folder: Path) -> str:
-    """A board's name, or the path of the file of that text."""
+    """A board's name as it is, or the path of a new file with the given text."""
     if "\n" not in board:
         return board
     shutil.copy(data_folder("boards") / "pe-mesh.toml", folder)

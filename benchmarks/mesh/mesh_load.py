@@ -1,9 +1,9 @@
-"""From power to firmware: how long the loader takes for a mesh, measured in the emulated board's time, and predicted.
+"""From power-on to firmware: the loader's time for a mesh, measured in the emulated board's time, and predicted.
 
     python benchmarks/mesh/mesh_load.py [--boards pe-mesh pe-mesh-152 pe-mesh-7296] [--only-predict BOARD]
 
-One program of 64 KB for all PEs, and per PE as many bytes of its own as leave the image within its slot, 8 KB at most;
-signed. Boards of `--only-predict` are not emulated.
+The signed image has one program of 64 KB for all PEs, and own data for each PE: as many bytes as fit in the slot, 8 KB
+at most. Boards of `--only-predict` are not emulated.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measure(board: Board, loader: bytes, image: bytes, file: Path) -> int:
 
 
 def flash_with(board: Board, loader: bytes, image: bytes) -> bytes:
-    """A flash whose first slot holds the image, confirmed."""
+    """The contents of a flash whose first slot holds the image, confirmed."""
     flash = flash_of(board)
     state = struct.pack("<4sIBBBB", b"NPST", 1, 0, 0xFF, 0, 0)
     content = bytearray(loader.ljust(flash.bytes, b"\xff"))

@@ -1,13 +1,13 @@
-"""Layers that are published of SpiNNaker2, under its layer-by-layer schedule, and as npukit plans them.
+"""Published layers of SpiNNaker2, under its layer-by-layer schedule, and as planned by npukit.
 
-python benchmarks/mesh/spinnaker2.py [--plan NAME ...] [--run NAME ...]
+    python benchmarks/mesh/spinnaker2.py [--plan NAME ...] [--run NAME ...]
 
-The published cycles are those of TU Dresden's simulator of the chip at 250 MHz; shapes follow from the layers' numbers,
-counted so that number 14 of ResNet-50 is a shortcut: a padding and a pool behind the first convolution, and of a block
-with a shortcut that first. Each layer comes from DRAM, is computed on some PEs, and goes back. The array's cycles are
-the formulas of the plug-in `mla` with nothing of the core; the DRAM's bytes a cycle are those of the one dense layer; a
-scheduler on a PE takes 13 us a layer. Nothing else is fitted. `--plan` has npukit plan layers by themselves on
-`spinnaker2`, `--run` also build them and run them on the emulator.
+The published cycles come from TU Dresden's simulator of the chip at 250 MHz. Shapes follow from the layers' numbers,
+counted so that number 14 of ResNet-50 is a shortcut: a padding and a pool follow the first convolution, and a block's
+shortcut comes first. Each layer's data comes from DRAM, is computed on some PEs, and goes back. The array's cycles
+follow the formulas of the plug-in `mla`, without the core's work. The DRAM's bytes a cycle follow from the one dense
+layer. A scheduler on a PE takes 13 us a layer. Nothing else is fitted. With `--plan` npukit plans single layers on
+`spinnaker2`; with `--run` it also builds them and runs them on the emulator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SIGNED_SCALE = Quantization((0.05,), (0,))
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer by its output's height and width, channels in and out, kernel, stride, PEs, and published cycles."""
+    """A layer: height and width of its output, channels in and out, kernel, stride, PEs, and published cycles."""
 
     name: str
     side: int
@@ -63,12 +63,12 @@ class Layer:
 
     @property
     def bytes(self) -> int:
-        """Bytes that the layer moves between DRAM and the PEs."""
+        """Bytes moved between DRAM and the PEs for the layer."""
         return (self.side * self.stride) ** 2 * self.inputs + self.depth * self.outputs + self.side**2 * self.outputs
 
     @property
     def array_cycles(self) -> float:
-        """Cycles of the arrays: one of stride 1 computes what lies between two pixels of a row as well."""
+        """Cycles of the arrays. A convolution with a stride also computes the outputs between two pixels of a row."""
         if self.side == 1:
             return ARRAY.product(1, self.depth, -(-self.outputs // self.pes))
         return ARRAY.convolution(self.side, self.side * self.stride, self.outputs, self.depth) / self.pes
@@ -77,7 +77,7 @@ class Layer:
         return self.array_cycles + self.bytes / dram_bytes + SCHEDULER_CYCLES
 
     def net(self) -> Net:
-        """The layer as a network."""
+        """The layer as a network of one op."""
         random, dense = np.random.default_rng(1), self.side == 1
         shapes = {
             "x": (1, self.inputs) if dense else (1, self.side * self.stride, self.side * self.stride, self.inputs),
@@ -103,11 +103,11 @@ LAYERS = (
     DENSE,
 )
 DRAM_BYTES = DENSE.depth * DENSE.outputs / DENSE.published
-"""Bytes a cycle that the DRAM gives the dense layer, whose weights are all that takes time."""
+"""DRAM bytes a cycle, from the dense layer: the transfer of its weights takes all published cycles."""
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Name, share of the peak, cycles published and under the schedule, difference."""
+    """The name, share of the peak, published cycles, cycles under the schedule, and difference of each layer."""
     for layer in LAYERS:
         cycles, peak = layer.cycles(DRAM_BYTES), layer.macs / 64 / layer.pes / layer.published
         difference = f"{cycles / layer.published - 1:+.1%}"
@@ -115,7 +115,7 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 def planned(layer: Layer) -> str:
-    """The cycles of npukit's plan for a layer by itself, or why there is none."""
+    """The cycles of npukit's plan for a single layer, or the reason for its refusal."""
     board = load_board("spinnaker2")
     engines = engines_of(board)
     try:
@@ -127,7 +127,7 @@ def planned(layer: Layer) -> str:
 
 
 def ran(layer: Layer) -> str:
-    """The cycles of a layer by itself on the emulator, beside those predicted, and whether it is exact."""
+    """Emulated cycles of a single layer, the error of the prediction, and whether it is exact."""
     net = layer.net()
     with tempfile.TemporaryDirectory() as scratch:
         model = Path(scratch) / "layer.tflite"
