@@ -1,4 +1,4 @@
-"""Mutations: the small changes of generated C, assembly, constants, commands, descriptors and firmware."""
+"""Mutations: small changes of generated C, assembly, constants, commands, descriptors and firmware."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ CLASSES = ("C", "assembly", "constants", "commands", "descriptors", "firmware")
 
 @dataclass(frozen=True)
 class Mutant:
-    """One line of one file changed, or some, or one byte of a PE's own data."""
+    """One change: of one or more lines of a file, or of one byte of a PE's own data."""
 
     kind: str
     file: str
     line: int
-    """Counted from 1; of own data the offset of the byte."""
+    """Line number from 1; for own data the byte's offset."""
     before: str
     after: str
     pe: int = -1
@@ -35,11 +35,11 @@ class Mutant:
 
 
 Rewrite = tuple[re.Pattern[str], Callable[[re.Match[str], random.Random], str]]
-"""A part of a line, and what it becomes."""
+"""A pattern for a part of a line, and a function for its replacement."""
 
 
 def _step(match: re.Match[str], random: random.Random) -> str:
-    """Another number near a decimal one."""
+    """A decimal number near the matched one."""
     number = int(match[0])
     return str(number + random.choice([-1, 1, 2, 16] if number > 0 else [-1, 1, 2, 16][1:]))
 
@@ -101,14 +101,14 @@ _INT8 = (re.compile(r"-?\d+(?=,|$)"), lambda m, r: str(_other_byte(int(m[0]), r)
 
 
 def _other_byte(value: int, random: random.Random) -> int:
-    """Another one of the same sign: of which type the numbers are does not stand beside them."""
+    """Another number of the same sign, valid as signed and unsigned byte, because the line does not state the type."""
     if not -128 <= value <= 255:
         return value ^ (1 << random.randrange(16))
     return ((value & 0xFF) ^ (1 << random.randrange(7))) - (256 if value < 0 else 0)
 
 
 def rewrites(line: str, rules: Sequence[Rewrite], random: random.Random) -> list[str]:
-    """A change of the line by each rule that has a place in it."""
+    """At most one changed line for each rule, at a random match."""
     found = []
     for pattern, change in rules:
         places = list(pattern.finditer(line))
@@ -124,7 +124,7 @@ def rewrites(line: str, rules: Sequence[Rewrite], random: random.Random) -> list
 def in_lines(
     kind: str, file: str, text: str, rules: Sequence[Rewrite], random: random.Random, lines: set[int] | None = None
 ) -> list[Mutant]:
-    """Mutants of those lines, or of all."""
+    """Mutants of the given lines of a text, or of all lines."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         code, comment = _without_comment(line)
@@ -141,7 +141,7 @@ def _without_comment(line: str) -> tuple[str, str]:
 
 
 def swapped_calls(file: str, text: str) -> Iterator[Mutant]:
-    """Neighbouring steps of a frame in the other order: what runs on the array, what is sent, what is waited for."""
+    """Mutants with two neighbouring steps of a frame in reverse order: array commands, sends, waits."""
     lines = text.split("\n")
     steps = [i for i, line in enumerate(lines) if re.match(r"    status = \w+\(.*\);", line)]
     for first, second in pairwise(steps):
@@ -155,7 +155,7 @@ _FIELD = re.compile(r"^    \.(\w+) = (.*),$")
 _UNREAD = {"tag"}
 """Members that no device reads."""
 _OF_ROWS = {"source_stride": "rows", "destination_stride": "rows"}
-"""Members that nothing reads where another member is 1."""
+"""Strides, by the member that makes them irrelevant if it is 1."""
 
 
 def in_structs(file: str, text: str, random: random.Random) -> list[Mutant]:
@@ -205,7 +205,7 @@ _LISTED = re.compile(r"^0x([0-9a-f]+)  (.*)$")
 
 
 def in_own_data(pe: int, data: bytes, listing: str, random: random.Random) -> Iterator[Mutant]:
-    """Mutants of bits of a PE's own data that are set; what its parts are, the project's listing says."""
+    """Mutants that clear one set bit of a PE's own data. The project's listing names the parts."""
     parts = [(int(m[1], 16), m[2]) for line in listing.splitlines() if (m := _LISTED.match(line))]
     ends = [start for start, _ in parts[1:]] + [len(data)]
     for (start, told), end in zip(parts, ends, strict=True):
@@ -227,6 +227,6 @@ def _kind_of(told: str) -> str:
 
 
 def _is_tag(told: str, offset: int) -> bool:
-    """Tags, and strides of one row, are read by nothing."""
+    """True for tags, and for strides of a single row, which nothing reads."""
     stride = told.startswith("struct noc_descriptor") and "rows = 1," in told and 28 <= offset < 36
     return (told.startswith(("struct mac_array", "struct noc_desc")) and offset in (6, 7)) or stride

@@ -1,5 +1,5 @@
-"""Proofs by running: a mutated part of a softmax routine for every sum that there can be; lines whose result nothing
-reads; parameters of the MAC array for every sum of their channel."""
+"""Proofs by running: a mutated part of a softmax routine for every possible sum; lines whose result nothing reads;
+parameters of the MAC array for every sum of a channel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MASK = 0xFFFF_FFFF
 
 
 def _operand(text: str, registers: Registers) -> np.ndarray:
-    """A register, shifted or not, or a number: `r4, lsr #31`, `#12`."""
+    """The value of a register, with or without shift, or of a number: `r4, lsr #31`, `#12`."""
     first, _, shift = text.partition(", ")
     value = np.array([int(first[1:], 0) & _MASK]) if first[0] == "#" else registers[first]
     how, _, by = shift.partition(" ")
@@ -64,7 +64,7 @@ _SIMPLE: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def _run(lines: Sequence[str], registers: Registers) -> None:
-    """Straight code without memory. A `KeyError` or `ValueError` says that it is none of these instructions."""
+    """Run straight-line code without memory accesses. Raises `KeyError` or `ValueError` for any other instruction."""
     for line in lines:
         name, _, rest = line.split("@")[0].strip().partition(" ")
         if name:
@@ -105,9 +105,11 @@ _CHUNK = 1 << 18
 
 
 def of_reciprocal(mutant: Mutant, text: str, entries: np.ndarray, elements: int) -> str:
-    """The reason why a change in the reciprocal of a softmax changes no result: both run for every sum there can be.
+    """The reason why a change in the reciprocal of a softmax changes no result: both versions run for every possible
+    sum.
 
-    `entries`: of the table of exponentials. Each of `elements` adds 2^19 at most to the sum, and the largest does.
+    `entries`: the table of exponentials. Each of `elements` adds at most 2^19 to the sum, and the largest adds exactly
+    2^19.
     """
     lines = text.split("\n")
     begin, end = _section(lines, mutant.line - 1)
@@ -135,11 +137,12 @@ def _section(lines: Sequence[str], at: int) -> tuple[int, int]:
 
 
 _MOST_ADDED = 16
-"""The elements of the longest rows of which each sum is made."""
+"""Longest row in elements for which possible sums are computed exactly. For longer rows every sum counts as possible.
+"""
 
 
 def _sums(entries: np.ndarray, elements: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether rows may have each sum, less the largest's term: with one element less, and with all."""
+    """Whether each sum, less the largest element's term, is possible: with one element less, and with all elements."""
     terms = np.unique((entries.astype(np.int64) + 2048) >> 12).tolist()
     if elements > _MOST_ADDED:
         every = np.ones(elements << 19 | 1, bool)
@@ -174,13 +177,13 @@ def _same(
 
 
 def _may_have(entry: int, sums: np.ndarray, largest: int, possible: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Whether a row of each sum may have an exponential: the largest one is always in it."""
+    """Whether a row with each sum may contain the exponential `entry`. The largest one is in every row."""
     left = sums - (1 << 19) - (((entry + 2048) >> 12) if entry < largest else 0)
     return (left >= 0) & possible[entry == largest][np.maximum(left, 0)]
 
 
 def _results(entry: int, factor: np.ndarray, shift: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """As the routine makes them: the exponential times the factor, rounded, to 8 bits."""
+    """The routine's results: the exponential times the factor, rounded, clipped to 8 bits."""
     product = factor.astype(np.uint64) * np.uint64(entry)
     low, high = (product & np.uint64(_MASK)).astype(np.int64), (product >> np.uint64(32)).astype(np.int64)
     high = high + half + (low >> 31) & _MASK
@@ -200,7 +203,7 @@ _RETURNS = re.compile(r"^    (pop \{.*pc\}|bx lr)$")
 
 
 def _written(mutant: Mutant) -> str:
-    """The register that a line and its mutant write, and nothing else that differs."""
+    """The register that both a line and its mutant write, if they differ in nothing else; else empty."""
     for pattern, group in ((_WRITES, 1), (_WRITES_BACK, 2)):
         before, after = (pattern.match(each) for each in (mutant.before, mutant.after))
         if before and after and before[group] == after[group]:
@@ -210,9 +213,9 @@ def _written(mutant: Mutant) -> str:
 
 
 def of_unread(mutant: Mutant, text: str) -> str:
-    """The reason why nothing reads the register that a line and its mutant write, and nothing else: behind it, in
-    straight code, it is loaded anew before it is named, or is r0 to r3 where the routine, which gives nothing back,
-    returns."""
+    """The reason why nothing reads the register in which a line and its mutant differ. In the straight code after the
+    line the register is loaded again before any use, or it is r0 to r3 when the routine, which returns no value, ends.
+    """
     register = _written(mutant) if mutant.kind == "assembly" else ""
     name = re.compile(rf"\b{register}\b")
     for line in text.split("\n")[mutant.line :] if register else ():
@@ -228,14 +231,14 @@ def of_unread(mutant: Mutant, text: str) -> str:
 
 
 def _loads(line: str, register: str) -> bool:
-    """True if the line writes the register and does not read it."""
+    """True if the line loads the register without reading it."""
     one, pair = _LOADS.match(line), _PAIR.match(line)
     targets, rest = ((one[1],), one[2]) if one else ((pair[1], pair[2]), pair[3]) if pair else ((), "")
     return register in targets and re.search(rf"\b{register}\b", rest) is None
 
 
 def _in_list(line: str, register: str) -> bool:
-    """True if a list of registers may have it: `{r4-r11}`."""
+    """True if the line has a register list with a range that includes the register: `{r4-r11}`."""
     found = re.search(r"\{(.*)\}", line)
     spans = re.findall(r"r(\d+)-r(\d+)", found[1]) if found else []
     return any(int(first) <= int(register[1:]) <= int(last) for first, last in spans)
@@ -246,13 +249,13 @@ _STORED = "kind", "register", "offset", "step"
 
 
 def _stored(line: str) -> dict[str, str]:
-    """The parts of a store through r1; none of another line."""
+    """The parts of a store through r1; empty for another line."""
     match = _STORE.match(line)
     return {name: found or "0" for name, found in zip(_STORED, match.groups(), strict=True)} if match else {}
 
 
 def of_overwritten(mutant: Mutant, text: str) -> str:
-    """The reason why a byte that a halfword's store writes besides does not stay: the next store to r1 writes it."""
+    """The reason why the additional byte of a halfword store has no effect: the next store through r1 overwrites it."""
     before, after = _stored(mutant.before), _stored(mutant.after)
     if before.get("kind") != "b" or after != {**before, "kind": "h"}:
         return ""
@@ -270,12 +273,13 @@ def of_overwritten(mutant: Mutant, text: str) -> str:
 
 _BYTES_OF_A_LANE = 9
 _LANES = (4, 16)
-"""The lanes of a block of parameters: of a convolution, and of planes."""
+"""Lanes of a block of parameters: for a convolution, and for planes."""
 
 
 def of_parameters(before: np.ndarray, after: np.ndarray, net: Net) -> str:
     """The reason why changed biases, multipliers and shifts give the same outputs: compared for every sum that the
-    weights allow, of every channel that may have them. Given are the bytes; parameters of none are no proof."""
+    weights allow, on every channel with matching parameters. `before`, `after`: the bytes. Bytes that match no channel
+    prove nothing."""
     at, size = int(np.flatnonzero(before != after)[0]), len(before)
     blocks = {lanes * _BYTES_OF_A_LANE for lanes in _LANES if lanes * _BYTES_OF_A_LANE < size} | {size}
     pieces = [slice(at // block * block, (at // block + 1) * block) for block in sorted(blocks)]
@@ -303,7 +307,7 @@ def _of_block(before: np.ndarray, after: np.ndarray, net: Net) -> str:
 
 
 Lane = Sequence[int]
-"""A bias, a multiplier and a shift."""
+"""Bias, multiplier and shift of a lane."""
 Lanes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -315,7 +319,7 @@ def _lanes(data: np.ndarray) -> Lanes:
 
 
 def _places(net: Net, op: Op, lanes: Lanes) -> list[int]:
-    """The channels of an op from which on these are its parameters."""
+    """The first channels of the blocks of an op whose parameters these lanes hold."""
     factors, count = requantization(net, op), len(lanes[0])
     both = [(factors.multipliers, lanes[1]), (factors.shifts, lanes[2])]
     return [
@@ -339,7 +343,8 @@ def _same_outputs(net: Net, made: LayerWeights, sums: Range, channel: int, befor
 
 
 def of_exponential(before: int, after: int, routine: str, elements: int) -> str:
-    """The reason why another entry of a softmax's table gives the same results: with every sum; which it leaves so."""
+    """The reason why another entry of a softmax's table gives the same results with every sum. The entry's term in the
+    sum must be the same."""
     lines = routine.split("\n")
     begin = next((n for n, line in enumerate(lines) if line.startswith(_FROM)), -1)
     if begin < 0 or (before + 2048) >> 12 != (after + 2048) >> 12:
@@ -355,7 +360,8 @@ def of_exponential(before: int, after: int, routine: str, elements: int) -> str:
 
 
 def of_share(before: int, after: int, values: Sequence[int], routine: str) -> str:
-    """The reason why another share of one operand of a sum gives the same outputs: with every value of the other."""
+    """The reason why another table entry for one operand of an addition gives the same outputs with every value of the
+    other operand."""
     left, right = (
         re.search(pattern, routine) for pattern in (r"add r4, r4, r8, lsl #(\d+)", r"ssat r4, #8, r4, asr #(\d+)")
     )
@@ -373,7 +379,7 @@ def of_share(before: int, after: int, values: Sequence[int], routine: str) -> st
 
 
 def of_assembly(mutant: Mutant, routines: str, constants: str, net: Net) -> str:
-    """The reason of a program why a change of a routine shows in nothing; empty if there is none."""
+    """The reason why a change of a routine has no effect, proven by a program; empty if not proven."""
     plain = of_unread(mutant, routines) or of_overwritten(mutant, routines)
     rows = [each.inputs[0] for each in net.ops if each.kind == Softmax.kind]
     if plain or len(rows) != 1:
@@ -384,7 +390,7 @@ def of_assembly(mutant: Mutant, routines: str, constants: str, net: Net) -> str:
 
 
 def of_constants(mutant: Mutant, constants: str, routines: str, net: Net) -> str:
-    """The same of a change of a number in an array of constants."""
+    """The reason why a change of a number in an array of constants has no effect; empty if not proven."""
     here = next((each for each in _arrays(constants) if each.first < mutant.line <= each.last), None)
     after = next((each for each in _arrays(mutant.text(constants)) if here and each.first == here.first), None)
     if here is None or after is None or here.comment not in _ARRAYS:
@@ -413,7 +419,7 @@ _ARRAYS: Mapping[str, Callable[[np.ndarray, np.ndarray, str, Net], str]] = {
     "of each row": _exponentials,
     "add by table": _shares,
 }
-"""By the comment above an array."""
+"""Proofs by the comment above an array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,7 +431,7 @@ class _Array:
 
 
 def _arrays(constants: str) -> list[_Array]:
-    """The arrays of numbers, with the numbers of the lines that they are between."""
+    """The arrays of numbers, with their first and last line numbers."""
     found = re.finditer(r"/\* (.*) \*/\n\.\w+ = \{\n((?:    [-\d, ]+\n)+)\},", constants)
     return [
         _Array(

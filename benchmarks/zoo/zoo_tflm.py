@@ -1,8 +1,8 @@
-"""A TFLite model on TFLite Micro, in an environment that has `tflite-micro`: arrays in, arrays out.
+"""Runs a TFLite model on TFLite Micro, in an environment with `tflite-micro`: arrays in, arrays out.
 
-python benchmarks/zoo/zoo_tflm.py MODEL IN.npz OUT.npz [remembers]
+    python benchmarks/zoo/zoo_tflm.py MODEL IN.npz OUT.npz [remembers]
 
-A model that remembers begins each case where the one before ended.
+With `remembers`, states are kept from case to case.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(model: str, given: str, output: str, remembers: str = "") -> None:
 
 
 def _outputs(interpreter: runtime.Interpreter) -> int:
-    """How many outputs there are, which the interpreter does not tell."""
+    """The number of outputs, by trial, because the interpreter does not report it."""
     for place in range(64):
         try:
             interpreter.get_output_details(place)

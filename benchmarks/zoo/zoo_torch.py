@@ -1,8 +1,8 @@
-"""Models of the zoo that PyTorch exports, with seeded weights: programs of `torch.export`, ONNX, and PT2E by torchao.
+"""Models of the zoo exported by PyTorch, with seeded weights: programs of `torch.export`, ONNX, and PT2E by torchao.
 
     python benchmarks/zoo/zoo_torch.py FOLDER
 
-It runs in an environment that has PyTorch, onnxscript and torchao.
+Needs an environment with PyTorch, onnxscript and torchao.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Residual(nn.Module):
 
 
 class Padded(nn.Module):
-    """Pads that depend on the input's size, as ports from TensorFlow have them, and channel shuffles."""
+    """Padding by the input's size, as in ports from TensorFlow, and channel shuffles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Resized(nn.Module):
 
 
 class Looked(nn.Module):
-    """An embedding and what follows it in a text classifier."""
+    """An embedding and the further layers of a text classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
 
 
 def quantised(model: Any, example: Any) -> Any:
-    """The model as PT2E leaves it, int8 by channel."""
+    """The model quantised by PT2E, int8 by channel."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # pyright: ignore
     from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86  # pyright: ignore
 
