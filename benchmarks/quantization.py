@@ -1,7 +1,7 @@
 """Float models quantised by npukit with a hundred samples, beside the float model on other samples.
 
     python benchmarks/quantization.py digits                # needs scikit-learn: tests on the example's test split
-    python benchmarks/quantization.py kws FOLDER_OF_MODELS  # the official samples of MLPerf Tiny: tests on the other 900
+    python benchmarks/quantization.py kws FOLDER_OF_MODELS  # official samples of MLPerf Tiny: tests on the other 900
     python benchmarks/quantization.py ic FOLDER_OF_MODELS  # needs scikit-learn, Pillow: tests on parts of photographs
     python benchmarks/quantization.py vww FOLDER_OF_MODELS  # likewise
     python benchmarks/quantization.py ad FOLDER_OF_MODELS  # eight samples, tests on four: there are no more

@@ -1,4 +1,4 @@
-"""SmolLM2 in float32 by numpy, all tokens of a text at once: what its network of integers is compared with."""
+"""SmolLM2 in float32 by numpy, all tokens of a text at once: the reference for the integer network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.transformers.package import Model
 
 
 def scores_of(model: Model, shape: Shape, tokens: list[int]) -> np.ndarray:
-    """The scores of the next token behind each of some tokens, of which each sees all before it."""
+    """The scores of the next token after each token. Each token attends to itself and all tokens before it."""
     x, turns = model.weights["token_embd.weight"][tokens], rotation(shape, len(tokens))
     for number in range(shape.blocks):
         block = f"blk.{number}"
@@ -42,7 +42,8 @@ def rotated(x: np.ndarray, turns: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 def attention(
     model: Model, shape: Shape, x: np.ndarray, block: str, turns: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Queries, keys and values as [group, head of the group, token, number]."""
+    """The attention layer's output. Queries, keys and values have the axes [group, head of the group, token, number].
+    """
     count, shared = len(x), shape.heads // shape.groups
     query, key, value = (
         dense(model, x, f"{block}.attn_{end}").reshape(count, shape.groups, heads, shape.head).transpose(1, 2, 0, 3)

@@ -4,10 +4,10 @@
         [--width 512] [--tokens 128] [--plan-only [--frame]]
 
 The blocks are LLaMA's: RMS norms, rotary embeddings, a gate of SiLU, keys and values of the last tokens kept on the
-PEs; the first frame, which sets these to zero, is not counted. Tiles are compared on frames of noise, cycles are those
-of tokens. The sizes are those of TinyLlama-42M as Bochem et al.
-run it (arXiv 2412.04372): 512 numbers a token, 8 heads, feed-forward layers of 2048, 8 blocks. Chips are in one row,
-and a border carries `--link` bytes a cycle each way.
+PEs. The first frame, which zeroes keys and values, is not counted. Tiles are compared on frames of noise; cycles are
+measured on tokens. The default sizes are TinyLlama-42M's as in Bochem et al. (arXiv 2412.04372): 512 numbers a token, 8
+heads, feed-forward layers of 2048, 8 blocks. Chips lie in one row, and a border carries `--link` bytes a cycle each
+way.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ pes = {{ columns = 19, rows = 8 }}
 HEADER = ("blocks", "chips", "PEs", "weights", "predicted", "emulated", "difference", "us a token", "seconds to build")
 CLOCK_MHZ = 300
 TOKENS = 4
-"""Tokens whose cycles are counted, the first of which is not told."""
+"""Tokens run for timing. The first is not reported."""
 
 
 def main() -> None:
@@ -76,14 +76,14 @@ def main() -> None:
 
 
 def board_of(folder: Path, chips: int, link: float) -> str:
-    """The board, written."""
+    """Write the board file and return its path."""
     board = folder / "chips.toml"
     board.write_text(BOARD.format(chips=chips, noc=noc_lines(link)))
     return str(board)
 
 
 def noc_lines(link: float) -> str:
-    """The lines of pe-mesh's network-on-chip, but for the links between chips."""
+    """The lines of pe-mesh's network-on-chip, with other links between chips."""
     noc = load_board("pe-mesh").noc
     assert noc is not None
     values = {**noc.model_dump(), "chip_links_per_border": 1, "chip_link_bytes_per_cycle": link}
@@ -92,7 +92,7 @@ def noc_lines(link: float) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A model on so many chips, in a folder of its own."""
+    """A model on `chips` chips, in a folder of its own."""
 
     folder: Path
     sizes: Sizes
@@ -100,7 +100,7 @@ class Case:
     link: float
 
     def given(self) -> tuple[Path, str, api.Options]:
-        """The model, the board and the options, written."""
+        """Write model, samples and board; return the model, the board and the options."""
         model, samples = (self.folder / name for name in ("llama.onnx", "samples.npz"))
         states = save_model(model, self.sizes)
         save_samples(samples, self.sizes)
@@ -108,13 +108,14 @@ class Case:
         return model, board_of(self.folder, self.chips, self.link), options
 
     def planned(self) -> tuple[Compiled, float]:
-        """The network as planned, and the seconds of the processor that took."""
+        """The planned network, and the planner's processor seconds."""
         model, board, options = self.given()
         begun = processor_seconds()
         return compile_network(model, load_board(board), options, Silent()), processor_seconds() - begun
 
     def measured(self) -> tuple[int, int, int, float]:
-        """Cycles of a token as emulated, every tile exact, and what is planned."""
+        """The largest emulated cycles of a token, PEs, predicted cycles and seconds to build. Asserts that every tile
+        is exact."""
         model, board, options = self.given()
         begun, out = processor_seconds(), self.folder / "out"
         api.build(model, board=board, output=out, options=options)
@@ -125,10 +126,10 @@ class Case:
         return max(self.cycles(out)[1:]), plan.pes_used, plan.predicted.latency_cycles, taken
 
     def cycles(self, out: Path) -> list[int]:
-        """Cycles of each of the first tokens of the samples; the first sets keys and values to zero.
+        """Cycles of each of the first tokens of the samples. The first token zeroes keys and values.
 
-        Where frames follow each other by themselves the inputs of the first are gone: slots are noise then, and a token
-        is written to many of them.
+        Each frame's inputs are written here, because frames run without new inputs read noise as slots, and write a
+        token to many slots.
         """
         built = api.load(out)
         net, given = built.net(), np.load(self.folder / "samples.npz")
@@ -139,12 +140,12 @@ class Case:
 
 
 def figures(compiled: Compiled) -> tuple[int, int]:
-    """PEs, and cycles of a token as predicted."""
+    """Number of PEs, and predicted cycles of a token."""
     return compiled.plan.pes_used, compiled.plan.predicted.latency_cycles
 
 
 def critical_path(compiled: Compiled) -> Iterator[str]:
-    """The rows of a frame as predicted, by kind of op: how many lie on its critical path, and their cycles."""
+    """Table rows of the predicted critical path by kind of op: number of ops and cycles."""
     kinds = {op.name: f"{op.title} on {op.engine}" for op in compiled.net.ops}
     rows, spent = predicted_frame(compiled.net, compiled.board, compiled.plan).rows, Counter[str]()
     counted = Counter(kinds.get(row.name, row.name) for row in rows if row.cycles)
@@ -155,14 +156,14 @@ def critical_path(compiled: Compiled) -> Iterator[str]:
 
 
 def _cycles(session: Session, frame: Sequence[np.ndarray]) -> int:
-    """Cycles of a frame of these inputs."""
+    """Cycles of a frame with the given inputs."""
     for index, array in enumerate(frame):
         session.write_input(index, array.tobytes())
     return session.run().cycles
 
 
 def processor_seconds() -> float:
-    """Seconds of this process, and of the compilers and others that it has waited for."""
+    """Processor seconds of this process and of finished child processes, compilers included."""
     spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in spent)
 

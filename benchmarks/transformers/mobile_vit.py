@@ -1,8 +1,8 @@
 """A network like MobileViT (arXiv 2110.02178) as PyTorch exports it to ONNX: inverted bottlenecks, and transformer
-blocks between convolutions; weights by a seed.
+blocks between convolutions; seeded weights.
 
-A token is one pixel and not a patch of 2 x 2, and attention begins at a side of an image's sixteenth part: tokens of
-patches are tensors of four axes that this project's kernels do not divide.
+A token is one pixel instead of a patch of 2 x 2, and attention begins at a sixteenth of the image's side. Tokens of
+patches would need tensors of four axes, which this project's kernels do not divide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from end_to_end.transformers import Network, Sizes
 
 @dataclass(frozen=True)
 class MobileSizes(Sizes):
-    """An image, and the widths of its transformer blocks, each with how many there are."""
+    """The image's sizes, and the width and number of transformer blocks of each stage."""
 
     stages: tuple[tuple[int, int], ...] = ((144, 2), (192, 4))
 
@@ -46,7 +46,7 @@ class MobileViT(Network):
         return self.node("Add", x, y) if read == made and stride == 1 else y
 
     def mixed(self, x: str, channels: int, sizes: Sizes) -> str:
-        """A convolution, transformer blocks over all pixels, and a convolution of both what went in and came out."""
+        """A convolution, transformer blocks over all pixels, and a convolution of both the input and their output."""
         self.sizes, side, width = sizes, sizes.side, sizes.width
         y = self.conv(self.silu(self.conv(x, (channels, channels), 3)), (channels, width))
         flat = self.node("Reshape", y, self.constant([1, width, side * side], "int64"))

@@ -1,4 +1,5 @@
-"""SmolLM2 as an ONNX network of a token a frame: real weights, keys and values of the last tokens as states."""
+"""SmolLM2 as an ONNX network that takes one token a frame: real weights, keys and values of the last tokens as states.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from benchmarks.transformers.written_onnx import Written, floats
 from onnx import TensorProto, helper
 
 UNSEEN = -16.0
-"""What the mask adds to the score of a token that is not there."""
+"""Value of the mask for an absent token, added to its score."""
 LEAST = 2.0**-20
 Inputs = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a model, and the tokens that attention sees."""
+    """The sizes of a model; `tokens`: the tokens within attention."""
 
     width: int
     heads: int
@@ -50,7 +51,7 @@ class Network(Written):
     weights: Mapping[str, np.ndarray]
     shape: Shape
     states: dict[str, str] = field(default_factory=dict)
-    """What each becomes."""
+    """The output that replaces each state, by the state's input."""
 
     def dense(self, x: str, name: str) -> str:
         return self.node("MatMul", x, self.constant(self.weights[f"{name}.weight"].T))
@@ -74,7 +75,7 @@ class Network(Written):
         return self.node("Add", self.node("Mul", x, "cos"), self.node("Mul", turned, "sin"))
 
     def kept(self, name: str, new: str) -> str:
-        """The state with the new part in its slot."""
+        """The state `name` with `new` in the current slot."""
         self.states[name] = self.node("Where", "slot", new, name)
         return self.states[name]
 
@@ -97,7 +98,8 @@ class Network(Written):
         return self.by_rows(self.node("Mul", silu, up), f"{block}.ffn_down")
 
     def by_rows(self, x: str, name: str) -> str:
-        """A dense layer of a token's numbers over their largest, times it: some tokens' are a hundred times others'."""
+        """A dense layer of a token's numbers divided by their largest magnitude, then multiplied by it. Magnitudes
+        differ a hundredfold between tokens."""
         largest = self.node("Max", self.node("ReduceMax", self.node("Abs", x), axes=[-1]), self.constant(LEAST))
         return self.node("Mul", self.dense(self.node("Div", x, largest), name), largest)
 
@@ -108,9 +110,9 @@ class Network(Written):
 
 
 def save_model(path: Path, model: Model, shape: Shape, *, head: bool = True) -> dict[str, str]:
-    """The network from a token's embedding to scores; the state that each input is, and the output it becomes.
+    """Write the network from a token's embedding to scores; return the output of each state by its input.
 
-    Without its head it ends with the last norm.
+    Without `head` the network ends with the last norm.
     """
     net = Network(model.weights, shape)
     x = "token"
@@ -129,7 +131,7 @@ def save_model(path: Path, model: Model, shape: Shape, *, head: bool = True) -> 
 
 
 def frames(model: Model, shape: Shape, tokens: Sequence[int]) -> Inputs:
-    """The inputs of the network for each of some tokens: embeddings, cosines, sines, masks, slots."""
+    """The network's inputs for each token: embeddings, cosines, sines, masks, slots."""
     places = np.arange(len(tokens))[:, None]
     half = places / shape.base ** (np.arange(0, shape.head, 2) / shape.head)
     angles = np.concatenate([half, half], axis=1)[:, None, None, None]

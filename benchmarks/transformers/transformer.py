@@ -1,13 +1,14 @@
-"""Vision transformers of seeded weights: cycles of a frame on some PEs, predicted and emulated, every tile exact.
+"""Vision transformers of seeded weights: cycles of a frame, predicted and emulated, every tile exact.
 
     PYTHONPATH=kit:tests:. python benchmarks/transformers/transformer.py [--only NAME] [--board NAME]
         [--pes 1 16] [--plan-only]
 
-Each is made as PyTorch exports it to ONNX, quantised with seeded images, validated and benched on the emulator, or only
-planned. The last columns are those of the ops that take longest, and what dense layers and the array's products of two
-activations reach of its 64 multiply-accumulates a cycle. `ViT-tiny/32` has the sizes of the network of that name, for
-images of 224 x 224 in patches of 32 x 32; `MobileViT-like` has convolutions, and attention over their pixels
-(`mobile_vit.py`). They want a chip, as `--only MobileViT-like --board pe-mesh-152 --pes 152`.
+Each network has the form in which PyTorch exports it to ONNX. It is quantised with seeded images, then validated and
+benched on the emulator, or only planned. The last columns show the ops with the most cycles, and the rate of dense
+layers and of products of two activations, of at most 64 multiply-accumulates a cycle and array. `ViT-tiny/32` has the
+sizes of the network of that name, for images of 224 x 224 in patches of 32 x 32. `MobileViT-like` has convolutions, and
+attention over their pixels (`mobile_vit.py`). These networks need a chip, as in `--only MobileViT-like --board
+pe-mesh-152 --pes 152`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from end_to_end.transformers import Sizes, save_model, save_samples
 from npukit import api
 
 Layers = list[tuple[dict[str, Any], int]]
-"""What is told of each op, and its cycles."""
+"""The summary of each op, and its cycles."""
 TINY = Sizes(side=224, width=192, heads=3, patch=32, channels=3, widen=4, classes=1000)
 NETWORKS = {
     "2 blocks, 16 x 32": Sizes(side=8, width=32, heads=4),
@@ -40,7 +41,7 @@ NETWORKS = {
 }
 SMALL = [name for name, sizes in NETWORKS.items() if sizes.side < TINY.side]
 IMAGES = 8
-"""Images to quantise with."""
+"""Images for calibration."""
 HEADER = (
     "network",
     "PEs",
@@ -73,7 +74,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class VisionCase:
-    """A network in a folder, and at most how many PEs of which board it is for."""
+    """A network in a folder, its board, and the limit of PEs."""
 
     folder: Path
     sizes: Sizes
@@ -81,7 +82,7 @@ class VisionCase:
     pes: int
 
     def options(self) -> api.Options:
-        """The options of a build of the model and its samples, which are written first."""
+        """Write the model and its samples; return the options of a build."""
         samples = self.folder / "samples.npz"
         if isinstance(self.sizes, MobileSizes):
             save_mobile_model(self.model, self.sizes)
@@ -96,14 +97,14 @@ class VisionCase:
         return self.folder / "vit.onnx"
 
     def predicted(self) -> Iterator[str]:
-        """The columns of a plan, of which nothing was run."""
+        """The columns of a plan that was not run."""
         told = api.fit(self.model, board=self.board, options=self.options())
         cycles, layers = told["predicted"]["latency_cycles"], [(op, op["predicted_cycles"]) for op in told["ops"]]
         yield from (str(told["pes_used"]), f"{cycles:,}", "-", "-")
         yield from rates(sum(op["macs"] for op in told["ops"]) / cycles, layers)
 
     def measured(self) -> Iterator[str]:
-        """The columns of a build whose frames and tiles are all exact."""
+        """The columns of a build. Asserts that all frames and tiles are exact."""
         out = self.folder / "out"
         built = api.build(self.model, board=self.board, output=out, options=self.options())
         found = api.validate(out)
@@ -117,12 +118,12 @@ class VisionCase:
 
 
 def rates(macs_a_cycle: float, layers: Layers) -> Iterator[str]:
-    """The last columns."""
+    """The last columns: rates and the longest ops."""
     yield from (f"{macs_a_cycle:.1f}", longest(layers), products(layers, "matmul"), products(layers, "dense"))
 
 
 def longest(layers: Layers) -> str:
-    """The kinds of op that take most cycles, each op's those of the PE that takes longest."""
+    """The three kinds of op with the most cycles. An op counts the cycles of its slowest PE."""
     total: Counter[str] = Counter()
     for op, cycles in layers:
         total[op["op"]] += cycles
@@ -130,7 +131,7 @@ def longest(layers: Layers) -> str:
 
 
 def products(layers: Layers, kind: str) -> str:
-    """The multiply-accumulates a cycle and PE of ops of a kind."""
+    """The lowest and highest multiply-accumulates a cycle and PE of ops of a kind."""
     found = [op["macs"] / cycles / len(op["pes"]) for op, cycles in layers if op["op"].startswith(kind)]
     return f"{min(found):.1f} to {max(found):.1f} MACs a cycle and PE"
 

@@ -1,4 +1,4 @@
-"""The tokenizer of SmolLM2: bytes as letters, words by a pattern, and the pairs of parts that are joined first."""
+"""The tokenizer of SmolLM2: bytes as letters, words by a pattern, and parts joined in the order of ranked pairs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import pairwise
 
 LETTERS = r"[^\W\d_]"
 WORDS = re.compile(rf"'(?:s|t|re|ve|m|ll|d)| ?{LETTERS}+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
-"""Words as GPT-2 has them; digits stand alone, each a word."""
+"""Pattern of words as in GPT-2. Each digit is a word of its own."""
 
 
 def letters_of_bytes() -> dict[int, str]:
-    """A letter for each byte: itself where it can be seen, else the next one that no byte has."""
+    """A letter for each byte: its own character if printable, else the next character above all bytes."""
     seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in seen]
     return {byte: chr(byte) for byte in seen} | {byte: chr(256 + place) for place, byte in enumerate(hidden)}
@@ -51,7 +51,7 @@ class Tokenizer:
         return ("".join(self._letters[byte] for byte in word.encode()) for word in found)
 
     def _joined(self, word: str) -> list[str]:
-        """The parts of a word, the pair of the lowest rank joined until there is none."""
+        """The parts of a word, after joining the lowest-ranked pair until no ranked pair is left."""
         parts = list(word)
         while len(parts) > 1:
             best = min(pairwise(parts), key=lambda pair: self._ranks.get(pair, len(self.merges)))

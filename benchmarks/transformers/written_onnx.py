@@ -1,4 +1,4 @@
-"""An ONNX network that is written node by node."""
+"""Builder of ONNX networks, node by node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 @dataclass
 class Written:
-    """Nodes as they come; each method gives the name of its result."""
+    """Nodes and constants of a network under construction. Each method returns the name of its result."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list, init=False)
     constants: list[onnx.TensorProto] = field(default_factory=list, init=False)
@@ -35,5 +35,5 @@ class Written:
 
 
 def floats(shapes: Mapping[str, Sequence[int]]) -> list[onnx.ValueInfoProto]:
-    """Inputs or outputs in float, by their names."""
+    """Inputs or outputs in float, by name."""
     return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
