@@ -1,6 +1,6 @@
 """Effect of real samples on float models that int8 does not suit: calibrated with noise, and with photographs or audio.
 
-    python benchmarks/zoo/zoo_calibrated.py MODEL.tflite photographs  # needs scikit-learn: squares of its two photographs
+    python benchmarks/zoo/zoo_calibrated.py MODEL.tflite photographs  # needs scikit-learn: parts of its two photographs
     python benchmarks/zoo/zoo_calibrated.py MODEL.tflite audio        # generated, as in benchmarks/streams.py
 
 Prints the signal over error of each output against LiteRT in float, in decibels: of npukit in float, and in int8 after

@@ -1,6 +1,6 @@
-/* The gates of a step of an LSTM in integers, opened: input, forget, cell and output of each unit. p0 the sums of the data,
-p1 those of the hidden state, p2 what is added to the former, p3 multiplier and shift of each gate's sums, p4 samples of the
-logistic function. Each unit is made by itself, so that PEs share them. */
+/* Gate activations of a step of an integer LSTM: input, forget, cell and output gate of each unit. p0: sums of the
+ * data; p1: sums of the hidden state; p2: biases added to p0; p3: multiplier and shift of each gate's sums; p4: samples
+ * of the logistic function. Units are computed independently, so PEs can share them. */
 for (int32_t row = 0; row < batch; ++row) {
     for (int32_t unit = 0; unit < units; ++unit) {
         for (int32_t gate = 0; gate < 4; ++gate) {

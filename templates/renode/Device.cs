@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of a PE have in common: registers with names, one core, and things that they do later.
-// C# 7.0 at most: Renode compiles this with whatever compiler it brings along.
+// Base class of a PE's devices: named registers, one core, and delayed actions.
+// C# 7.0 at most, because Renode compiles this file with its own compiler.
 using System;
 using Antmicro.Renode.Core;
 using Antmicro.Renode.Peripherals.Bus;
@@ -24,10 +24,10 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public long Size { get { return 0x1000; } }
 
-        // Unless the board restarts before.
+        // Run an action after some cycles, unless the board restarts first.
         protected void After(ulong cycles, Action action)
         {
-            // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
+            // The delay is exact to the nanosecond in Renode 1.16, to the microsecond in 1.15, and never zero.
             var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
             var begun = resets;
             machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now =>
@@ -41,7 +41,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         protected ulong Cycles()
         {
-            // Only while a core runs: the Monitor asks in between.
+            // Synchronise only while a core runs. The Monitor also reads registers between runs.
             if(sysbus.TryGetCurrentCPU(out var current))
             {
                 current.SyncTime();

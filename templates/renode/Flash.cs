@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root PE's flash and boot controller: boards/pe-mesh.md, section 7. What it holds is the memory behind its window.
-// In Renode the board is loaded from outside: RESTART has that done again (see run.resc), and nothing is started from the flash.
+// The root PE's flash and boot controller: boards/pe-mesh.md, section 7. Its contents are the memory behind its window.
+// Renode's script loads the board: RESTART loads it again (see run.resc), and nothing starts from the flash.
 using System;
 using System.Linq;
 using Antmicro.Renode.Core;
@@ -27,7 +27,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             DefineRegisters();
         }
 
-        // An operation under way ends here, and has changed nothing.
+        // An operation in progress is cancelled without effect.
         public override void Reset()
         {
             base.Reset();
@@ -91,7 +91,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // Until the board restarts, or 0 if it will not.
+        // Cycles until the watchdog restarts the board; 0 if it is off.
         private uint CyclesLeft()
         {
             return watchdogEnd == 0 ? 0 : (uint)(watchdogEnd - Math.Min(Cycles(), watchdogEnd - 1));
@@ -129,7 +129,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return wrong == 0;
         }
 
-        // The change is there as a whole, at the end.
+        // Start an operation. All bytes change together when it ends.
         private void Begin(uint cycles, uint place, byte[] bytes)
         {
             Busy = true;

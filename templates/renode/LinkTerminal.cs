@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host link: a TCP port of this machine alone. Renode's own socket terminal listens to the whole network.
+// The host link: a TCP port on the loopback interface. Renode's own socket terminal listens on all interfaces.
 using System;
 using System.Net;
 using System.Net.Sockets;
@@ -13,7 +13,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 {
     public static class LinkTerminalExtensions
     {
-        // With `leave` Renode ends when its host hangs up: it must not outlive the program that started it.
+        // With `leave` Renode exits when the host closes the connection, so Renode does not outlive the program that
+        // started it.
         public static void CreateLinkTerminal(this Emulation emulation, int port, string name, bool leave = false)
         {
             emulation.ExternalsManager.AddExternal(new LinkTerminal(port, leave), name);
@@ -29,7 +30,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             listener = new TcpListener(IPAddress.Loopback, port);
         }
 
-        // No client can connect before the terminal listens.
+        // Listening starts here, so clients can connect.
         public override void AttachTo(IUART uart)
         {
             base.AttachTo(uart);
@@ -45,7 +46,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             catch(Exception)
             {
-                // The host has just hung up, which Serve notices.
+                // The host has closed the connection; Serve handles this.
             }
         }
 
@@ -56,7 +57,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             host?.Close();
         }
 
-        // One host after another.
+        // Serve one host after another.
         private void Serve()
         {
             try
@@ -76,7 +77,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             catch(SocketException)
             {
-                // The listener has been stopped.
+                // Dispose has stopped the listener.
             }
         }
 
@@ -91,7 +92,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             catch(Exception)
             {
-                // Hung up in the middle.
+                // The host has closed the connection during a read.
             }
         }
 

@@ -91,7 +91,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             After(cycles, () => Finish(command, cycles));
         }
 
-        // The operands are read and the results appear only now, so that software that does not wait is found out.
+        // Operands are read and results written only at the end, so a missing wait in software shows.
         private void Finish(MacArrayCommand command, ulong cycles)
         {
             var memory = sram.ReadBytes(0, (int)sram.Size);

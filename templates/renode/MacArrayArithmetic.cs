@@ -16,7 +16,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             unusedBits = 32 - (int)figures.AccumulatorBits;
         }
 
-        // Hands out each pixel of the output, all of them computed from the memory as it was.
+        // Store each pixel of the output. All pixels are computed from the initial memory.
         public void Execute(Action<long, byte[]> store)
         {
             for(var y = 0; y < command.OutputHeight; y++)
@@ -64,7 +64,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // Addresses of the input pixels under the kernel, tap by tap; Outside where there is none.
+        // Addresses of the input pixels under the kernel, tap by tap; Outside for padding.
         private long[] Window(int y, int x)
         {
             var window = new long[command.Taps];
@@ -84,7 +84,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var lane = c % block;
             var accumulate = (command.Flags & MacArrayCommand.Accumulate) != 0;
             var start = accumulate ? Word(command.Extra.At(y, x) + 4 * c) : Word(parameters + 4 * lane);
-            // Left and right again: the accumulators' two's complement.
+            // Shifting left and right wraps the sum to the accumulators' two's complement.
             var sum = unchecked((start + Sum(window, c)) << unusedBits >> unusedBits);
             if((command.Flags & MacArrayCommand.Raw) != 0)
             {
@@ -135,7 +135,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return greatest;
         }
 
-        // Rounded half away from zero.
+        // Rounds half away from zero.
         private int Average(long[] window, int c)
         {
             int sum = 0, count = 0;
@@ -155,7 +155,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return Requantize(unchecked(first + second), constant(6), constant(7));
         }
 
-        // TFLite's two roundings.
+        // Rounds twice, as TFLite does.
         private static int Requantize(int value, int multiplier, int shift)
         {
             var bounded = Math.Max(-LargestShift, Math.Min(shift, LargestShift));

@@ -11,7 +11,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public uint Width, Lanes, PortBytes, SetupCycles, AccumulatorBits, OperandBytesPerLane, ParameterBytesPerChannel;
     }
 
-    // A tensor in memory: height x width pixels of so many bytes. `elementwise`: the result at a position needs only what is there.
+    // A tensor in memory: height x width pixels of `pixelBytes` bytes. `elementwise`: a result depends only on the
+    // element at its own position.
     public class MacArrayTensor
     {
         public MacArrayTensor(string name, uint start, uint height, uint width, int rowStride, int pixelStride, ulong pixelBytes, bool elementwise = false)
@@ -36,13 +37,13 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return From >= 0 && End <= size;
         }
 
-        // Whether bytes of this one, which goes into the output or is the output, may be lost.
+        // Whether the output may overwrite bytes of this tensor before use.
         public bool IsInTheWayOf(MacArrayTensor output)
         {
             return From < output.End && output.From < End && !(elementwise && IsExactly(output));
         }
 
-        // Whether row follows row and pixel pixel, as nearly always: then no two of its elements overlap.
+        // True if rows and pixels do not interleave, the usual case. Then no two elements overlap.
         public bool IsPlain
         {
             get
@@ -52,7 +53,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // Whether this holds for a byte.
+        // Whether the predicate is true for any byte of the tensor.
         public bool Any(Func<long, bool> isSo)
         {
             for(var y = 0L; y < height; y++)
@@ -73,7 +74,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public readonly string Name;
 
-        // Strides of one row or one pixel say nothing.
+        // Ignores the row stride of a single row and the pixel stride of a single column.
         private bool IsExactly(MacArrayTensor other)
         {
             return start == other.start && pixelBytes == other.pixelBytes && (height == 1 || rowStride == other.rowStride) &&
@@ -94,7 +95,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         private readonly bool elementwise;
     }
 
-    // A command: its fields, what is wrong with them, and the cycles it takes.
+    // A command: its fields, their check, and its cycles.
     public class MacArrayCommand
     {
         public MacArrayCommand(byte[] words)
@@ -150,7 +151,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public bool HasFilter { get { return Kind == Convolution || Kind == Depthwise; } }
 
-        // A convolution's weights are its second input: rows of a byte for each channel, or along pixels of one for each product.
+        // True if a convolution reads its weights from the second input: rows with a byte for each channel, or, along
+        // pixels, rows with a byte for each product.
         public bool HasSecond { get { return (Flags & SecondInput) != 0; } }
 
         public bool AlongPixels { get { return Kind == Convolution && (Flags & Pixels) != 0; } }
@@ -161,7 +163,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return AlongPixels ? figures.Lanes : figures.Width;
         }
 
-        // The error code of what is wrong, or 0. An output on its operands has none in the manual, which leaves open what comes of it.
+        // The error code of the first fault, or 0. The manual has no code for an output that overlaps operands: there
+        // the result is undefined.
         public uint Check(MacArrayFigures figures, long memory, out string what)
         {
             what = "unknown kind";
@@ -190,7 +193,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return overlapped != null ? ErrorOperand : 0;
         }
 
-        // Section 3.5.
+        // Cycles as in section 3.5.
         public ulong Cycles(MacArrayFigures figures)
         {
             ulong pixels = (ulong)OutputHeight * OutputWidth, blocks = Divide(OutputChannels, figures.Width);
@@ -295,7 +298,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return new MacArrayTensor(name, start, 1, 1, 0, 0, bytes);
         }
 
-        // What the output lies on without being allowed to, or nothing.
+        // The name of a tensor that the output may not overlap but does, or null.
         private string Overlapped(MacArrayTensor[] operands, long memory)
         {
             var near = operands.Where(operand => operand.IsInTheWayOf(Output)).ToArray();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mesh: which way messages take and how long, and the DRAM of its chips. boards/pe-mesh.md, sections 4 and 4.3.
-// Links here are never busy: figures of messages that meet come from npukit's own emulator.
+// The mesh: routes and latencies of messages, and the DRAM of its chips. boards/pe-mesh.md, sections 4 and 4.3.
+// Links are never busy here. npukit's own emulator models contention.
 using System;
 using System.Collections.Generic;
 using System.IO;
@@ -10,7 +10,7 @@ using Antmicro.Renode.Utilities;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    // What messages reach of a PE.
+    // The parts of a PE that messages can access.
     public interface IMeshPe
     {
         MappedMemory Sram { get; }
@@ -21,7 +21,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
     public class Mesh : IPeripheral
     {
-        // `deadLinks`: pairs of neighbours, as in "0-1 4-8".
+        // `deadLinks`: pairs of neighbours, such as "0-1 4-8".
         public Mesh(uint chipColumns, uint chipRows, uint columns, uint rows, uint setupCycles, uint hopCycles, uint chipHopCycles,
                     uint portBytesPerCycle, uint chipLinkBytesPer100Cycles, uint dramBytes, uint dramBytesPerCycle, uint dramLatencyCycles,
                     string deadLinks)
@@ -46,7 +46,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             drams.Clear();
         }
 
-        // What that chip's DRAM begins with, from a file.
+        // Load the initial contents of a chip's DRAM from a file.
         public void LoadDram(ReadFilePath file, uint chip = 0)
         {
             Dram(DramOfChip + chip).Write(0, File.ReadAllBytes(file));
@@ -89,13 +89,13 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // How long a request travels to a source.
+        // Cycles of a request until the source answers.
         public ulong RequestCycles(uint from, uint source)
         {
             return HeadCycles(from, source) + (IsDram(source) ? dramLatencyCycles : 0);
         }
 
-        // From the head's leaving until the last of so many flits is in place.
+        // Cycles from the departure of the head until the last flit is stored.
         public ulong TransferCycles(uint from, uint to, ulong flits)
         {
             if(from == to)
@@ -117,7 +117,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return pe / (columns * rows);
         }
 
-        // What a descriptor of that PE calls a PE or a DRAM, as the whole board counts them.
+        // The board's number of a PE or DRAM, from its number in a descriptor of `pe`.
         public uint OnBoard(uint place, uint pe)
         {
             if((place & ThisChip) == 0)
@@ -146,7 +146,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return Way(from, to).Aggregate(0UL, (sum, step) => sum + (ChipOf(step[0]) == ChipOf(step[1]) ? hopCycles : chipHopCycles));
         }
 
-        // Links from router to router: along x, then along y, on the grid of chips first.
+        // Links from router to router: along x, then along y, first on the grid of chips.
         private IEnumerable<uint[]> Way(uint from, uint to)
         {
             uint at = Router(from), end = Router(to);
@@ -198,7 +198,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public const uint DramOfChip = 0x80000000, ThisChip = 0x40000000, NoPlace = 0x7FFFFFFF;
     }
 
-    // Gigabytes of which few are touched: what was never written reads as 0.
+    // Sparse memory of gigabytes. Bytes never written read as 0.
     public class Dram
     {
         public byte[] Read(long address, int count)

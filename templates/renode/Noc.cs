@@ -12,7 +12,7 @@ using Antmicro.Renode.Time;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    // Registers and chains. The PEs take turns (see run.resc), so nothing here is locked.
+    // Registers and chains. PEs run in turns (see run.resc), so there are no locks.
     public class Noc : Device, IMeshPe
     {
         public Noc(IMachine machine, CortexM cpu, MappedMemory sram, Mesh mesh, uint pe, uint flags) : base(machine, cpu)
@@ -111,7 +111,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var places = descriptor.Destinations(mesh, pe).ToArray();
             var alone = places.All(place => place.Pe == descriptor.SourcePe);
             byte[][] rows = null;
-            // The data is taken as its tail leaves; what arrives at the same moment comes after.
+            // The data is read when its tail leaves. Writes that arrive at the same moment come later.
             After(leaves + (alone ? 2UL : 1UL) * descriptor.Flits(mesh), () =>
             {
                 rows = descriptor.Read(mesh);
@@ -158,7 +158,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         }
 
         private readonly uint pe;
-        private readonly Queue<uint> chains = new Queue<uint>(); // the running one first
+        private readonly Queue<uint> chains = new Queue<uint>(); // the running chain is first
         private readonly Mesh mesh;
 
         private const uint ErrorQueueFull = 1, ErrorPlace = 2;
@@ -182,7 +182,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public uint Pe, Address;
     }
 
-    // A two-dimensional copy to one place or several.
+    // A two-dimensional copy to one or several places.
     public class NocDescriptor
     {
         public NocDescriptor(byte[] words, Mesh mesh, uint pe)
@@ -202,7 +202,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             DestinationFlag = word(9) >> 8 & 0xFF;
         }
 
-        // The error code of what is wrong, or 0.
+        // The error code of the first fault, or 0.
         public uint Check(Mesh mesh, uint pe, uint flags)
         {
             if(kind != Copy)
@@ -239,7 +239,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public ulong Flits(Mesh mesh)
         {
-            return Math.Max(1, (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes)); // nothing is a signal
+            return Math.Max(1, (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes)); // an empty copy is a signal of one flit
         }
 
         public byte[][] Read(Mesh mesh)

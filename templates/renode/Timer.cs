@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timer: boards/pe-mesh.md, section 2. Renode gives each instruction one cycle, so what is not an instruction is sleep.
+// The timer: boards/pe-mesh.md, section 2. Renode counts one cycle an instruction, so all other cycles are sleep.
 using System;
 using Antmicro.Renode.Core;
 using Antmicro.Renode.Core.Structure.Registers;
@@ -28,7 +28,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return cycles > instructions ? cycles - instructions : 0;
         }
 
-        // Reading the low word keeps the high one.
+        // Define a counter of two words. Reading the low word latches the high word.
         private void Count(Registers low, Registers high, string name, Func<ulong> count)
         {
             low.Define(this).WithValueField(0, 32, FieldMode.Read, name: name, valueProviderCallback: _ => Latch(count()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root PE's UART: boards/pe-mesh.md, section 5. Its wire takes no time here, and so no byte is ever lost.
+// The root PE's UART: boards/pe-mesh.md, section 5. Transfers take no time here, so no byte is ever lost.
 using System;
 using System.Collections.Generic;
 using Antmicro.Migrant;
@@ -34,7 +34,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // A byte from the host, from whatever thread.
+        // Receive a byte from the host, on any thread.
         public void WriteChar(byte value)
         {
             lock(received)
@@ -44,7 +44,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             cpu.SetEventFlag(true);
         }
 
-        // Bytes received and not read yet.
+        // Bytes received but not read yet.
         public int Waiting
         {
             get

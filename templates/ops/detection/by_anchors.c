@@ -1,4 +1,4 @@
-/* A box as it differs from its anchor: centre, then height and width as a power of e. In double precision. */
+/* A box relative to its anchor: centre, then height and width as powers of e. In double precision. */
 const double place = p0[box * numbers + axis], size = p0[box * numbers + 2 + axis];
 const double scale = axis ? x_scale : y_scale, grown = size / (axis ? w_scale : h_scale);
 const double exponent = grown > 700.0 ? 700.0 : grown < -700.0 ? -700.0 : grown;

@@ -1,4 +1,4 @@
-/* A box by two of its corners. */
+/* A box given by two opposite corners. */
 const float one = p0[box * numbers + axis], two = p0[box * numbers + 2 + axis];
 corners[4 * box + axis] = one < two ? one : two;
 corners[4 * box + 2 + axis] = one < two ? two : one;

@@ -1,8 +1,8 @@
-/* Boxes of objects, the surest first: its corners, class and score, and 1 where there is one.
-
-p0: boxes, whose corners the C of another file makes; p1: a score for each box and class. A pass, of which there is one
-for all classes or one for each, takes the box of the highest score that is left, and leaves out those that have too
-much in common with it. */
+/* Boxes of detected objects by descending score: corners, class, score, and 1 for a detection.
+ *
+ * p0: boxes, converted to corners by CORNERS, the C of another file; p1: a score for each box and class. There is one
+ * pass for all classes, or one for each class. A pass repeatedly takes the remaining box with the highest score, and
+ * drops the boxes that overlap it too much. */
 float *corners = (float *)((void *)work);
 float *scores = corners + 4 * boxes;
 for (int32_t at = 0; at < output_size; ++at) {

@@ -1,5 +1,6 @@
-/* Of each image and class the boxes of the highest scores, without those that have too much in common with a better
-one: numbers of image, class and box, and -1 where there are no more. p0: boxes, as two corners or by their centre. */
+/* The boxes with the highest scores of each image and class, without boxes that overlap a better box too much. A result
+ * is the numbers of image, class and box; unused results are -1. p0: boxes, given by two corners or by their centre;
+ * p1: scores. */
 float *corners = (float *)((void *)work);
 float *scores = corners + 4 * boxes;
 for (int32_t at = 0; at < output_size; ++at) {

@@ -1,5 +1,5 @@
-/* Each frequency belongs to a channel by its weight, and to the next one by the rest: a result is what the rests of a
-channel and the weights of the next one make. */
+/* Each frequency counts for a channel by its weight (p1), and for the next channel by the rest of the weight (p2). A
+ * result sums the rests of a channel and the weights of the next one. */
 for (int32_t channel = 0; channel < num_channels; ++channel) {
     const int32_t next = channel + 1;
     uint64_t sum = 0;

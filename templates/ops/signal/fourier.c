@@ -1,4 +1,4 @@
-/* Some steps of a Fourier transform: in each row those that need no number of other rows. */
+/* Some steps of a Fourier transform. Each row holds steps that need no number of another row. */
 HELD
 for (int32_t row = 0; row < rows; ++row) {
 STEPS

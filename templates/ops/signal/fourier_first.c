@@ -1,4 +1,4 @@
-/* A step of radix 4, the first one: its factors are 1, which leave a number that is scaled down as it is. */
+/* The first step, of radix 4. All factors are 1, so numbers are only scaled down before the sums. */
 for (int32_t turn = 0; turn < turns; ++turn) {
     const int32_t from = FROM, to = TO;
     const wide a = ((wide)from_0_real * by_four + half) >> bits;

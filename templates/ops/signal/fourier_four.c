@@ -1,4 +1,5 @@
-/* A step of radix 4. Of each four numbers three are turned, by the factors of their place in a span. */
+/* A later step of radix 4. Three of each four numbers are multiplied by complex factors, which depend on the place in a
+ * span. */
 for (int32_t at = 0; at < span; ++at) {
     const int32_t factor = FACTOR;
     const wide cosine_1 = factors[factor], sine_1 = factors[factor + 1];

@@ -1,4 +1,4 @@
-/* The sums of a step of radix 4: of four numbers, which are turned. */
+/* The sums of a step of radix 4, from four numbers already multiplied by their factors. */
 to_0_real = (number)(a + e + c + g);
 to_0_imaginary = (number)(b + f + d + h);
 to_1_real = (number)(a - e + d - h);

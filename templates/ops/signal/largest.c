@@ -1,4 +1,4 @@
-/* The largest number of each part, whatever its sign. */
+/* The largest magnitude in each part. */
 for (int32_t part = 0; part < output_size; ++part) {
     int32_t most = 0;
     for (int32_t at = 0; at < part_size; ++at) {

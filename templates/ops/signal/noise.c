@@ -1,4 +1,4 @@
-/* The estimate of the noise, smoothed over frames: p0 is the signal, p1 the estimate before. */
+/* The noise estimate, smoothed over frames. p0: the signal; p1: the previous estimate. */
 for (int32_t at = 0; at < p0_size; ++at) {
     const uint32_t signal = p0[at] << smoothing_bits;
     const uint32_t taken = at & 1 ? alternate_smoothing : smoothing;

@@ -1,4 +1,4 @@
-/* A gain that falls with the noise: three numbers of the table p2 are a parabola for each power of two. */
+/* A gain that falls with the noise. The table p2 has a parabola of three numbers for each power of two. */
 for (int32_t at = 0; at < p0_size; ++at) {
     int32_t gain = 0;
     if (p1[at] <= 2) {

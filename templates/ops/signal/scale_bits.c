@@ -1,5 +1,6 @@
-/* The bits to the left by which the largest number still fits. As in TFLite Micro, -32768 becomes itself, less than any
-other, so that what came before is forgotten: behind the last part, p1, that has it numbers are compared one by one. */
+/* Bits by which the largest number can be shifted left without overflow. As in TFLite Micro, the negated -32768 is
+ * again -32768, less than any other number, and replaces the maximum so far. So numbers are compared one by one from
+ * the last part that has -32768. p1: largest magnitude of each part. */
 int32_t most = 0, first = p0_size;
 for (int32_t part = 0; part < p1_size; ++part) {
     most = p1[part] > most ? p1[part] : most;

@@ -1,4 +1,4 @@
-/* The last rows of what was kept, p0, and what comes behind it, p1. */
+/* The last rows of p0, the kept rows, followed by p1, the new rows. */
 for (int32_t row = 0; row < rows; ++row) {
     for (int32_t at = 0; at < width; ++at) {
         const int32_t kept = (row + fresh) * width + at;

@@ -1,5 +1,6 @@
-/* The transform of real numbers, made of that of half as many complex ones: the even and the odd of them. Its second half
-mirrors the first one, whose factors are p1. The numbers lie as the last step leaves them, in `columns` rows. */
+/* The transform of real numbers, from the complex transform of half the size, whose real and imaginary parts were the
+ * even and the odd numbers. The second half mirrors the first, with the factors p1. The input lies in `columns` rows,
+ * in the order of the last transform step. */
 for (int32_t row = 0; row < rows; ++row) {
     const int32_t begin = FRAME * points, at = PLACE;
     const int32_t sign = 2 * at < points ? 1 : -1;

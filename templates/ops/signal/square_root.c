@@ -1,5 +1,6 @@
-/* The square root, rounded, digit by digit: of the upper half, or of the lower one if that is all, in 32 bits; then of
-what follows in as many, until what is left has two bits more. */
+/* The rounded square root, digit by digit in 32 bits: first of the upper half, or of the lower half if the upper is
+ * zero, then with the digits of the lower half. The last two digits need 64 bits, because the remainder gets two bits
+ * longer. */
 for (int32_t at = 0; at < p0_size; ++at) {
     const uint64_t square = p0[at];
     const uint32_t upper = (uint32_t)(square >> 32), most = upper > 0 ? 0xFFFFFFFF : 0xFFFF;
