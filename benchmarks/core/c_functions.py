@@ -1,10 +1,10 @@
-"""Cycles of the mathematical functions that float C code calls (`MATH` in `kit/npukit/net/c_code/function.py`).
+"""Cycles of the mathematical functions called by C in float (`MATH` in `kit/npukit/net/c_code/function.py`).
 
     python benchmarks/core/c_functions.py [NAME ...] [--toolchain gcc]
 
-Each function is an op of its own on one PE of `pe-mesh`, called for 256 numbers from -8 to 8, the range of golden
-cases, or from a part of its domain. The printed cycles of a call leave out the loop around it, the call instruction,
-loads and stores.
+Each function is a separate op on one PE of `pe-mesh`, called for 256 numbers from -8 to 8, the range of golden cases,
+or from a part of the function's domain. The printed cycles of a call leave out the loop around the call, the call
+instruction, loads and stores.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Predicted and emulated cycles of the core's ops, for every kind, in C and in assembly where the planner chooses it.
+"""Predicted and emulated cycles of the core's ops, for every kind, in C and in assembly where the planner chooses
+assembly.
 
     python benchmarks/core/core_predictions.py [KIND ...] [--shapes 6] [--toolchain gcc zig]
 
-Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-mesh`. The ops of one network do not
-depend on each other. Rows `in assembly` count the ops with assembly kernels. The others are C made by TVM, whose cycles
+Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-mesh`. The ops of a network do not depend
+on each other. Rows `in assembly` count the ops with assembly kernels. The others are C made by TVM, with cycles that
 depend on the compiler. The error is the prediction's excess: the mean over shapes and compilers, and the worst. Every
 output is compared with the reference.
 """
@@ -49,12 +50,12 @@ SCALE = 2
 SMALL = 1000
 """Least cycles of a measured op. In shorter ops the cost of a call outweighs the op."""
 OBSERVED = 44
-"""Cycles added to a layer by the stop after it, which the measurement needs."""
+"""Cycles added to a layer by the stop after it, needed to measure the layer."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One op, its predicted and its measured cycles."""
+    """Predicted and measured cycles of an op."""
 
     kind: str
     name: str
@@ -69,7 +70,7 @@ class Measured:
 
 
 def random_net(kinds: Sequence[str], seed: int) -> Net:
-    """A network with one op of each kind."""
+    """A network with an op of each kind."""
     bundle = Bundle(np.random.default_rng(seed), scale=SCALE)
     for kind in kinds:
         MAKERS[kind](bundle)

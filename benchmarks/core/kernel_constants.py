@@ -2,9 +2,9 @@
 
     PYTHONPATH=kit:tests:. python benchmarks/core/kernel_constants.py MODEL... [--transformers]
 
-Each constant of `TUNED` is set in turn to each of its other values, and each model is planned for one Cortex-M4. A line
-shows, model by model, how much longer the chosen kernels take than with the current value (instructions and cycles,
-which count alike), and in brackets the additional bytes of flash and of SRAM.
+Each constant of `TUNED` is set in turn to each of the other values, and each model is planned for a single Cortex-M4. A
+line shows, model by model, how much longer the chosen kernels take than with the current value (instructions and
+cycles, weighted alike), and in brackets the additional bytes of flash and of SRAM.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def prepared(model: Path, options: Options) -> Prepared:
 
 
 def small_transformers() -> dict[str, Prepared]:
-    """Two small transformers, one on images and one on tokens."""
+    """Two small transformers, for images and for tokens."""
     with TemporaryDirectory() as folder:
         model, samples = Path(folder, "model.onnx"), Path(folder, "samples.npz")
         images = transformers.Sizes(side=8, width=32, heads=4)

@@ -1,8 +1,8 @@
 """Walks: the functions into which a parameter is passed on from call to call.
 
 A walk begins at a parameter of a function. It continues into each function or class of the package whose call receives
-the parameter, or the attribute of `self` in which the parameter is kept. Callees are resolved by the names of the
-calling module and its imports, and methods by the class around the call. Nothing is run.
+the parameter, or the attribute of `self` that holds the parameter. Callees are resolved by the names of the calling
+module and its imports, and methods by the class around the call. Nothing is run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Body:
         return [*given.args[bool(self.owner) :], *given.kwonlyargs]
 
     def keeps(self, name: str) -> set[str]:
-        """The expressions that hold the parameter: its name, and the attributes to which the function assigns it."""
+        """The expressions that hold the parameter: the name, and attributes assigned from the name."""
         kept = {name}
         for node in ast.walk(self.node):
             if isinstance(node, ast.Assign):

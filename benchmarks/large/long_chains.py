@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def load_all_modules() -> None:
-    """Build a network of one op, so that imports common to all builds, which take seconds, are not timed."""
+    """Build a network of one op first. This loads all modules, which takes seconds and must not be timed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.tflite"
         path.write_bytes(chain("adds", 1))

@@ -1,12 +1,12 @@
-"""Refusals of networks that do not fit a board: processor seconds after the import, and the missing bytes.
+"""Refusals of networks too large for a board: processor seconds after the import, and the missing bytes.
 
     python benchmarks/large/refusals.py MODEL... [--float] [--on BOARD:PES[:OBJECTIVE]...]
     python benchmarks/large/refusals.py MODEL... --drafts
 
 Each model is imported, with `--io int8`, `layout=NHWC` and `--calibration NAME.npz` (beside the model) where possible,
 then planned on each board and number of PEs. A network that fits is reported as fitting. With `--drafts` nothing is
-planned: printed is the lower bound on the bytes that the leanest draft lacks on 1, 4 and 16 PEs of `pe-mesh`, from
-which a refusal is decided. `refusals.md` has the tables.
+planned. Printed is a lower bound on the bytes missing in the leanest draft on 1, 4 and 16 PEs of `pe-mesh`, the basis
+of a refusal. `refusals.md` has the tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from npukit.progress import Silent
 
 WHERE = ("pe-mesh:1", "pe-mesh:4", "pe-mesh:16", "pe-mesh:16:throughput", "mps2-an386:1", "nucleo-h743zi:1")
 DRAFTED = (1, 4, 16)
-"""Numbers of PEs of `pe-mesh` for which drafts are printed."""
+"""Numbers of PEs of `pe-mesh` used with `--drafts`."""
 
 
 def main() -> None:
@@ -51,7 +51,8 @@ def main() -> None:
 
 
 def imported(model: Path, board: str, pes: int, *, in_float: bool = False) -> Prepared:
-    """A model imported in float, or with the options that make it smallest, as far as the model accepts them."""
+    """A model imported in float, or with the options for the smallest plan, as far as the model accepts these options.
+    """
     samples = model.with_suffix(".npz")
     calibrations = [samples, None] if samples.is_file() and not in_float else [None]
     fault = NpukitError("not tried")
@@ -66,14 +67,14 @@ def imported(model: Path, board: str, pes: int, *, in_float: bool = False) -> Pr
 
 
 def refusals(model: Path, places: Sequence[str], *, in_float: bool) -> Iterator[str]:
-    """Rows of the table: one network on several boards."""
+    """Rows of the table: a network on several boards."""
     for place in places:
         board, pes, *objective = place.split(":")
         yield refusal(imported(model, board, int(pes), in_float=in_float), model.stem, board, pes, *objective)
 
 
 def refusal(prepared: Prepared, name: str, board: str, pes: str, objective: str = "latency") -> str:
-    """A row of the table: one network on one board."""
+    """A row of the table: a network on a board."""
     began = seconds()
     try:
         plan = plan_on(load_board(board), prepared, Options(pes=int(pes), objective=objective), Silent()).plan
@@ -84,7 +85,7 @@ def refusal(prepared: Prepared, name: str, board: str, pes: str, objective: str 
 
 
 def drafts(model: Path) -> list[str]:
-    """The row of a model: bytes that its leanest draft lacks at least, for each of `DRAFTED`."""
+    """The row of a model: a lower bound on the missing bytes of the leanest draft, for each of `DRAFTED`."""
     prepared, board = imported(model, "pe-mesh", DRAFTED[-1]), load_board("pe-mesh")
     problems = [Problem(Graph(prepared.net), board, prepared.engines, max_pes=pes) for pes in DRAFTED]
     lacking = (leanest(each, LatencySearch(each, HASTY)).missing for each in problems)

@@ -2,7 +2,7 @@
 
     python benchmarks/mesh/kinds_of_pe.py MODEL ... [--boards NAME ...] [--toolchain zig|gcc]
 
-Builds each model for each of `BOARDS`, validates it on the built-in emulator, and measures one frame.
+Builds each model for each of `BOARDS`, validates the build on the built-in emulator, and measures one frame.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _row(name: str, model: Path, folder: Path, toolchain: str) -> Iterator[str]:
 
 
 def _engines(ops: list[dict[str, str]], built: api.Build) -> Iterator[str]:
-    """Each engine with the number of PEs that compute ops on it."""
+    """Each engine with the number of PEs that use it."""
     engine_of = {op["name"]: op["engine"] for op in ops}
     pes: dict[str, set[int]] = {}
     for pe in built.plan().pes:

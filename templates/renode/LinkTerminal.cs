@@ -13,8 +13,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 {
     public static class LinkTerminalExtensions
     {
-        // With `leave` Renode exits when the host closes the connection, so Renode does not outlive the program that
-        // started it.
+        // With `leave` Renode exits when the host closes the connection, and so does not outlive the program behind it.
         public static void CreateLinkTerminal(this Emulation emulation, int port, string name, bool leave = false)
         {
             emulation.ExternalsManager.AddExternal(new LinkTerminal(port, leave), name);
@@ -57,7 +56,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             host?.Close();
         }
 
-        // Serve one host after another.
+        // Serve hosts in turn.
         private void Serve()
         {
             try

@@ -111,7 +111,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var places = descriptor.Destinations(mesh, pe).ToArray();
             var alone = places.All(place => place.Pe == descriptor.SourcePe);
             byte[][] rows = null;
-            // The data is read when its tail leaves. Writes that arrive at the same moment come later.
+            // The data is read when its tail leaves, before any write that arrives at the same moment.
             After(leaves + (alone ? 2UL : 1UL) * descriptor.Flits(mesh), () =>
             {
                 rows = descriptor.Read(mesh);
@@ -239,7 +239,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public ulong Flits(Mesh mesh)
         {
-            return Math.Max(1, (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes)); // an empty copy is a signal of one flit
+            return Math.Max(1, (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes)); // an empty copy sends one flit
         }
 
         public byte[][] Read(Mesh mesh)

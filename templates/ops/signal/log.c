@@ -1,4 +1,4 @@
-/* The natural logarithm, from the binary one. Its fraction is interpolated in a table of 128 segments, p1. */
+/* The natural logarithm, from the binary logarithm, with its fraction interpolated in a table of 128 segments, p1. */
 for (int32_t at = 0; at < p0_size; ++at) {
     const uint32_t value = p0[at] << input_correction_bits;
     uint32_t result = 0;

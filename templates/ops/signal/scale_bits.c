@@ -1,6 +1,6 @@
-/* Bits by which the largest number can be shifted left without overflow. As in TFLite Micro, the negated -32768 is
- * again -32768, less than any other number, and replaces the maximum so far. So numbers are compared one by one from
- * the last part that has -32768. p1: largest magnitude of each part. */
+/* Bits by which the largest number can be shifted left without overflow. p1: largest magnitude of each part. TFLite
+ * Micro negates -32768 in 16 bits to -32768, the least of all numbers, and takes this as the new maximum. So numbers
+ * are compared one by one from the last part with -32768. */
 int32_t most = 0, first = p0_size;
 for (int32_t part = 0; part < p1_size; ++part) {
     most = p1[part] > most ? p1[part] : most;
