@@ -7,7 +7,7 @@ Systems 2026 (arXiv 2607.24396). Five of its seven power figures determine the m
 the other two. It assumes in addition that work at 0.5 V takes 0.5 / 0.8 of the energy at 0.8 V. The decrease is less
 than quadratic in the voltage, because memories and the network-on-chip keep their voltage. Of the exponents 0, 1 and 2
 only 1 fits, so the two figures are no independent proof of it. Two more figures, millijoules of single layers, are not
-used: we found no publication of the layers' shapes.
+used, because no publication that we could read has the shapes of these layers.
 
 The energy of messages on this chip is not published. The figures of SRAM, links and DRAM come from other silicon and
 give the order of size: a frame's traffic may take no energy or twice the stated energy.

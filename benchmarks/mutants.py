@@ -187,7 +187,7 @@ def _role(elf: str) -> str:
 
 
 def _tables(text: str) -> set[int]:
-    """Numbers of the table lines that a digest of an observed frame covers. No instruction belongs to them."""
+    """Numbers of the lines that list tensors for the digests of an observed frame. These lines have no instructions."""
     return {number for number, line in enumerate(text.split("\n"), 1) if re.match(r"    \{ \.(data|name) = ", line)}
 
 
