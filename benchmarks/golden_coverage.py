@@ -1,6 +1,6 @@
 """Events of a build's network, and the number that its golden cases or other numbers of cases reach.
 
-    PYTHONPATH=kit .venv/bin/python benchmarks/golden_coverage.py BUILD
+PYTHONPATH=kit .venv/bin/python benchmarks/golden_coverage.py BUILD
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scaling of a model over a board's PEs: predicted cycles of one frame, and the planner's time.
 
-    python benchmarks/mapping.py model.tflite ... --board pe-mesh --pes 1 2 4 8 16
+python benchmarks/mapping.py model.tflite ... --board pe-mesh --pes 1 2 4 8 16
 """
 
 from __future__ import annotations

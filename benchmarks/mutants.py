@@ -273,8 +273,7 @@ def listed_survivor(build: str, mutant: Mutant) -> bool:
 def run(
     work: Path, total: int, seed: int, names: Sequence[str] = tuple(BUILDS), *, again: bool = False
 ) -> Iterator[Verdict]:
-    """The verdicts, partly from the file of an earlier run. `again`: only for mutants that the page lists as survivors.
-    """
+    """The verdicts, partly from the file of an earlier run. `again`: only for survivors listed on the page."""
     kept_file = work / f"verdicts-{seed}-{commit().partition(' ')[0]}.jsonl"
     kept = [Verdict(**json.loads(line)) for line in kept_file.read_text().splitlines()] if kept_file.is_file() else []
     known = {(each.build, each.mutant): each for each in kept}

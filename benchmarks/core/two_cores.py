@@ -1,6 +1,6 @@
 """Cycles between frames of a network on one core of a chip and on both cores, on the built-in emulator.
 
-    python benchmarks/core/two_cores.py MODEL [BOARD ...]
+python benchmarks/core/two_cores.py MODEL [BOARD ...]
 """
 
 from __future__ import annotations

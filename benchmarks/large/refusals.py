@@ -51,8 +51,7 @@ def main() -> None:
 
 
 def imported(model: Path, board: str, pes: int, *, in_float: bool = False) -> Prepared:
-    """A model imported in float, or with the options for the smallest plan, as far as the model accepts these options.
-    """
+    """A model imported in float, or with the options for the smallest plan, as far as the model accepts them."""
     samples = model.with_suffix(".npz")
     calibrations = [samples, None] if samples.is_file() and not in_float else [None]
     fault = NpukitError("not tried")

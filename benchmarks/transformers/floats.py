@@ -42,8 +42,7 @@ def rotated(x: np.ndarray, turns: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 def attention(
     model: Model, shape: Shape, x: np.ndarray, block: str, turns: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """The attention layer's output. Queries, keys and values have the axes [group, head of the group, token, number].
-    """
+    """The attention layer's output. Axes of queries, keys and values: [group, head of the group, token, number]."""
     count, shared = len(x), shape.heads // shape.groups
     query, key, value = (
         dense(model, x, f"{block}.attn_{end}").reshape(count, shape.groups, heads, shape.head).transpose(1, 2, 0, 3)

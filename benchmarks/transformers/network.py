@@ -1,5 +1,4 @@
-"""SmolLM2 as an ONNX network that takes one token a frame: real weights, keys and values of the last tokens as states.
-"""
+"""SmolLM2 as an ONNX network of one token a frame: real weights, keys and values of the last tokens as states."""
 
 from __future__ import annotations
 

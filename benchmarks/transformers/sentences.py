@@ -156,8 +156,7 @@ class Network(Written):
         return self.dense(joined, f"{name}.output.dense")
 
     def split(self, x: str, name: str) -> str:
-        """A dense layer as two, each with a range of its own: of numbers up to `USUAL`, and of the excess over `USUAL`.
-        """
+        """A dense layer as two with separate ranges: of numbers up to `USUAL`, and of the excess over `USUAL`."""
         usual, beyond = self.node("Min", x, self.constant(USUAL)), self.node("Sub", x, self.constant(USUAL))
         weights = self.constant(self.weights[f"{name}.weight"].T)
         rest = self.node("MatMul", self.node("Max", beyond, self.constant(0)), weights)
@@ -251,8 +250,7 @@ def planned(model: Path, board: str, options: api.Options) -> str:
 
 
 def measured(model: Path, board: str, options: api.Options) -> str:
-    """A table row: PEs, predicted and emulated cycles of a frame, utilisation of the PEs' arrays, and seconds to build.
-    """
+    """A table row: PEs, predicted and emulated cycles of a frame, utilisation of the arrays, and seconds to build."""
     begun = process_time()
     out = model.parent / "out"
     api.build(model, board=board, output=out, options=options)

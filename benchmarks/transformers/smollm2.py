@@ -136,8 +136,7 @@ def perplexity(case: Case, windows: int, length: int) -> str:
 def speaker(
     case: Case, net: Net, count: int, said: list[int]
 ) -> Callable[[tuple[np.ndarray, ...]], list[np.ndarray] | None]:
-    """A function that makes each frame from the previous outputs. It appends the tokens after the beginning to `said`.
-    """
+    """A function that makes each frame from the previous outputs. It appends tokens after the beginning to `said`."""
     begun = [int(case.model.told["tokenizer.ggml.bos_token_id"]), *case.words.tokens(BEGINNING)]
     seen, most = list[int](), len(begun) + count - 1
 
