@@ -135,7 +135,7 @@ class _Regions:
             found[pe] = (*regions, Region(self._frame, pe, tensor, len(regions) + 1, box, owned=box))
 
     def need(self, pe: int, tensor: str, index: int, box: Box) -> None:
-        """Add a need to the first region whose hull with the box is no larger than both, else to a new region."""
+        """Add a need to the first region whose hull with the box is no larger than their sum, else to a new region."""
         found = self.by_tensor[tensor]
         regions = found.get(pe, ())
         for place, region in enumerate(regions):
