@@ -155,7 +155,7 @@ def made(workshop: Workshop, mutant: Mutant) -> Mutated:
     return workshop.with_text(mutant.file, mutant.text(workshop.text(mutant.file)))
 
 
-# ---- which mutants ----
+# ---- choice of mutants ----
 
 
 def candidates(workshop: Workshop, seed: str) -> dict[str, list[Mutant]]:

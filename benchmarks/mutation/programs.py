@@ -98,7 +98,7 @@ def _step(name: str, given: Sequence[str], registers: Registers) -> None:
         registers[target] = _SIMPLE[name](registers[given[1]], _operand(", ".join(given[2:]), registers))
 
 
-# ---- softmax: its reciprocal, for every sum ----
+# ---- softmax: the reciprocal, for every sum ----
 
 _FROM, _TO = "    @ r7 two over the sum", "    @ each exponential"
 _CHUNK = 1 << 18
@@ -190,7 +190,7 @@ def _results(entry: int, factor: np.ndarray, shift: np.ndarray, half: np.ndarray
     return np.clip(_signed((_shifted(high, "lsr", "n", {"n": shift}) - 128) & _MASK), -128, 127)
 
 
-# ---- assembly: what nothing reads ----
+# ---- assembly: results that nothing reads ----
 
 _ENDS = re.compile(r"^(\w+:| +(b|bl|bx|beq|bne|bgt|bge|ble|blt|cbz|cbnz|it\w*|pop|push)\b)")
 _LOADS = re.compile(r"^    (?:ldr|ldrb|ldrsb|ldrh|ldrsh|mov|movw|mvn)\s+(r\d+), (.*)$")
@@ -375,7 +375,7 @@ def of_share(before: int, after: int, values: Sequence[int], routine: str) -> st
     return "every value of the other operand gives the same output" if np.array_equal(one, other) else ""
 
 
-# ---- which of them a mutant asks for ----
+# ---- proofs by kind of mutant ----
 
 
 def of_assembly(mutant: Mutant, routines: str, constants: str, net: Net) -> str:
