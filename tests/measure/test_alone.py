@@ -11,18 +11,21 @@ import pytest
 
 from end_to_end.builds import DIGITS, shared_build
 from npukit.errors import DoesNotFit
-from npukit.measure.alone import check_alone
+from npukit.measure.alone import WORK, check_alone
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import Target, open_target
 from npukit.measure.validate import ALONE, Validation, validate
+from npukit.net.box import Box
+from npukit.net.net import fuse
 from npukit.net.ops import Conv2d, Softmax
 from npukit.net.reference.sharp import inputs_alone
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import quantization, requantization
-from npukit.net.value_ranges import Range
+from npukit.net.value_ranges import Range, value_ranges
 from npukit.plan.ir.plan import Compute
 from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build
+from plan.networks import small_net
 
 NOTHING = Validation("emulator", 0, outputs_equal=True, mismatches=(), layers_checked=0)
 
@@ -130,3 +133,10 @@ def test_inputs_keep_to_the_ranges_and_come_close_to_every_rounding(built: Build
     assert (given.min(), given.max()) == (-100, 50)
     (again,) = inputs_alone(net.alone(conv), {conv.inputs[0]: Range(low, high)}, 30, 10_000_000)
     assert np.array_equal(given, again)
+
+
+def test_layers_of_other_shapes_that_an_accelerator_takes_as_one_get_inputs() -> None:
+    net = small_net()
+    whole = net.alone(fuse(net.ops[:-1], whole=True))
+    (given,) = inputs_alone(whole, value_ranges(net), 4, WORK, [Box.whole(whole.tensor(whole.outputs[0]).shape)])
+    assert given.shape == (4, *net.tensor(net.inputs[0]).shape)

@@ -104,9 +104,11 @@ class _Layer:
 def _sharp(
     net: Net, ranges: dict[str, Range], count: int, work: int, boxes: Sequence[Box], rng: np.random.Generator
 ) -> np.ndarray | None:
-    """`count` sharp inputs. None if the layer has no weights, or too many for `work`."""
+    """`count` sharp inputs. None for a layer without weights, with too many for `work`, or fused with other shapes."""
     made = filter_of(net, net.ops[0])
     if made is None or count == 0 or made.weights.size * LEAST > work * PRODUCTS:
+        return None
+    if net.tensor(net.outputs[0]).shape != net.tensor(made.op.output).shape:
         return None
     layer, tensor = _layer_of(net, made, boxes), net.tensor(made.op.inputs[0])
     windows = min(len(layer.windows), -(-WINDOWS * min(int(layer.parts.max()) + 1, MOST_PARTS) // count))
