@@ -93,6 +93,16 @@ def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (3, str(tmp_path), "wrong")
 
 
+@pytest.mark.parametrize("memory", [None, 1 << 30])
+def test_a_relative_path_is_one_from_the_program_s_folder(tmp_path: Path, memory: int | None) -> None:
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin" / "tool", "exit 3")
+    with start(["bin/tool"], tmp_path, memory=memory) as process:
+        assert process.wait(60) == 3
+    with pytest.raises(FileNotFoundError, match="bin/other"):
+        start(["bin/other"], tmp_path, memory=memory)
+
+
 def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
     """Child processes are ended, too, because these hold the program's output open."""
     begun = monotonic()

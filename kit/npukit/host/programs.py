@@ -81,8 +81,9 @@ def start(
         words[0] = program
     folder = folder or Path(words[0]).parent
     if memory is not None and sys.platform == "linux":
-        if not os.access(words[0], os.X_OK):
-            number = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
+        program = folder / words[0]  # the kernel looks for a relative path from there
+        if not os.access(program, os.X_OK):
+            number = errno.EACCES if program.exists() else errno.ENOENT
             raise OSError(number, os.strerror(number), words[0])
         words = ["/bin/sh", "-c", _bounded(int(memory * factor()), seconds), *words]
     return subprocess.Popen[bytes](words, cwd=folder, env=environment(), **settings)
