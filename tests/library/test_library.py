@@ -347,7 +347,10 @@ def test_platformio_packs_the_library(on_core: Build, tmp_path: Path) -> None:
     because only the registry offers them."""
     api.export(on_core.folder, tmp_path / "lib")
     command = ["pio", "pkg", "pack", "-o", str(tmp_path / "packed.tar.gz"), str(tmp_path / "lib")]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    if "Could not load SPDX licenses" in done.stderr:
+        pytest.skip("pio finds no list of licenses, which it loads from the network")
+    assert done.returncode == 0, done.stderr
     with tarfile.open(tmp_path / "packed.tar.gz") as packed:
         assert {"library.json", "digits_int8.c", "digits_int8.h", "routines.S"} <= set(packed.getnames())
 

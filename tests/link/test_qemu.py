@@ -15,11 +15,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from helpers import need
-from link.device_process import DEVICE, GCC_M4, WARNINGS, includes, server_sources
+from link.device_process import DEVICE, WARNINGS, ZIG_M4, includes, server_sources
 from npukit.board.board import Board, load_board
 from npukit.data import data_folder
 from npukit.link.fault import DeviceFault
 from npukit.link.session import Session
+from npukit.project.toolchain import LINK_FLAGS
 
 IMAGE = bytes(i * 3 % 256 for i in range(900))
 SHIFTED = bytes((byte + 9) % 256 for byte in IMAGE)
@@ -46,13 +47,14 @@ def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
         *includes(),
         f"-I{folder}",
         f"-I{firmware / 'cortex_m'}",
+        f"-I{firmware / 'libc'}",
         "-DPES=1",
         "-DPE=0",
-        "-nostdlib",  # the machine may have no C library for the core
         "-T",
         str(DEVICE / "mps2.ld"),
     ]
-    command = [*GCC_M4, *options, *map(str, sources), "-lgcc", "-o", str(folder / "firmware.elf")]
+    options += LINK_FLAGS["zig"].split()
+    command = [*ZIG_M4, *options, *map(str, sources), "-o", str(folder / "firmware.elf")]
     subprocess.run(command, check=True, timeout=120)
     return folder / "firmware.elf"
 

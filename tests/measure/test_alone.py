@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
-from end_to_end.builds import DIGITS, shared_build
+from end_to_end.builds import DIGITS, build, shared_build
 from npukit.errors import DoesNotFit
 from npukit.measure.alone import WORK, check_alone
 from npukit.measure.cases import Cases, load_cases
@@ -133,6 +135,34 @@ def test_inputs_keep_to_the_ranges_and_come_close_to_every_rounding(built: Build
     assert (given.min(), given.max()) == (-100, 50)
     (again,) = inputs_alone(net.alone(conv), {conv.inputs[0]: Range(low, high)}, 30, 10_000_000)
     assert np.array_equal(given, again)
+
+
+def two_convolutions(folder: Path) -> Path:
+    """A model of two padded convolutions and an addition, with calibration inputs in the same folder."""
+    random = np.random.default_rng(7)
+    weights = [random.standard_normal((16, channels, 3, 3)).astype(np.float32) / 12 for channels in (3, 16, 16)]
+    constants = [numpy_helper.from_array(each, f"w{number}") for number, each in enumerate(weights)]
+    nodes = [
+        helper.make_node("Conv", [source, f"w{number}"], [output], pads=[1, 1, 1, 1])
+        for number, (source, output) in enumerate([("x", "a"), ("a", "b"), ("b", "c")])
+    ]
+    nodes.append(helper.make_node("Add", ["a", "c"], ["y"]))
+    sizes = {"x": (1, 3, 16, 16), "y": (1, 16, 16, 16)}
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()]
+    graph = helper.make_graph(nodes, "two", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "two.onnx")
+    np.savez(folder / "inputs.npz", in0=random.standard_normal((8, *sizes["x"])).astype(np.float32))
+    return folder / "two.onnx"
+
+
+def test_a_layer_that_overwrites_the_border_of_its_input_runs_alone(tmp_path: Path) -> None:
+    model = two_convolutions(tmp_path)
+    options = {"calibration": tmp_path / "inputs.npz", "toolchain": "zig", "pes": 1}
+    built = build(model, tmp_path / "out", "nrf5340-dk", **options)
+    (memory,) = built.plan().pes
+    inputs = [(memory.buffer(each.inputs[0].buffer), memory.buffer(each.output.buffer)) for each in memory.computes()]
+    assert any(source.arrangement and source.offset == output.offset for source, output in inputs)
+    assert alone(built).passed
 
 
 def test_layers_of_other_shapes_that_an_accelerator_takes_as_one_get_inputs() -> None:

@@ -24,6 +24,7 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.reference import evaluate
 from npukit.net.reference.sharp import inputs_alone
+from npukit.net.requantize import quantization
 from npukit.net.value_ranges import value_ranges
 from npukit.plan.ir.plan import Buffer, Compute, PePlan, Plan, View
 from npukit.plan.multi_chip import twins
@@ -51,7 +52,8 @@ Values = Mapping[str, np.ndarray]
 class _Place:
     """A part of a tensor in a PE's memory. `elements`: indices of the tensor's elements, in the order of memory.
 
-    `starts` and `sizes`: the contiguous runs of bytes, counted from the start of the activations.
+    `starts` and `sizes`: the contiguous runs of bytes, counted from the start of the activations. `zero`: the value of
+    the border of an arranged input, which is written whole: the output may overwrite the border.
     """
 
     buffer: Buffer
@@ -60,6 +62,7 @@ class _Place:
     starts: np.ndarray
     sizes: np.ndarray
     dtype: np.dtype
+    zero: int | None = None
 
     @property
     def _less(self) -> int:
@@ -71,6 +74,9 @@ class _Place:
 
     def store(self, values: np.ndarray) -> np.ndarray:
         """The bytes of the part, [case, byte]."""
+        made = self.buffer.arrangement
+        if made and self.zero is not None:
+            return np.stack([made.store(each, self.zero) for each in values])
         part = values.reshape(len(values), -1)[:, self.elements]
         stored = part if self._less == 0 else part.astype(np.int64) - self._less
         return np.ascontiguousarray(stored.astype(self.dtype)).view(np.uint8)
@@ -184,7 +190,7 @@ def _layers(net: Net, plan: Plan, pe: PePlan) -> Iterator[_Layer]:
     landings = {landing.view.buffer for each in plan.messages for landing in each.landings if landing.pe == pe.pe}
     for number, step in ((number, step) for number, step in enumerate(pe.steps) if isinstance(step, Compute)):
         names, part = net.activations(ops[step.op]), (step.op, step.output.box)
-        inputs = tuple(_place(net, pe, name, view) for name, view in zip(names, step.inputs, strict=True))
+        inputs = tuple(_source(net, pe, name, view) for name, view in zip(names, step.inputs, strict=True))
         output = _place(net, pe, ops[step.op].output, step.output)
         taken = [each for each in pe.buffers if each.last >= number and (each.first <= number or each.name in landings)]
         sent = [each for each in pe.buffers if each.first <= number and each.name in sources]
@@ -203,6 +209,15 @@ def _near(
             use[max(buffer.offset - first, 0) : max(buffer.offset + buffer.bytes - first, 0)] = mark
     edges = (np.flatnonzero(np.diff(use == mark, prepend=False, append=False)).reshape(-1, 2) for mark in (0, 1))
     return tuple(np.column_stack([first + each[:, 0], each[:, 1] - each[:, 0]]) for each in edges)  # pyright: ignore[reportReturnType]
+
+
+def _source(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:
+    place = _place(net, pe, tensor, view)
+    made = place.buffer.arrangement
+    if made is None:
+        return place
+    whole = np.array([place.buffer.offset]), np.array([made.bytes])
+    return replace(place, starts=whole[0], sizes=whole[1], zero=quantization(net, tensor).zero_point)
 
 
 def _place(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:

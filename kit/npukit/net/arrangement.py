@@ -32,9 +32,11 @@ class Arrangement:
     dtype: str
     subtracted: int = 0
 
-    def store(self, values: np.ndarray) -> np.ndarray:
-        """The memory that holds `values`. Bytes between elements are 0."""
+    def store(self, values: np.ndarray, border: int | None = None) -> np.ndarray:
+        """The memory that holds `values`. Bytes between elements are 0, or hold the value `border`."""
         memory = np.zeros(self.bytes, np.uint8)
+        if border is not None:
+            memory.view(self.dtype)[:] = border - self.subtracted
         view = np.ndarray(self.shape, self.dtype, memory.data, self.origin, self.strides)
         view[...] = (values.reshape(self.shape).astype(np.int64) - self.subtracted).astype(self.dtype)
         return memory

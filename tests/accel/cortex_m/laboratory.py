@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from helpers import GCC, ZIG
+from helpers import GCC, ZIG, need
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.network import INPUT, KernelChoice
 
@@ -112,7 +112,8 @@ def _linked(assembly: str, symbol: str, symbols: tuple[tuple[str, int], ...]) ->
 
 
 def object_code(assembly: str, assembler: str) -> bytes:
-    """The .text section as "gcc" or "zig" assembles it."""
+    """The .text section as "gcc" or "zig" assembles it, or skip without "gcc"."""
+    need(_ASSEMBLERS[assembler][0])
     with TemporaryDirectory() as folder:
         return _text(_assembled(assembly, assembler, Path(folder)))[0]
 
