@@ -12,7 +12,7 @@
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
-# make wheel       dist/npukit-*.whl and dist/npukit_emulator-*.whl
+# make wheel       dist/npukit-*.whl, dist/npukit_emulator-*.whl and dist/npukit_mla-*.whl
 # make clean       leaves what git knows
 
 PYTHON ?= python3
@@ -86,7 +86,7 @@ lint: $(VENV)/installed-for-development
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 wheel: $(VENV)/installed
-	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist . ./kit/npukit_emulator
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist . ./kit/npukit_emulator ./kit/npukit_mla
 
 clean:
 	rm -rf $(VENV) out dist build .pytest_cache .hypothesis .ruff_cache
@@ -96,8 +96,8 @@ $(VENV)/python-ready:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/installed: pyproject.toml kit/npukit_emulator/pyproject.toml $(VENV)/python-ready
-	$(BIN)/python -m pip install --quiet --editable kit/npukit_emulator --editable .
+$(VENV)/installed: pyproject.toml kit/npukit_emulator/pyproject.toml kit/npukit_mla/pyproject.toml $(VENV)/python-ready
+	$(BIN)/python -m pip install --quiet --editable kit/npukit_emulator --editable kit/npukit_mla --editable .
 	touch $@
 
 $(VENV)/installed-for-development: pyproject.toml $(VENV)/installed

@@ -21,10 +21,15 @@ from packaging.requirements import Requirement
 from end_to_end.builds import DIGITS, shared_build
 from helpers import CHECKOUT
 from npukit import __version__
-from npukit.board.board import known_boards
 
 MODEL = DIGITS / "digits_int8.tflite"
 SOURCES = {"kit/npukit": "npukit"} | {name: f"npukit/data/{name}" for name in ("templates", "firmware", "boards")}
+
+OTHERS = (
+    ("npukit_emulator", (".py", ".c", ".h", "COPYING"), "licenses/COPYING"),
+    ("npukit_mla", (".py", ".c", ".h", ".toml"), "entry_points.txt"),
+)
+"""The other packages of the sources: their files, and a file about each."""
 
 
 @pytest.fixture(scope="module")
@@ -90,22 +95,24 @@ def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel: Path) -> N
     assert "License-Expression: Apache-2.0\n" in metadata
 
 
-def test_the_emulators_wheel_holds_its_folder_and_its_own_licence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "of_all", "about_it"), OTHERS)
+def test_the_wheels_of_other_packages_hold_their_folders(
+    name: str, of_all: tuple[str, ...], about_it: str, tmp_path: Path
+) -> None:
     pytest.importorskip("hatchling", reason="hatchling builds the wheel")
-    source = CHECKOUT / "kit" / "npukit_emulator"
+    source = CHECKOUT / "kit" / name
     pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(source))
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
-    of_the_folder = {path.relative_to(source.parent).as_posix() for path in source.rglob("*.[pch]*") if path.is_file()}
-    code = {name for name in of_the_folder if name.endswith((".py", ".c", ".h"))}
+    files = {path.relative_to(source.parent).as_posix() for path in source.rglob("*") if path.is_file()}
     about = {name for name in names if ".dist-info/" in name}
-    assert names - about == code | {"npukit_emulator/COPYING"}
-    assert any(name.endswith("licenses/COPYING") for name in about)
+    assert names - about == {each for each in files if each.endswith(of_all) and not each.endswith("pyproject.toml")}
+    assert any(each.endswith(about_it) for each in about)
 
 
 def test_the_command_works_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     assert npukit(installed, tmp_path, "--version") == f"npukit {__version__}\n"
     told = json.loads(npukit(installed, tmp_path, "boards", "--json"))
-    assert [board["name"] for board in told] == [board.name for board in known_boards()]
+    assert [board["name"] for board in told] == sorted(path.stem for path in (CHECKOUT / "boards").glob("*.toml"))
 
 
 def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
@@ -143,7 +150,7 @@ def test_every_dependency_stands_in_the_list_of_licences() -> None:
 
 
 def requirements() -> Iterator[str]:
-    for folder in (CHECKOUT, CHECKOUT / "kit" / "npukit_emulator"):
+    for folder in (CHECKOUT, *(CHECKOUT / "kit" / name for name, *_ in OTHERS)):
         project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
         yield from chain(project["dependencies"], *project.get("optional-dependencies", {}).values())
 

@@ -23,7 +23,6 @@ import numpy as np
 
 from npukit import api
 from npukit.accel.engines import assign_engines, engines_of
-from npukit.accel.mla.cycles import Figures
 from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
@@ -34,6 +33,7 @@ from npukit.net.tensor import Quantization, Tensor
 from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from npukit_mla.cycles import Figures
 
 ARRAY = Figures(setup_cycles=0, accumulator_bits=24)
 SCHEDULER_CYCLES = 3_900

@@ -16,9 +16,6 @@ from helpers import CHECKOUT, first_of, models
 from net.small_nets import quantized
 from npukit import api
 from npukit.accel.engines import assign_engines, plugins_of, with_core
-from npukit.accel.mla.outcome import Outcome, Results, addition_words
-from npukit.accel.mla.plugin import Mla, power_of_two
-from npukit.accel.mla.shifted import Shift
 from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.board.board import load_board
 from npukit.net.box import Box
@@ -28,11 +25,13 @@ from npukit.net.reference.interpreter import KERNELS
 from npukit.net.requantize import multiply_by_quantized_multiplier, quantization
 from npukit.net.tensor import Quantization, Tensor
 from npukit.plan.ir.plan import streamed_name
+from npukit_mla.outcome import Outcome, Results, addition_words
+from npukit_mla.plugin import Mla, power_of_two
+from npukit_mla.shifted import Shift
 
-PLUGIN = CHECKOUT / "kit/npukit/accel/mla"
+PLUGIN = CHECKOUT / "kit/npukit_mla"
 PUBLIC = (
-    "npukit.accel.filters", "npukit.accel.geometry", "npukit.accel.interface", "npukit.accel.mla",
-    "npukit.board.board", "npukit.data", "npukit.net",
+    "npukit.accel.filters", "npukit.accel.geometry", "npukit.accel.interface", "npukit.board.board", "npukit.net",
 )  # fmt: skip
 """What `docs/accelerators.md` names for plug-ins."""
 DRIVER = 0.2
@@ -187,6 +186,7 @@ def test_what_is_added_to_sums_and_results_is_exact(name: str, tmp_path: Path) -
 def test_digits_are_exact(engine: str | None, pes: int, tmp_path: Path) -> None:
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", "spinnaker2", pes=pes, engine=engine)
     assert "mla" in {op["engine"] for op in built.manifest.summary["ops"]}
+    assert [path.name for path in (built.folder / "project/firmware/engines").iterdir()] == ["mla"]
     found = api.validate(built.folder, cases=2)
     assert found.passed, found.mismatches
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from npukit.accel.engines import plugins_of
 from npukit.board.board import known_boards, load_board
-from npukit.data import data_folder
+from npukit.data import PLUGINS, data_folder
 from npukit.errors import DoesNotFit, NpukitError
 
 PE_MESH = (data_folder("boards") / "pe-mesh.toml").read_text()
@@ -92,6 +94,32 @@ def test_a_board_file_of_ones_own(tmp_path: Path) -> None:
 def test_an_unknown_board() -> None:
     with pytest.raises(NpukitError, match="board pdp-11 is not known"):
         load_board("pdp-11")
+
+
+def test_a_plug_ins_package_brings_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known by name, also to `like`; npukit's own boards come first."""
+    entry = tmp_path / "vendor-1.dist-info/entry_points.txt"
+    entry.parent.mkdir()
+    entry.write_text(f"[{PLUGINS}]\nvendor = vendor:accelerator\n")
+    (tmp_path / "vendor/boards").mkdir(parents=True)
+    (tmp_path / "vendor/__init__.py").write_text("raise RuntimeError('boards are known without an import')")
+    for name, like in (("vendor-one", "pe-mesh"), ("vendor-two", "vendor-one"), ("microbit", "pe-mesh")):
+        text = f'like = "{like}"\nname = "{name}"\nsummary = "A vendor\'s"\n'
+        (tmp_path / f"vendor/boards/{name}.toml").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert {"vendor-one", "vendor-two"} <= {board.name for board in known_boards()}
+    assert load_board("vendor-two").accelerator == load_board("pe-mesh").accelerator
+    assert load_board("microbit").summary != "A vendor's"
+
+
+def test_without_its_package_a_board_of_the_sources_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = load_board("spinnaker2")
+    for module in ("npukit.data", "npukit.accel.plugins"):
+        monkeypatch.setattr(f"{module}.entry_points", lambda **_: [])
+    for find in (partial(load_board, "spinnaker2"), partial(plugins_of, chip)):
+        with pytest.raises(NpukitError) as error:
+            find()
+        assert error.value.tries[0] == "pip install ./kit/npukit_mla, in the folder of npukit's sources"
 
 
 def test_not_toml(tmp_path: Path) -> None:

@@ -16,19 +16,16 @@ from types import ModuleType
 from npukit.accel.checked import Checked, code_of
 from npukit.accel.interface import Plugin
 from npukit.accel.mac_array.plugin import MacArray
-from npukit.accel.mla.plugin import Mla
 from npukit.board.board import AcceleratorSlot, Board, place_of_figure
+from npukit.data import PLUGINS, ways_to_install
 from npukit.errors import NpukitError, raised
-
-GROUP = "npukit.accelerators"
-"""The entry point group. An entry's name is the accelerator's name; the entry's object makes the plug-in."""
 
 ATTRIBUTE = "accelerator"
 """The name of the plug-in's maker in a folder's `__init__.py` or in a Python file."""
 
 Maker = Callable[[AcceleratorSlot], Plugin]
 
-_OWN: Mapping[str, Maker] = {MacArray.name: MacArray, Mla.name: Mla}
+_OWN: Mapping[str, Maker] = {MacArray.name: MacArray}
 
 _NAMED: dict[str, Path] = {}
 """Paths of plug-ins by accelerator name, from the board files given to this process."""
@@ -72,8 +69,9 @@ def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
         raise NpukitError(
             f"board {board.name} names the accelerator {slot.name}, which no plug-in provides",
             tries=[
+                *ways_to_install(slot.name),
                 f"one of: {', '.join([*_OWN, *installed])}",
-                f"install the package that has the entry point {GROUP}: {slot.name}",
+                f"install the package that has the entry point {PLUGINS}: {slot.name}",
                 'plugin = "FOLDER" in the board file, and --board FILE for a build of it',
             ],
         )
@@ -81,7 +79,7 @@ def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
 
 
 def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+    return {point.name: point for point in entry_points(group=PLUGINS)}
 
 
 def _from_package(point: EntryPoint) -> Maker:

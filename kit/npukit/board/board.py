@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,7 +25,7 @@ from npukit.board.contradictions import contradictions
 from npukit.board.cores import CORES, CoreType
 from npukit.board.lines import line_of
 from npukit.board.registers import Address, EmulatedRegisters
-from npukit.data import data_folder
+from npukit.data import board_folders, ways_to_install
 from npukit.errors import DoesNotFit, NpukitError, nearest
 
 CONTRADICTION = "contradiction"
@@ -485,8 +486,8 @@ def _place(path: Path, where: Sequence[str | int]) -> str:
 
 def load_board(name: str) -> Board:
     """Load a board by name, or from the path of a TOML file."""
-    path = Path(name) if name.endswith(".toml") else data_folder("boards") / f"{name}.toml"
-    if not path.is_file():
+    path = Path(name) if name.endswith(".toml") else _known_file(name)
+    if path is None or not path.is_file():
         raise _unknown(name)
     try:
         board = Board.model_validate(_tables(path), context={"folder": path.parent})
@@ -514,7 +515,7 @@ def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     if like is None:
         return tables
     name = f"{Path(str(like)).name}.toml"
-    places = (folder / name for folder in (path.parent, data_folder("boards")))
+    places = (folder / name for folder in chain([path.parent], board_folders()))
     above = (*above, path)
     other = next((each for each in places if each.is_file() and not any(map(each.samefile, above))), None)
     if other is None:
@@ -524,13 +525,17 @@ def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     return {name: value for name, value in both.items() if value != {}}
 
 
+def _known_file(name: str) -> Path | None:
+    return next((path for folder in board_folders() if (path := folder / f"{name}.toml").is_file()), None)
+
+
 def board_names() -> list[str]:
-    """Names of the boards shipped with npukit."""
-    return sorted(path.stem for path in data_folder("boards").glob("*.toml"))
+    """Names of the boards of npukit and of installed plug-ins."""
+    return sorted({path.stem for folder in board_folders() for path in folder.glob("*.toml")})
 
 
 def known_boards() -> Iterator[Board]:
-    """Every board shipped with npukit, by name."""
+    """Every board of npukit and of installed plug-ins, by name."""
     yield from map(load_board, board_names())
 
 
@@ -538,7 +543,7 @@ def _unknown(name: str) -> NpukitError:
     known = board_names()
     tries = [*nearest(name, known), f"one of: {', '.join(known)}", "npukit boards"]
     tries += ["the path of your own board file, ending in .toml"]
-    return NpukitError(f"board {name} is not known", tries=tries)
+    return NpukitError(f"board {name} is not known", tries=[*ways_to_install(name), *tries])
 
 
 def _fault(error: ValidationError) -> Any:

@@ -145,9 +145,10 @@ def _serve_coresident(project: Project, coresident: Coresident) -> None:
 
 
 def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
-    """Copy each driver and the headers beside it into a folder of the same name."""
+    """Copy the drivers of each folder, and the headers beside them, into a folder with the name of the first."""
+    folders: dict[Path, Path] = {}
     for driver in drivers:
-        folder = target / _driver_folder(driver)
+        folder = target / folders.setdefault(driver.parent, _driver_folder(driver))
         folder.mkdir(parents=True, exist_ok=True)
         for path in (driver, *sorted(driver.parent.glob("*.h"))):
             shutil.copyfile(path, folder / path.name)

@@ -12,10 +12,11 @@ from enum import Enum
 import numpy as np
 
 from npukit.accel.filters import rows_and_biases
-from npukit.accel.mla.cycles import ADDED, GENERAL, KEEPS, KEPT, OF_THREE, OF_TWO, PLAIN, PLANE, RAW
 from npukit.net.net import Net, Op
 from npukit.net.ops import Add, Conv2d, Dense, Sums, Total
 from npukit.net.requantize import ADD_LEFT_SHIFT, Multiplier, add_rescaling, quantization, requantization, rescale
+
+from .cycles import ADDED, GENERAL, KEEPS, KEPT, OF_THREE, OF_TWO, PLAIN, PLANE, RAW
 
 HALF = Multiplier(1 << 30, 0)
 MOST_RIGHT = 20

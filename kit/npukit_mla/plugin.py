@@ -1,8 +1,8 @@
 """The array's plug-in: what it takes, in which of its ways, what that costs, and the command that does it.
 
-What is public of the chip is in `boards/spinnaker2.toml`. Sums have 24 bits, so that an op is taken only in ways in
-which its weights prove that they suffice: where a part of a line of the kernel is summed up at a time the core adds the
-parts.
+What is public of the chip is in `boards/spinnaker2.toml` beside this file. Sums have 24 bits, so that an op is taken
+only in ways in which its weights prove that they suffice: where a part of a line of the kernel is summed up at a time
+the core adds the parts.
 Results are rounded as TensorFlow Lite rounds them, so that the core requantises; where all factors are one power of two
 and nothing below 0 is kept, the array's shift does just that to sums with a bias that rounds (`shifted.py`).
 """
@@ -32,18 +32,19 @@ from npukit.accel.interface import (
     Struct,
     Tile,
 )
-from npukit.accel.mla.cycles import LANES, WIDTH, Figures, padded
-from npukit.accel.mla.driver_shape import DriverShape
-from npukit.accel.mla.outcome import Outcome, Parts, Results, addition_words
-from npukit.accel.mla.shifted import Shift, shift_of
 from npukit.board.board import AcceleratorSlot, Board
-from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense, Sums, Total
 from npukit.net.requantize import quantization
 from npukit.net.tensor import Quantization, Tensor
 
+from .cycles import LANES, WIDTH, Figures, padded
+from .driver_shape import DriverShape
+from .outcome import Outcome, Parts, Results, addition_words
+from .shifted import Shift, shift_of
+
+HERE = Path(__file__).resolve().parent
 PRODUCTS, CONVOLUTION = "products", "convolution"
 LINES, WINDOWS, SHIFTED, PLANES = "LINES", "WINDOWS", "SHIFTED", "PLANES"
 """The ways of the driver: a tile's products are of lines or of windows, whichever take fewer cycles."""
@@ -123,7 +124,7 @@ class Mla:
     )
     abilities = Abilities(patterns=(("conv2d", "add"), ("sums", "total")))
     passes = OwnPasses(quantizer=power_of_two)
-    model: Path | None = data_folder("firmware") / "mla" / "mla_model.c"
+    model: Path | None = HERE / "firmware" / "mla_model.c"
 
     def __init__(self, slot: AcceleratorSlot) -> None:
         self.figures = Figures(**slot.figures)
@@ -252,7 +253,7 @@ class Mla:
     def sources(self, board: Board) -> tuple[Path, ...]:
         slot = board.accelerator_named(self.name)
         files = FILES if slot and slot.base is not None else ("mla_on_core.c",)
-        return tuple(data_folder("firmware") / "mla" / each for each in files)
+        return tuple(HERE / "firmware" / each for each in files)
 
 
 def _groups(net: Net, op: Op) -> int:

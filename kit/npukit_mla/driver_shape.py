@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from math import ceil, gcd
 
 from npukit.accel.geometry import Plane, Window, depth_of, window_of
-from npukit.accel.mla.cycles import (
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+
+from .cycles import (
     CALL,
     CLEARED_BYTE,
     COPIED_BYTE,
@@ -33,9 +36,7 @@ from npukit.accel.mla.cycles import (
     overlapped,
     padded,
 )
-from npukit.accel.mla.outcome import Outcome, Results
-from npukit.net.box import Box
-from npukit.net.net import Net, Op
+from .outcome import Outcome, Results
 
 MOST_PIXELS, MOST_PIXELS_OF_A_LINE = 16, 32
 ROOM = 8192

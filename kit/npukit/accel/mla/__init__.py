@@ -1,1 +1,0 @@
-"""A machine-learning array after what is public of SpiNNaker2's, as a plug-in like any vendor's."""
