@@ -1,4 +1,4 @@
-"""Gains of `npukit tune`: the table of docs/tuning.md, a line a network.
+"""Gains of `npukit tune`: the table of docs/measure.md, a line a network.
 
     python benchmarks/tune.py FOLDER_OF_MODELS [--lines digits-float kws-16] [--budget 300]
 

@@ -13,46 +13,21 @@ from typing import Any
 
 CHECKOUT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Use": (
-        *(
-            "docs/tutorial",
-            "docs/tutorials/stock-board",
-            "docs/tutorials/chip-maker",
-            "docs/tutorials/own-mesh",
-            "docs/tutorials/notebook",
-            "docs/tutorials/farm",
-            "docs/concepts",
-            "docs/commands",
-            "docs/models",
-            "docs/preprocessing",
-            "docs/states",
-            "docs/language-models",
-            "docs/compatibility",
-            "docs/mesh",
-            "docs/mapping",
-        ),
-        *("docs/tuning", "docs/troubleshooting", "docs/platforms", "examples/digits/README"),
+    "Guide": (
+        *("docs/start", "docs/models", "docs/preprocessing", "docs/boards", "docs/accelerators", "docs/mesh"),
+        *("docs/link", "docs/measure", "examples/digits/README"),
     ),
-    "Boards": (
-        *("docs/boards", "docs/flash", "docs/farm", "docs/emulators", "docs/renode", "docs/protocol", "docs/spec"),
-        *("boards/pe-mesh", "SECURITY"),
+    "Reference": (
+        *("docs/commands", "docs/concepts", "docs/board-file", "docs/plug-in", "docs/protocol", "boards/pe-mesh"),
+        *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8")),
     ),
-    "Extend": (
-        *(
-            "CONTRIBUTING",
-            "docs/architecture",
-            "docs/planner",
-            "docs/adding-an-op",
-            "docs/firmware",
-            "docs/accelerators",
-            "docs/coming-from-tvm",
-        ),
-        *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8", "vector16")),
+    "Internals": (
+        *("CONTRIBUTING", "docs/architecture", "docs/planner", "docs/adding-an-op", "docs/firmware"),
+        *("docs/emulators", "docs/renode", "SECURITY"),
     ),
-    "Measured": (
-        *("docs/results", "benchmarks/scaling", "benchmarks/core/cortex_m4", "benchmarks/core/cores"),
-        "benchmarks/large/large_networks",
-        "benchmarks/mesh/dead_parts",
+    "Results": (
+        *("docs/results", "docs/compatibility", "benchmarks/scaling", "benchmarks/core/cortex_m4"),
+        *("benchmarks/core/cores", "benchmarks/large/large_networks", "benchmarks/mesh/dead_parts"),
     ),
     "About": ("docs/licences",),
 }

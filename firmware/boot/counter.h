@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Security counter of the board: the lower bound for an image's counter. Only ever rises (docs/flash.md, section 3). */
+/* Security counter of the board: the lower bound for an image's counter. Only ever rises (docs/protocol.md, section 7). */
 #ifndef COUNTER_H
 #define COUNTER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mesh image: each distinct program once, and the program of each PE (docs/flash.md). */
+/* Mesh image: each distinct program once, and the program of each PE (docs/protocol.md). */
 #ifndef MESH_IMAGE_H
 #define MESH_IMAGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Provisioning of the board, once and for good: whose images the board accepts. Written at the factory or by the first
- * host, where the flash is never erased (docs/flash.md, section 3). */
+ * host, where the flash is never erased (docs/protocol.md, section 7). */
 #ifndef PROVISION_H
 #define PROVISION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server of the loader: answers the host's requests over the link (docs/flash.md). */
+/* Server of the loader: answers the host's requests over the link (docs/protocol.md). */
 #ifndef SERVER_H
 #define SERVER_H
 

@@ -527,7 +527,7 @@ def export(
 
 
 def export_spec(folder: Folder, output: Path | str, *, force: bool = False) -> tuple[str, ...]:
-    """Write the memory image of each PE, and a `spec.json` that lists the bytes to send and to read (`docs/spec.md`).
+    """Write the memory image of each PE, and a `spec.json` that lists the bytes to send and to read (`docs/link.md`).
 
     The bytes to send are the build's golden inputs. Returns the names of the written files.
     """
@@ -606,7 +606,7 @@ def flash(
     NPUKIT_KEY_PASSPHRASE, or the result of `passphrase`, opens an encrypted key. `provision`: bind a new board to this
     key for good. Without a key, let the board take any image for good. A board without npukit's loader is written with
     the tool of its board file, and takes no key and no version. A build that its maker signed needs `trust` once
-    (docs/flash.md).
+    (docs/link.md).
     """
     from npukit.boot.keys import load_key
     from npukit.boot.maker import check_maker

@@ -25,7 +25,7 @@ class Options:
     frames_per_second: float | None = None
     """Required frame rate, checked against the plan's prediction. `DoesNotFit` names the limiting resource."""
     plan: str | None = None
-    """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
+    """The user's own mapping, whole or in part: a file (`docs/mesh.md`), or the name of an installed mapper."""
     strict: bool = False
     trace: bool = False
     """Have the firmware record when each step of a frame began, for `npukit trace --on DEVICE`."""

@@ -33,7 +33,7 @@ PLUGIN = CHECKOUT / "kit/npukit_mla"
 PUBLIC = (
     "npukit.accel.filters", "npukit.accel.geometry", "npukit.accel.interface", "npukit.board.board", "npukit.net",
 )  # fmt: skip
-"""What `docs/accelerators.md` names for plug-ins."""
+"""What `docs/plug-in.md` names for plug-ins."""
 DRIVER = 0.2
 """How near a prediction is: the driver is C, which gcc and zig compile to different cycles."""
 

@@ -1,4 +1,4 @@
-"""The vectors in docs/flash.md equal the frames of host and loader."""
+"""The vectors in docs/vectors/loader.txt equal the frames of host and loader."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ REQUESTS: list[Request] = [
 
 
 def vectors() -> list[tuple[str, str]]:
-    """The frames after `>` and `<` in the document."""
-    text = (CHECKOUT / "docs" / "flash.md").read_text()
+    """The frames after `>` and `<` in the file."""
+    text = (CHECKOUT / "docs/vectors/loader.txt").read_text()
     pairs = re.findall(r"((?:^> [0-9a-f ]+\n)+)((?:^< [0-9a-f ]+\n)+)", text, re.MULTILINE)
     return [(_joined(sent), _joined(got)) for sent, got in pairs]
 
 
 def test_every_request_has_a_vector() -> None:
-    text = (CHECKOUT / "docs" / "flash.md").read_text()
+    text = (CHECKOUT / "docs/protocol.md").read_text()
     documented = re.findall(r"^\| 0x([0-9a-f]+) \| [A-Z_]+ \|", text, re.MULTILINE)
     assert {request.kind for request in REQUESTS} == {int(kind, 16) for kind in documented} == set(range(0x20, 0x29))
 

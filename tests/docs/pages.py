@@ -39,10 +39,10 @@ from npukit.cli.main import app
 from npukit.project import toolchain
 from npukit.templates import templates_in
 
-PAGES = sorted([*CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("docs/tutorials/*.md"), CHECKOUT / "README.md"])
+PAGES = sorted([*CHECKOUT.glob("docs/*.md"), CHECKOUT / "README.md"])
 
 PICTURE = CHECKOUT / "docs/frame.svg"
-"""One frame of the tutorial's build on four PEs, drawn by the build's report: the picture in README."""
+"""One frame of the first page's build on four PEs, drawn by the build's report: the picture in README."""
 
 RUN_ELSEWHERE = {
     "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
@@ -223,7 +223,7 @@ def _write_files(page: Path, folder: Path) -> None:
     for name, text in files_of(page).items():
         (folder / name).write_text(text)
     lines = [line.strip() for line in page.read_text().splitlines() if line.startswith("    ")]
-    if page.name == "mapping.md":
+    if page.name == "mesh.md":
         first = next(index for index, line in enumerate(lines) if line.startswith("[ops."))
         last = next(index for index, line in enumerate(lines[first:], first) if line == "]")
         (folder / "my_plan.toml").write_text("\n".join(lines[first : last + 1]))
@@ -332,5 +332,5 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as scratch:
             outputs = run_commands(each, Path(scratch)) if shows_output(each) else {}
             each.write_text(with_tables(with_outputs(each.read_text(), outputs)))
-            if each.name == "tutorial.md":
+            if each.name == "start.md":
                 PICTURE.write_text(picture(Path(scratch) / "out/digits"))

@@ -29,7 +29,7 @@ CALLS = re.compile(r"^(\w+ = \w+\(|\w+\.\w[\w.]*\()", re.MULTILINE)
 TOML = re.compile(r"^\[.*\]\s*(#.*)?$|\A[\w.-]+ = (\"|\[|\{|\d|true|false)", re.MULTILINE)
 C = re.compile(r"[;{]\s*(/\*.*)?$|#include", re.MULTILINE)
 COMPILED_ELSEWHERE = {
-    "accelerators.md": "tests/library/test_accelerated.py",
+    "plug-in.md": "tests/library/test_accelerated.py",
     "boards.md": "tests/end_to_end/test_own_board.py",
 }
 """Pages whose C is compiled and run by another test."""
@@ -105,7 +105,7 @@ def test_toml_is_what_npukit_reads(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_the_mapper_of_the_page_places_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = (each for each in of_language("python") if each.page.name == "mapping.md")
+    (block,) = (each for each in of_language("python") if each.page.name == "mesh.md")
     names: dict[str, object] = {}
     exec(compile(block.text, str(block), "exec"), names)
     monkeypatch.setattr("npukit.plan.user_mapping._mapper", lambda name: names["place"])

@@ -37,7 +37,7 @@ from helpers import CHECKOUT, first_of
 from npukit.cli.reference import reference
 
 PACKAGE = CHECKOUT / "kit/npukit"
-FIRST_READ = ("tutorial.md",)
+FIRST_READ = ("start.md",)
 """The pages whose commands run in the quick suite."""
 ROOMS = sorted(path.parent.name for house in (PACKAGE, PACKAGE / "plan") for path in house.glob("*/__init__.py"))
 
@@ -90,7 +90,7 @@ RUN = sorted(
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert text == with_outputs(text, run_commands(page, tmp_path)), "on purpose? tests/docs/pages.py"
-    if page.name == "tutorial.md":
+    if page.name == "start.md":
         assert PICTURE.read_text() == picture(tmp_path / "out/digits"), "on purpose? tests/docs/pages.py"
 
 
@@ -155,7 +155,7 @@ def test_what_is_run_elsewhere_is() -> None:
 def test_the_messages_explained_are_the_kits() -> None:
     sources = [*(CHECKOUT / "kit").rglob("*.py"), *(CHECKOUT / "firmware").rglob("*.c")]
     code = " ".join(path.read_text() for path in sources)
-    page = (CHECKOUT / "docs/troubleshooting.md").read_text()
+    page = (CHECKOUT / "docs/start.md").read_text().partition("## When something goes wrong")[2]
     messages = re.findall(r"^\| `([^`]+)` \|", page, re.M)
     assert len(messages) > 5
     for message in messages:

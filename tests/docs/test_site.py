@@ -24,11 +24,11 @@ def conf() -> ModuleType:
 
 
 def test_a_page_that_is_named_becomes_a_link(conf: ModuleType) -> None:
-    assert conf.with_links("See `docs/flash.md` first.") == "See [`docs/flash.md`](/docs/flash.md) first."
+    assert conf.with_links("See `docs/link.md` first.") == "See [`docs/link.md`](/docs/link.md) first."
     assert conf.with_links("`README.md`") == "[`README.md`](/README.md)"
 
 
-@pytest.mark.parametrize("text", ["    $ cat `docs/flash.md`", "```\n`docs/flash.md`\n```", "`net.txt`", "`other.md`"])
+@pytest.mark.parametrize("text", ["    $ cat `docs/link.md`", "```\n`docs/link.md`\n```", "`net.txt`", "`other.md`"])
 def test_code_and_other_files_stay_as_they_are(conf: ModuleType, text: str) -> None:
     assert conf.with_links(text) == text
 
@@ -41,4 +41,4 @@ def test_each_page_stands_in_one_section(conf: ModuleType) -> None:
 
 def test_a_page_of_no_section_is_listed_as_well(conf: ModuleType) -> None:
     assert conf.contents([conf.root_doc]).count("toctree") == len(conf.SECTIONS)
-    assert conf.contents(["docs/new", "docs/tutorial"]).endswith(":caption: More\n\n/docs/new\n```\n")
+    assert conf.contents(["docs/new", "docs/start"]).endswith(":caption: More\n\n/docs/new\n```\n")

@@ -119,8 +119,8 @@ class Ran:
 
 
 def from_page(first: str) -> str:
-    """The C block of docs/accelerators.md with the first line `first`."""
-    page = (CHECKOUT / "docs/accelerators.md").read_text()
+    """The C block of docs/plug-in.md with the first line `first`."""
+    page = (CHECKOUT / "docs/plug-in.md").read_text()
     start = page.index(f"    {first}")
     lines = page[start:].splitlines()
     end = next(i for i, line in enumerate(lines) if line and not line.startswith("    "))

@@ -1,4 +1,4 @@
-"""The vectors in docs/protocol.md equal the frames of host and device."""
+"""The vectors in docs/vectors/link.txt equal the frames of host and device."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from npukit.link.messages import (
 from npukit.link.runs import ReadRun, Start, Stop
 
 DOCUMENT = CHECKOUT / "docs" / "protocol.md"
+VECTORS = CHECKOUT / "docs/vectors/link.txt"
 SESSION = 0x1234
 REQUESTS: list[Request | tuple[Request, ...]] = [
     Hello(),
@@ -64,8 +65,8 @@ REQUESTS: list[Request | tuple[Request, ...]] = [
 
 
 def vectors() -> list[tuple[bytes, bytes]]:
-    """The frames after `>` and `<` in the document."""
-    pairs = re.findall(r"((?:^> [0-9a-f ]+\n)+)((?:^< [0-9a-f ]+\n)+)", DOCUMENT.read_text(), re.MULTILINE)
+    """The frames after `>` and `<` in the file."""
+    pairs = re.findall(r"((?:^> [0-9a-f ]+\n)+)((?:^< [0-9a-f ]+\n)+)", VECTORS.read_text(), re.MULTILINE)
     return [(bytes.fromhex(sent.replace(">", "")), bytes.fromhex(got.replace("<", ""))) for sent, got in pairs]
 
 

@@ -284,7 +284,7 @@ Engines = Mapping[str, Accelerator]
 
 
 class Plugin(Accelerator, Protocol):
-    """An accelerator from a plug-in, npukit's own included. `docs/accelerators.md` is the guide.
+    """An accelerator from a plug-in, npukit's own included. `docs/plug-in.md` is the reference.
 
     `abilities`, `choices` and `passes` (an `OwnPasses`) are optional.
     """

@@ -500,7 +500,7 @@ def load_board(name: str) -> Board:
             fault = error.errors()[0]
             place = _place(path, fault.get("ctx", {})["where"])
             message = f"board file {place} contradicts itself: {fault['msg']}"
-            raise DoesNotFit(message, tries=["docs/boards.md", "npukit boards"]) from error
+            raise DoesNotFit(message, tries=["docs/board-file.md", "npukit boards"]) from error
         place = _place(path, _fault(error)["loc"])
         raise NpukitError(f"board file {place} {_first_fault(error)}", tries=[*_meant(error)]) from error
 
@@ -567,4 +567,4 @@ def _meant(error: ValidationError) -> Iterator[str]:
     fault = _fault(error)
     if fault["type"] == UNKNOWN_KEY:
         yield from nearest(str(fault["loc"][-1]), {key for part in _Part.__subclasses__() for key in part.model_fields})
-        yield "docs/boards.md"
+        yield "docs/board-file.md"

@@ -1,4 +1,4 @@
-"""The mesh image: each distinct program once, and the program of each PE (`docs/flash.md`, section 2)."""
+"""The mesh image: each distinct program once, and the program of each PE (`docs/protocol.md`, section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provision record, which sets for good whose images a board takes (`docs/flash.md`, section 3)."""
+"""The provision record, which sets for good whose images a board takes (`docs/protocol.md`, section 7)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Memory images and a `spec.json`, the form of an experiment for a SpiNNaker2 host, as far as public.
 
 The keys are public: the PEs that take part, a memory file for each, data to send before the run, regions to read after
-the run. The layout of values is not public; npukit's is in `docs/spec.md`. The images are the build's own, for the
+the run. The layout of values is not public; npukit's is in `docs/link.md`. The images are the build's own, for the
 hardware of its board file.
 """
 

@@ -1,4 +1,4 @@
-"""Session with a board's loader: reads the state of the flash, and writes a new image (`docs/flash.md`)."""
+"""Session with a board's loader: reads the state of the flash, and writes a new image (`docs/protocol.md`)."""
 
 from __future__ import annotations
 

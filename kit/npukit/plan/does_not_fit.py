@@ -249,7 +249,7 @@ def _more_pes(problem: Problem, pes: int) -> Iterator[str]:
         if lean.pes > pes:
             yield f"more PEs: --pes {count}: {_effect(problem.board, lean, plan)}"
         elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
-            yield "--plan FILE (docs/mapping.md): PEs for ops of the core: npukit has them all on one"
+            yield "--plan FILE (docs/mesh.md): PEs for ops of the core: npukit has them all on one"
         else:
             yield f"more PEs do not help: {_effect(problem.board, lean, plan)}"
 

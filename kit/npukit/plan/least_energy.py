@@ -51,7 +51,7 @@ def least_energy(
     if board.energy is None:
         raise NpukitError(
             f"board {board.name} does not say what power it takes",
-            tries=["[energy] in the board file (docs/boards.md)", "--objective latency, throughput or memory"],
+            tries=["[energy] in the board file (docs/board-file.md)", "--objective latency, throughput or memory"],
         )
     trials = _compared(board, most, frames_per_second, plans)
     if not trials:

@@ -1,6 +1,6 @@
 """The user's own mapping: which PEs compute which op, or which box of its output, from a file or a mapper in Python.
 
-It may say so of every op or of some; `plan/planner.py` completes it. `docs/mapping.md` is its manual.
+It may say so of every op or of some; `plan/planner.py` completes it. `docs/mesh.md` is its manual.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def _read(path: Path) -> PinFile:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"])) or "the file"
         if fault["type"] == UNKNOWN_KEY:
-            raise NpukitError(f"plan {path} has an unknown key: {where}", tries=["docs/mapping.md"]) from error
-        raise NpukitError(f"plan {path} is wrong: {where}: {fault['msg']}", tries=["docs/mapping.md"]) from error
+            raise NpukitError(f"plan {path} has an unknown key: {where}", tries=["docs/mesh.md"]) from error
+        raise NpukitError(f"plan {path} is wrong: {where}: {fault['msg']}", tries=["docs/mesh.md"]) from error
     except ValueError as error:
         raise NpukitError(f"plan {path} is not {path.suffix[1:].upper()}: {error}") from error
 
@@ -146,7 +146,7 @@ def _mapper(name: str) -> Mapper:
         known = ", ".join(sorted(found)) or "none"
         raise NpukitError(
             f"{name} is neither a plan ({' or '.join(SUFFIXES)}) nor a mapper that is installed ({known})",
-            tries=["--plan FILE.toml", f"a package with an entry point in {GROUP}: docs/mapping.md"],
+            tries=["--plan FILE.toml", f"a package with an entry point in {GROUP}: docs/mesh.md"],
         )
     with _told_of(name):
         return found[name].load()
@@ -163,7 +163,7 @@ def _told_of(mapper: str) -> Iterator[None]:
         place = traceback.extract_tb(fault.__traceback__)[-1]
         raise NpukitError(
             f"mapper {mapper} raised {type(fault).__name__} at {place.filename}:{place.lineno}: {fault}",
-            tries=["-vv shows the way there", "build without --plan", "docs/mapping.md says what a mapper gives"],
+            tries=["-vv shows the way there", "build without --plan", "docs/mesh.md says what a mapper gives"],
         ) from fault
 
 
@@ -200,4 +200,4 @@ def _along_channels(shape: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _wrong(source: str, op: str, fault: str) -> NpukitError:
-    return NpukitError(f"plan {source}: {op}: {fault}", tries=["leave the op to npukit", "docs/mapping.md"])
+    return NpukitError(f"plan {source}: {op}: {fault}", tries=["leave the op to npukit", "docs/mesh.md"])

@@ -41,7 +41,7 @@ def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
             made = each(tensor, values)
             wrong = _more_than_allowed(tensor, made) or _impossible(made, values)
             if wrong:
-                raise NpukitError(f"the quantizer {wrong} of {tensor.name}", tries=["docs/accelerators.md, 2.4"])
+                raise NpukitError(f"the quantizer {wrong} of {tensor.name}", tries=["docs/plug-in.md, section 7"])
             tensor = made
         return tensor
 

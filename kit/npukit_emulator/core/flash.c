@@ -221,7 +221,7 @@ const char *flash_attach(struct pe *pe)
 }
 
 /* ---- the boot controller of a board loaded from outside: after a restart, the host loads the board again. The loader
- * area holds zeros: neither a loader nor a provision record (docs/flash.md) ---- */
+ * area holds zeros: neither a loader nor a provision record (docs/protocol.md) ---- */
 
 static uint32_t read_boot(struct pe *pe, void *device, uint32_t offset)
 {

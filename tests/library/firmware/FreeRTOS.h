@@ -1,4 +1,4 @@
-/* FreeRTOS's names for the kernel in rtos.h, as far as the example in docs/accelerators.md has them. */
+/* FreeRTOS's names for the kernel in rtos.h, as far as the example in docs/plug-in.md has them. */
 #ifndef FREERTOS_H
 #define FREERTOS_H
 

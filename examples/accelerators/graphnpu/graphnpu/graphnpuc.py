@@ -1,7 +1,7 @@
 """graphnpuc SUBGRAPH COMPILED: the network compiler of the graph NPU.
 
 An independent program in place of a chip maker's existing compiler. The two files are the only link to npukit
-(docs/accelerators.md). The program needs nothing but Python. The blob is described in graphnpu.md.
+(docs/plug-in.md). The program needs nothing but Python. The blob is described in graphnpu.md.
 """
 
 from __future__ import annotations

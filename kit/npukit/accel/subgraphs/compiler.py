@@ -119,5 +119,5 @@ class NetworkCompiler:
         command = f"cd {folder} && {shlex.join(self._command)}"
         return NpukitError(
             f"the network compiler of {self._name} {what}; it had to compile {op.name} ({op.title})",
-            tries=[command, "docs/accelerators.md says what it reads and writes", "--engine cpu"],
+            tries=[command, "docs/plug-in.md says what it reads and writes", "--engine cpu"],
         )

@@ -1,6 +1,6 @@
 """A subgraph as a JSON file for a vendor's network compiler, complete in itself, with every integer exact.
 
-`docs/accelerators.md` has the schema.
+`docs/plug-in.md` has the schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* Zephyr's names for the kernel in rtos.h, as far as the example in docs/accelerators.md has them. */
+/* Zephyr's names for the kernel in rtos.h, as far as the example in docs/plug-in.md has them. */
 #ifndef ZEPHYR_KERNEL_H
 #define ZEPHYR_KERNEL_H
 
