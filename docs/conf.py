@@ -23,7 +23,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Internals": (
         *("CONTRIBUTING", "docs/architecture", "docs/planner", "docs/adding-an-op", "docs/firmware"),
-        *("docs/emulators", "docs/renode", "SECURITY"),
+        *("docs/emulators", "SECURITY"),
     ),
     "Results": (
         *("docs/results", "docs/compatibility", "benchmarks/scaling", "benchmarks/core/cortex_m4"),
