@@ -1,12 +1,9 @@
 """Speed of the built-in emulator, beside its goals.
 
-    python benchmarks/emulator_speed.py [--only one strict races mesh chip board]
+    python benchmarks/emulator_speed.py [--only one strict mesh chip board]
 
 The load is an endless int8 matrix product in plain C, compiled with Zig: on one PE, on 16, on all 152 of a chip.
 `board` constructs and starts a board of 7296 PEs. On a busy machine, use the rate per CPU time of the worker's process.
-
-`races` validates the digits with more and more of the checks of `npukit validate`, on the build's golden cases and on
-all cases. It prints the worker's user time and largest memory, each the least of several runs.
 """
 
 from __future__ import annotations
@@ -18,22 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
 
-from npukit import api
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.link.session import Session
-from npukit.measure.cases import load_cases
-from npukit.measure.schedules import compare
-from npukit.measure.target import EMULATED_SECONDS, Emulation, Target, start
-from npukit.measure.validate import validate
-from npukit.progress import SILENT
-from npukit.project.build_folder import GOLDEN, Build
+from npukit.measure.target import Emulation
 from npukit.project.images.image import Image
 
 _SOURCE = """
@@ -90,9 +79,7 @@ _FLAGS = ("-O2", "-nostdlib", "-fno-unroll-loops", "-fno-vectorize", "-Wl,-e,res
 _INSTRUCTIONS_OF_A_CHIP = 5_000_000
 _SECONDS = 3.0
 _CYCLES_AT_ONCE = 20_000_000
-_RUNS = 3
-_PLAIN, _STRICT = Emulation(), Emulation(strict=True)
-_DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
+_PLAIN = Emulation()
 
 
 def main() -> None:
@@ -122,37 +109,6 @@ def strict(elf: Path) -> None:
     """The rate with every load and store checked, as in `npukit validate` and gdb."""
     for races in (False, True):
         _rate(elf, "pe-mesh", 1, "none", Emulation(strict=True, races=races))
-
-
-def races(_: Path) -> None:
-    """Validation of the digits on the default number of PEs."""
-    with tempfile.TemporaryDirectory() as folder:
-        build = api.build(_DIGITS, board="pe-mesh", output=Path(folder) / "out")
-        rows = {
-            "not strict": (_PLAIN, False),
-            "strict, races not looked for": (Emulation(strict=True, races=False), False),
-            "strict, races looked for": (_STRICT, False),
-            "strict, races looked for, under schedules as well": (_STRICT, True),
-        }
-        for given in (build.folder / GOLDEN, _DIGITS.with_name("digits.npz")):
-            for name, (emulation, scheduled) in rows.items():
-                runs = [_validated(build, given, emulation, scheduled=scheduled) for _ in range(_RUNS)]
-                seconds, memory = (min(each) for each in zip(*runs, strict=True))
-                print(f"{given.name} validated, {name}: {seconds:.2f} s of user time, {memory * 1000:.0f} MB")
-
-
-def _validated(build: Build, given: Path, emulation: Emulation, *, scheduled: bool) -> tuple[float, float]:
-    """User seconds of a validation on a started board, and the worker's largest memory in GB."""
-    net, plan = build.net(), build.plan()
-    cases = load_cases(given, net, None)
-    validation = partial(compare, seed=None, shown=SILENT) if scheduled else partial(validate, progress=SILENT)
-    emulator = start(build, "emulator", emulation)
-    assert isinstance(emulator, Emulator)
-    with emulator, Session(emulator, build.build_id, EMULATED_SECONDS) as session:
-        before = _user_seconds(emulator)
-        found = validation(Target("emulator", session, build.board, emulator), net, plan, cases)
-        assert found.passed
-        return _user_seconds(emulator) - before, _usage(emulator)[1]
 
 
 def mesh(elf: Path) -> None:
@@ -202,16 +158,10 @@ def board(elf: Path) -> None:
 MEASURES: dict[str, Callable[[Path], None]] = {
     "one": one,
     "strict": strict,
-    "races": races,
     "mesh": mesh,
     "chip": chip,
     "board": board,
 }
-
-
-def _user_seconds(emulator: Emulator) -> float:
-    fields = Path(f"/proc/{emulator.worker_process_id}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def _usage(emulator: Emulator) -> tuple[float, float]:

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tempfile
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.state import DIGITS, NETWORKS, model_file, untuned
 
 from npukit import api
 from npukit.errors import DoesNotFit
 from npukit.measure.bench import Bench
 from npukit.project.build_folder import Build
-from npukit.tuning import VARIABLE
 
 FILE = Path(__file__).with_name("golden_metrics.json")
-DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
-MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
+MODELS = tuple(NETWORKS)
 PES = (1, 4, 16)
 COMPILER = "zig"
 """The compiler that npukit pins."""
@@ -57,8 +57,8 @@ def measure(build: Callable[[], Build]) -> Metrics:
 
 def _measured(model: Path, options: api.Options) -> Metrics:
     """The metrics of a model, built in a temporary folder without tuning records."""
-    with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
-        return measure(partial(api.build, model, output=Path(scratch) / "out", options=options))
+    with untuned() as scratch:
+        return measure(partial(api.build, model, output=scratch / "out", options=options))
 
 
 def _metrics(measured: Bench, summary: Mapping[str, Any]) -> Metrics:
@@ -92,7 +92,7 @@ def main() -> None:
     given = parser.parse_args()
     found, known = {}, golden() if FILE.is_file() else {}
     for name, pes, objective in cases():
-        model = DIGITS if name == DIGITS.stem else given.models / f"{name}.tflite"
+        model = model_file(given.models, name)
         key = title(name, pes, objective)
         found[key] = _measured(model, api.Options(pes=pes, objective=objective, toolchain=COMPILER))
         print(f"{key}: {_difference(known.get(key, {}), found[key])}", flush=True)

@@ -266,7 +266,7 @@ def _options(given: Mapping[str, object]) -> api.Options:
 
 def listed_survivor(build: str, mutant: Mutant) -> bool:
     """True for a mutant that the page lists under "Survived"."""
-    page = PAGE.read_text().partition("## Survived")[2].partition("## Equivalent")[0]
+    page = PAGE.read_text().partition("## Survived")[2]
     return "".join(f"- {build}, {mutant}:".split()) in "".join(page.split())
 
 
@@ -314,8 +314,7 @@ def score(verdicts: Sequence[Verdict]) -> float:
 
 
 def told(verdicts: Sequence[Verdict]) -> str:
-    """The page's text: the table by class, the checks that killed, and the lists of survivors and equivalents with
-    reasons."""
+    """The page's text: the table by class, the checks that killed, and the survivors with reasons."""
     rows = [HEAD]
     for kind in (*CLASSES, "all"):
         chosen = [each for each in verdicts if kind in (each.kind, "all")]
@@ -324,19 +323,9 @@ def told(verdicts: Sequence[Verdict]) -> str:
         rows.append(f"| {kind} | {len(chosen)} | {' | '.join(map(str, numbers))} | {score(chosen):.1%} |")
     checks = Counter(each.check for each in verdicts if each.outcome == "killed")
     killed = ", ".join(f"{check} {number}" for check, number in checks.most_common())
-    lists = [(name, _listed(verdicts, name)) for name in ("survived", "equivalent")]
-    return "\n".join(
-        [*rows, "", f"Killed by: {killed}.", *(f"\n## {name.capitalize()}\n\n{text}" for name, text in lists)]
-    )
-
-
-def _listed(verdicts: Sequence[Verdict], outcome: str) -> str:
-    lines = [
-        f"- {each.build}, {each.mutant}: {each.said or why_it_survives(f'{each.build}, {each.mutant}')}"
-        for each in verdicts
-        if each.outcome == outcome
-    ]
-    return "\n".join(sorted(lines)) or "None."
+    left = (f"{each.build}, {each.mutant}" for each in verdicts if each.outcome == "survived")
+    lines = sorted(f"- {each}: {why_it_survives(each)}" for each in left) or ["None."]
+    return "\n".join([*rows, "", f"Killed by: {killed}.", "\n## Survived\n", *lines])
 
 
 def main() -> int:
@@ -360,7 +349,8 @@ def main() -> int:
     print(text)
     if given.write:
         head = PAGE.read_text().partition("<!-- table -->")[0]
-        PAGE.write_text(f"{head}<!-- table -->\nAt {commit()}, seed {given.seed}.\n\n{text}\n")
+        by = f"Measured at {commit()} by `python benchmarks/mutants.py --seed {given.seed}`."
+        PAGE.write_text(f"{head}<!-- table -->\n{by}\n\n{text}\n")
     return int(score(with_proofs(verdicts)) < given.least)
 
 

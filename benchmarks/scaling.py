@@ -12,35 +12,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tempfile
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import state
+from benchmarks.state import DIGITS, commit, model_file, untuned
+
 from npukit import api
 from npukit.errors import DoesNotFit
-from npukit.measure.cases import Cases, first_cases, load_cases, rounds
-from npukit.measure.target import Target, open_target
-from npukit.measure.validate import run_round, validate
-from npukit.progress import Silent
 from npukit.project.build_folder import Build
 from npukit.project.toolchain import find_toolchain
-from npukit.tuning import VARIABLE
 
 ROWS = Path(__file__).with_name("scaling.json")
 TABLES = Path(__file__).with_name("scaling.md")
-DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
-NETWORKS = {
-    "digits_int8": "digits",
-    "ad01_int8": "anomaly detection",
-    "kws_ref_model": "keyword spotting",
-    "pretrainedResnet_quant": "image classification",
-    "vww_96_int8": "visual wake words",
-}
+NETWORKS = {DIGITS.stem: "digits", **state.NETWORKS}
 OBJECTIVES = ("latency", "throughput")
 PES = (1, 2, 4, 8, 16)
 TOOLCHAIN = "zig"
@@ -56,49 +47,36 @@ ABOUT = """# 1 to 16 PEs
 
 The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator, with nothing tuned:
 `python benchmarks/scaling.py FOLDER_OF_MODELS`. Cycles are those of one frame (latency), or between
-frames of batches in steady state (throughput); predicted are the plan's. Every output is compared
-with TensorFlow Lite Micro's (but for the digits), and every tile of every layer with the integer
-reference. A planner that may use so many PEs for one frame may find fewer faster. "At" names the
-commit and the compiler of a row; rows that are missing were not measured."""
+frames of batches (throughput). Outputs equal TensorFlow Lite Micro's, tiles the integer
+reference's."""
 
 Row = Mapping[str, Any]
 
 
 def measured(models: Path, name: str, pes: int, objective: str) -> Row:
     """The figures of one network, built, compared and timed; or the reason why it does not fit."""
-    model = DIGITS if name == DIGITS.stem else models / f"{name}.tflite"
-    with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
+    model = model_file(models, name)
+    with untuned() as scratch:
         options = api.Options(pes=pes, objective=objective, toolchain=TOOLCHAIN)
         try:
-            built = api.build(model, output=Path(scratch) / "out", options=options)
+            built = api.build(model, output=scratch / "out", options=options)
         except DoesNotFit as error:
             return {"fault": error.message}
-        cases = _cases(built, models, model)
-        with open_target(built) as target:
-            return _row(built, target, cases)
+        return _row(built, DIGITS.with_name("digits.npz") if model == DIGITS else model.with_suffix(".npz"))
 
 
-def _cases(built: Build, models: Path, model: Path) -> Cases:
-    file = model.parent / "digits.npz" if model == DIGITS else models / f"{model.stem}.npz"
-    with np.load(file) as arrays:
+def _row(built: Build, inputs: Path) -> Row:
+    plan = built.plan()
+    with np.load(inputs) as arrays:
         expect = "out0_tflm" if "out0_tflm" in arrays else None
-    cases = load_cases(file, built.net(), expect)
-    return first_cases(cases, max(CASES, built.plan().frames))
-
-
-def _row(built: Build, target: Target, cases: Cases) -> Row:
-    net, plan = built.net(), built.plan()
-    found = validate(target, net, plan, cases, Silent())
-    run_round(target.session, net, cases, rounds(cases.count, plan.frames)[0], observe=False)
-    one, two = (target.session.run(frames=count).cycles for count in (1, 2))
-    throughput = plan.objective == "throughput"
-    predicted = plan.predicted
+    found = api.validate(built.folder, inputs=inputs, expect=expect, cases=max(CASES, plan.frames))
+    run, batch = api.bench(built), plan.objective == "throughput"
     return {
         "pes": len(plan.pes),
         "frames": plan.frames,
         "streams": plan.streams,
-        "cycles": round((two - one) / plan.frames) if throughput else one,
-        "predicted": predicted.interval_cycles if throughput else predicted.latency_cycles,
+        "cycles": run.interval_cycles if batch else run.latency_cycles,
+        "predicted": plan.predicted.interval_cycles if batch else plan.predicted.latency_cycles,
         "compared": found.cases,
         "tiles": found.tiles_checked,
         "equal": found.passed,
@@ -139,19 +117,17 @@ def key(name: str, pes: int, objective: str) -> str:
 
 
 def main() -> None:
-    from state import commit
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--pes", type=int, nargs="+", default=PES)
     parser.add_argument("--objective", nargs="+", default=OBJECTIVES, choices=OBJECTIVES)
     given = parser.parse_args()
-    state = f"{commit()}, by {find_toolchain(TOOLCHAIN).title}"
+    at = f"{commit()}, by {find_toolchain(TOOLCHAIN).title}"
     for name in given.networks:
         for objective in given.objective:
             for pes in given.pes:
-                row = {**measured(given.models, name, pes, objective), "state": state}
+                row = {**measured(given.models, name, pes, objective), "state": at}
                 rows = json.loads(ROWS.read_text()) if ROWS.is_file() else {}
                 rows[key(name, pes, objective)] = row
                 ROWS.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")

@@ -1,53 +1,94 @@
-"""How far a parameter is passed on, as counted by benchmarks/house/house.py."""
+"""The counts of benchmarks/house, and the benchmarks that pages, targets, tests and constants name."""
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
 
-from benchmarks.house.house_walks import Walks
+import pytest
+from benchmarks.house import counts
 
-PACKAGE = Path("kit/npukit")
-FIRST = """
-from npukit.second import Kept, last as end
+from helpers import CHECKOUT
 
-def begin(board, wish):
-    return middle(wish, board=board)
+SOURCE = '''"""What this module says, `what` not."""
 
-def middle(told, board):
-    print(told)
-    return Kept(told).go() + end(told + 1) + len(board)
-"""
-SECOND = """
-class Kept:
-    def __init__(self, value):
-        self._value = value
+from __future__ import annotations
 
-    def go(self):
-        return self._gone(1, by=self._value)
-
-    def _gone(self, count, by):
-        return count * by
-
-    def other(self):
-        return 0
-
-def last(value):
-    return value
-"""
+# The reason for it. '# no comment'
+LIMIT, NAMES = 3, ("a", "b")
+SIZES: tuple[int, ...] = (1 << 10, -2)
+_LIMIT = 4.5
 
 
-def walked(start: str, parameter: str) -> set[str]:
-    modules = {PACKAGE / "first.py": ast.parse(FIRST), PACKAGE / "second.py": ast.parse(SECOND)}
-    walks = Walks(modules, PACKAGE)
-    (body,) = {each for each, _ in walks.parameters() if each.node.name == start}
-    return {each.node.name for each in walks.walk(body, parameter)}
+class Tile:
+    """A tile."""
+
+    def area(self) -> int:
+        """Such an area."""
+        return 2
+'''
+PLACES = (
+    *("README.md", "CONTRIBUTING.md", "Makefile", ".ci", "docs", "boards", "examples", "kit", "firmware"),
+    *("templates", "tests", "benchmarks"),
+)
+"""Files and folders whose mention makes a benchmark needed."""
+SUFFIXES = (".md", ".py", ".toml", ".c", ".h", "")
+NAMED = re.compile(r"\bbenchmarks[./](?:[a-z0-9_]+[./])*[a-z0-9_]+")
 
 
-def test_a_walk_goes_by_calls_and_by_what_objects_keep() -> None:
-    assert walked("begin", "wish") == {"begin", "middle", "__init__", "_gone"}
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/page.md").write_text("# It\n\n    so indented\n\n| that | cell |\n\nA page of words.\n")
+    for room in ("plan", "net"):
+        (tmp_path / "kit/npukit" / room).mkdir(parents=True)
+        (tmp_path / "kit/npukit" / room / "first.py").write_text(SOURCE)
+    return tmp_path / "kit/npukit"
 
 
-def test_a_walk_ends_where_a_parameter_is_not_given_on() -> None:
-    assert walked("begin", "board") == {"begin", "middle"}
-    assert walked("last", "value") == {"last"}
+def test_names_and_numbers_are_counted(kit: Path) -> None:
+    assert counts.lines(kit) == 2 * len(SOURCE.splitlines())
+    assert counts.classes(kit) == {"Tile": 2}
+    assert [name for _, name in counts.numeric_constants(kit / "plan")] == ["LIMIT", "SIZES", "_LIMIT"]
+    assert counts.names_used_twice(kit) == ["LIMIT", "NAMES", "SIZES", "Tile"]
+    assert counts.names_used_twice(kit / "plan") == []
+    assert counts.function_lengths(kit) == [3, 3]
+    assert counts.room_sizes(kit) == {"plan": 1, "net": 1}
+
+
+def test_pointing_words_are_those_of_docstrings_comments_and_pages(kit: Path) -> None:
+    assert counts.words(counts.prose_of(kit / "plan/first.py")) == [
+        *("what", "this", "module", "says", "not", "a", "tile", "such", "an", "area"),
+        *("the", "reason", "for", "it", "'", "no", "comment'"),
+    ]
+    found = counts.pointing(kit.parents[1])
+    assert found == {"kit/npukit/plan": (3, 17), "kit/npukit/net": (3, 17), "docs": (1, 5)}
+    assert counts.percent(found.values()) == round(100 * 7 / 39, 2)
+
+
+def test_comments_of_c_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("/* One\n * word */ int it; // so\n")
+    assert counts.words(counts.prose_of(tmp_path / "a.c")) == ["one", "word", "so"]
+
+
+def citations() -> dict[str, set[str]]:
+    """The files that name each file of benchmarks/, by its path without suffix."""
+    found: dict[str, set[str]] = {}
+    roots = [CHECKOUT / place for place in PLACES]
+    for path in (path for root in roots for path in ([root] if root.is_file() else root.rglob("*"))):
+        if path.suffix in SUFFIXES and path.is_file() and path != Path(__file__):
+            for name in NAMED.findall(path.read_text(errors="replace")):
+                plain = re.sub(r"[./](?:py|md|json|toml)$", "", name).replace(".", "/")
+                found.setdefault(plain, set()).add(path.relative_to(CHECKOUT).as_posix())
+    return found
+
+
+def test_a_benchmark_is_named_by_a_page_a_target_a_test_or_a_constant() -> None:
+    users, own = citations(), (CHECKOUT / "benchmarks").rglob("*.py")
+    names = {path.relative_to(CHECKOUT).with_suffix("").as_posix() for path in own}
+    assert not [name for name in sorted(names) if not users.get(name, set()) - {f"{name}.py"}]
+
+
+def test_a_benchmark_that_a_file_names_is_there() -> None:
+    missing = {name: users for name, users in citations().items() if not [*CHECKOUT.glob(f"{name}*")]}
+    assert not missing

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 import tempfile
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from npukit import __version__, api
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.state import DIGITS as DIGITS_FILE
+from benchmarks.state import commit
+
+from npukit import api
 from npukit.board.board import load_board
-from npukit.project.toolchain import find_toolchain
 
 CASES = 3
 MODELS = {"kws": "kws_ref_model", "ic": "pretrainedResnet_quant", "vww": "vww_96_int8", "ad": "ad01_int8"}
@@ -35,6 +37,13 @@ HEAD = (
     "| core | network | TFLM | npukit | ratio | goal | equal on QEMU | on the built-in emulator | at |",
     "|---|---|--:|--:|--:|--:|---|---|---|",
 )
+ABOUT = """# Digits and the MLPerf Tiny networks on each core
+
+By `python benchmarks/core/cores.py FOLDER_OF_MODELS --save benchmarks/core/cores`, which says how
+each figure was counted. Instructions of one inference: of TensorFlow Lite Micro with CMSIS-NN on
+Arm's cores and with its reference kernels on RISC-V, and of npukit's firmware. *Equal*: cases with
+equal outputs (of digits, equal to the integer reference). The built-in emulator has no vectors.
+"""
 
 
 @dataclass(frozen=True)
@@ -92,9 +101,6 @@ class Row:
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from state import commit
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("--cores", nargs="+", choices=PEERS, default=list(PEERS))
@@ -114,38 +120,24 @@ def _saved(stem: Path | None) -> dict[tuple[str, str], Row]:
     """The rows of a saved table, by core and network."""
     if stem is None or not stem.with_suffix(".json").exists():
         return {}
-    rows = (Row(**row) for row in json.loads(stem.with_suffix(".json").read_text())["rows"])
+    rows = (Row(**row) for row in json.loads(stem.with_suffix(".json").read_text()))
     return {(row.core, row.network): row for row in rows}
 
 
 def _save(stem: Path, rows: Sequence[Row]) -> None:
-    tools = {"npukit": __version__, "Python": platform.python_version(), "gcc": find_toolchain("gcc").version}
-    found = {"tools": tools, "rows": [asdict(row) for row in rows]}
+    found = [asdict(row) for row in rows]
     stem.with_suffix(".md").write_text(page(found))
     stem.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-def page(found: Mapping[str, Any]) -> str:
+def page(rows: Iterable[Mapping[str, Any]]) -> str:
     """The table as a Markdown page."""
-    tools = ", ".join(f"{name} {version}" for name, version in found["tools"].items())
-    said = [
-        "Made by `python benchmarks/core/cores.py FOLDER_OF_MODELS --save benchmarks/core/cores`. Instructions of one"
-        " inference: TensorFlow Lite Micro's with CMSIS-NN on Arm's cores and with its reference kernels on RISC-V,"
-        " and those of a frame of npukit's firmware; `benchmarks/core/cores.py` says how each was counted. *Equal*:"
-        " cases of which all outputs are TensorFlow Lite Micro's (of digits, those of the integer reference). Nothing"
-        " stands where nothing was run, or counted; vectors are more than the built-in emulator has. RAM and flash of"
-        " both stand in `benchmarks/core/cortex_m4.md`: TensorFlow Lite Micro's were measured on that core alone.",
-        f"Measured at the commit of each row by `python benchmarks/core/cores.py`, with {tools}.",
-    ]
-    before, behind = (textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) for text in said)
-    lines = [*HEAD, *(str(Row(**row)) for row in found["rows"])]
-    return "\n".join(["# Digits and the MLPerf Tiny networks on each core", "", before, "", *lines, "", behind, ""])
+    return "\n".join([ABOUT, *HEAD, *(str(Row(**row)) for row in rows), ""])
 
 
 def _rows(models: Path, cores: Sequence[str], networks: Sequence[str], commit: str) -> Iterator[Row]:
-    digits = Path(__file__).parents[2] / "examples/digits/digits_int8.tflite"
     for core, network in product(cores, networks):
-        model = digits if network == DIGITS else models / f"{MODELS[network]}.tflite"
+        model = DIGITS_FILE if network == DIGITS else models / f"{MODELS[network]}.tflite"
         with tempfile.TemporaryDirectory() as scratch:
             options = api.Options(engine="cpu", toolchain="gcc")
             built = api.build(model, board=PEERS[core].board, output=Path(scratch) / "out", options=options)

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.transformers.written_onnx import Written, floats
 
 SIDE = 224
 CLASSES = 1000
@@ -24,30 +26,24 @@ IMAGES = 4
 SEED = 20
 
 
-class Network:
+class Network(Written):
     """A float ONNX graph under construction. Every method adds nodes and returns the name of the result."""
 
-    def __init__(self, side: int = SIDE) -> None:
-        self.side, self.macs = side, 0
+    def __init__(self) -> None:
+        super().__init__()
         self.random = np.random.default_rng(SEED)
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
         self.channels = {"image": 3}
-        self._sides = {"image": side}
 
     def conv(self, x: str, out: int, kernel: int = 1, stride: int = 1, groups: int = 1, clip: bool = False) -> str:
         """Convolution with bias. `clip` adds the ReLU6 of the MobileNets."""
-        name = f"conv{len(self.nodes)}"
-        fan_in = self.channels[x] // groups * kernel * kernel
-        shape = (out, self.channels[x] // groups, kernel, kernel)
-        weight = self._drawn(f"{name}_w", np.sqrt(2 / fan_in), shape)
-        bias = self._drawn(f"{name}_b", 0.1, (out,))
+        depth = self.channels[x] // groups
+        weight = self._drawn(np.sqrt(2 / (depth * kernel * kernel)), (out, depth, kernel, kernel))
+        bias = self._drawn(0.1, (out,))
         before = 0 if kernel == 3 and stride == 2 else kernel // 2
         pads = [before, before, kernel // 2, kernel // 2]
-        self._node("Conv", [x, weight, bias], name, pads=pads, strides=[stride, stride], group=groups)
-        self.channels[name], self._sides[name] = out, -(-self._sides[x] // stride)
-        self.macs += self._sides[name] ** 2 * out * fan_in
-        return self._clipped(name) if clip else name
+        name = self.node("Conv", x, weight, bias, pads=pads, strides=[stride, stride], group=groups)
+        self.channels[name] = out
+        return self._same("Clip", name, self.constant(0), self.constant(6)) if clip else name
 
     def relu(self, x: str) -> str:
         return self._same("Relu", x)
@@ -60,56 +56,35 @@ class Network:
 
     def classes(self, x: str) -> str:
         """Global average pool and the dense layer of `CLASSES` classes."""
-        self.macs += self.channels[x] * CLASSES
-        pooled = self._node("Flatten", [self._same("GlobalAveragePool", x)], "features")
-        shape = (self.channels[x], CLASSES)
-        weight = self._drawn("dense_w", np.sqrt(1 / shape[0]), shape)
-        return self._node("Gemm", [pooled, weight, self._weight("dense_b", np.zeros(CLASSES))], "scores")
-
-    def model(self) -> onnx.ModelProto:
-        image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, self.side, self.side])
-        scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, CLASSES])
-        graph = helper.make_graph(self.nodes, "network", [image], [scores], self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-    def _clipped(self, x: str) -> str:
-        ends = [self._weight(f"{x}_low", np.array(0)), self._weight(f"{x}_high", np.array(6))]
-        return self._same("Clip", x, *ends)
+        pooled = self.node("Flatten", self._same("GlobalAveragePool", x))
+        weight = self._drawn(np.sqrt(1 / self.channels[x]), (self.channels[x], CLASSES))
+        return self.node("Gemm", pooled, weight, self.constant(np.zeros(CLASSES)))
 
     def _same(self, kind: str, x: str, *others: str, **attributes: Any) -> str:
-        name = self._node(kind, [x, *others], f"{kind.lower()}{len(self.nodes)}", **attributes)
-        stride = attributes.get("strides", [1])[0]
-        self.channels[name], self._sides[name] = self.channels[x], -(-self._sides[x] // stride)
+        name = self.node(kind, x, *others, **attributes)
+        self.channels[name] = self.channels[x]
         return name
 
-    def _node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
-        return output
-
-    def _drawn(self, name: str, deviation: float, shape: tuple[int, ...]) -> str:
-        return self._weight(name, self.random.normal(0, deviation, shape))
-
-    def _weight(self, name: str, values: np.ndarray) -> str:
-        self.weights.append(numpy_helper.from_array(np.asarray(values, np.float32), name))
-        return name
+    def _drawn(self, deviation: float, shape: tuple[int, ...]) -> str:
+        return self.constant(self.random.normal(0, deviation, shape))
 
 
-def mobilenet_v1(net: Network) -> None:
+def mobilenet_v1(net: Network) -> str:
     x = net.conv("image", 32, 3, stride=2, clip=True)
     steps = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
     for out, stride in steps:
         x = net.conv(x, net.channels[x], 3, stride, groups=net.channels[x], clip=True)
         x = net.conv(x, out, clip=True)
-    net.classes(x)
+    return net.classes(x)
 
 
-def mobilenet_v2(net: Network) -> None:
+def mobilenet_v2(net: Network) -> str:
     x = net.conv("image", 32, 3, stride=2, clip=True)
     blocks = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
     for widen, out, repeat, stride in blocks:
         for step in range(repeat):
             x = inverted(net, x, widen, out, stride if step == 0 else 1)
-    net.classes(net.conv(x, 1280, clip=True))
+    return net.classes(net.conv(x, 1280, clip=True))
 
 
 def inverted(net: Network, x: str, widen: int, out: int, stride: int) -> str:
@@ -119,12 +94,12 @@ def inverted(net: Network, x: str, widen: int, out: int, stride: int) -> str:
     return net.add(x, y) if stride == 1 and net.channels[x] == out else y
 
 
-def resnet50(net: Network) -> None:
+def resnet50(net: Network) -> str:
     x = net.max_pool(net.relu(net.conv("image", 64, 7, stride=2)))
     for inner, repeat, stride in [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]:
         for step in range(repeat):
             x = _bottleneck(net, x, inner, stride if step == 0 else 1)
-    net.classes(x)
+    return net.classes(x)
 
 
 def _bottleneck(net: Network, x: str, inner: int, stride: int) -> str:
@@ -134,7 +109,7 @@ def _bottleneck(net: Network, x: str, inner: int, stride: int) -> str:
     return net.relu(net.add(skip, y))
 
 
-NETWORKS: dict[str, Callable[[Network], None]] = {
+NETWORKS: dict[str, Callable[[Network], str]] = {
     "mobilenet_v1": mobilenet_v1,
     "mobilenet_v2": mobilenet_v2,
     "resnet50": resnet50,
@@ -151,13 +126,13 @@ class OneImage(CalibrationDataReader):
         return next(self.images, {})
 
 
-def quantized(net: Network, name: str, folder: Path) -> Path:
-    """Write the network in int8 as `folder/name.onnx` and inputs as `folder/name.npz`; return the path of the model."""
-    images = np.random.default_rng(SEED + 1).normal(0, 1, (IMAGES, 1, 3, net.side, net.side)).astype(np.float32)
-    floats, path = folder / f"{name}_float.onnx", folder / f"{name}.onnx"
-    onnx.save(net.model(), floats)
+def write(name: str, folder: Path) -> Path:
+    """Write a network in int8 as `folder/name.onnx` and inputs as `folder/name.npz`; return the path of the model."""
+    net, unquantized, path = Network(), folder / f"{name}_float.onnx", folder / f"{name}.onnx"
+    net.save(unquantized, floats({"image": [1, 3, SIDE, SIDE]}), floats({NETWORKS[name](net): [1, CLASSES]}))
+    images = np.random.default_rng(SEED + 1).normal(0, 1, (IMAGES, 1, 3, SIDE, SIDE)).astype(np.float32)
     quantize_static(
-        floats,
+        unquantized,
         path,
         OneImage(images[0]),
         quant_format=QuantFormat.QDQ,
@@ -165,15 +140,9 @@ def quantized(net: Network, name: str, folder: Path) -> Path:
         activation_type=QuantType.QInt8,
         weight_type=QuantType.QInt8,
     )
-    floats.unlink()
+    unquantized.unlink()
     np.savez(folder / f"{name}.npz", in0=images)
     return path
-
-
-def write(name: str, folder: Path) -> Path:
-    net = Network()
-    NETWORKS[name](net)
-    return quantized(net, name, folder)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """A token of a language model of seeded weights, resident on chips of 152 PEs: cycles, every tile exact.
 
     PYTHONPATH=kit:tests:. python benchmarks/transformers/language_model.py --blocks 1 --chips 1
-        [--width 512] [--tokens 128] [--plan-only [--frame]]
+        [--width 512] [--tokens 128] [--plan-only]
 
 The blocks are LLaMA's: RMS norms, rotary embeddings, a gate of SiLU, keys and values of the last tokens kept on the
 PEs. The first frame, which zeroes keys and values, is not counted. Tiles are compared on frames of noise; cycles are
@@ -15,14 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from benchmarks.state import commit
+from benchmarks.state import commit, processor_seconds
 from benchmarks.transformers.smollm2 import as_taken
 
 from end_to_end.language_models import Sizes, save_model, save_samples
@@ -30,8 +29,7 @@ from npukit import api
 from npukit.board.board import load_board
 from npukit.link.session import Session
 from npukit.measure.target import open_target
-from npukit.pipeline import Compiled, compile_network
-from npukit.plan.predict.frame_table import predicted_frame
+from npukit.pipeline import compile_network
 from npukit.progress import Silent
 
 BOARD = """
@@ -61,7 +59,6 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--link", type=float, default=2.5)
     parser.add_argument("--plan-only", action="store_true", help="predict, without a build and the emulator")
-    parser.add_argument("--frame", action="store_true", help="of a prediction, also what the critical path is")
     given = parser.parse_args()
     print(f"| {' | '.join((*HEADER, 'peak MB', 'commit'))} |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for chips in given.chips:
@@ -69,10 +66,8 @@ def main() -> None:
         sizes = Sizes(given.width, given.heads, wide, given.blocks, given.tokens, given.shared)
         with TemporaryDirectory() as folder:
             case = Case(Path(folder), sizes, chips, given.link)
-            compiled, seconds = case.planned() if given.plan_only else (None, 0.0)
-            told = columns(case, None, *figures(compiled), seconds) if compiled else columns(case, *case.measured())
+            told = columns(case, *(case.planned() if given.plan_only else case.measured()))
             print(f"| {given.blocks} | {chips} | {' | '.join(told)} | {commit()} |", flush=True)
-            print(*(critical_path(compiled) if compiled and given.frame else ()), sep="\n", end="", flush=True)
 
 
 def board_of(folder: Path, chips: int, link: float) -> str:
@@ -107,11 +102,12 @@ class Case:
         options = api.Options(calibration=samples, io="int8", states=tuple(states.items()), pes=152 * self.chips)
         return model, board_of(self.folder, self.chips, self.link), options
 
-    def planned(self) -> tuple[Compiled, float]:
-        """The planned network, and the planner's processor seconds."""
+    def planned(self) -> tuple[None, int, int, float]:
+        """Number of PEs, predicted cycles of a token and processor seconds to plan, as `measured` without a run."""
         model, board, options = self.given()
         begun = processor_seconds()
-        return compile_network(model, load_board(board), options, Silent()), processor_seconds() - begun
+        plan = compile_network(model, load_board(board), options, Silent()).plan
+        return None, plan.pes_used, plan.predicted.latency_cycles, processor_seconds() - begun
 
     def measured(self) -> tuple[int, int, int, float]:
         """The largest emulated cycles of a token, PEs, predicted cycles and seconds to build. Asserts that every tile
@@ -139,33 +135,11 @@ class Case:
             return [_cycles(target.session, frame) for frame in zip(*taken, strict=True)]
 
 
-def figures(compiled: Compiled) -> tuple[int, int]:
-    """Number of PEs, and predicted cycles of a token."""
-    return compiled.plan.pes_used, compiled.plan.predicted.latency_cycles
-
-
-def critical_path(compiled: Compiled) -> Iterator[str]:
-    """Table rows of the predicted critical path by kind of op: number of ops and cycles."""
-    kinds = {op.name: f"{op.title} on {op.engine}" for op in compiled.net.ops}
-    rows, spent = predicted_frame(compiled.net, compiled.board, compiled.plan).rows, Counter[str]()
-    counted = Counter(kinds.get(row.name, row.name) for row in rows if row.cycles)
-    for row in rows:
-        spent[kinds.get(row.name, row.name)] += row.cycles
-    yield from (f"| {kind} | {count} | {spent[kind]:,} |" for kind, count in counted.items())
-    yield ""
-
-
 def _cycles(session: Session, frame: Sequence[np.ndarray]) -> int:
     """Cycles of a frame with the given inputs."""
     for index, array in enumerate(frame):
         session.write_input(index, array.tobytes())
     return session.run().cycles
-
-
-def processor_seconds() -> float:
-    """Processor seconds of this process and of finished child processes, compilers included."""
-    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
 def columns(case: Case, emulated: int | None, pes: int, predicted: int, seconds: float) -> Iterator[str]:

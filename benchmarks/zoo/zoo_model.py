@@ -1,30 +1,24 @@
-"""One model of the zoo: built, run on the emulator, and compared with the format's own runtime. Prints JSON.
-
-    python benchmarks/zoo/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON]
-        [--on {reference,1-PE,16-PEs,mps2-an386}]
+"""One model of the zoo: built, run on the emulator, and compared with the format's own runtime.
 
 npukit gets the model unchanged; a float model with `--float` if it is small, else quantised with random samples. TFLite
-models are compared with TFLite Micro, if `PYTHON` has it, and with LiteRT's reference kernels; ONNX models with ONNX
-Runtime, and PyTorch programs with PyTorch. On the target `reference` nothing is built: the model is read, a float model
-in float, and npukit's own reference is compared, which the firmware equals bit for bit.
+models are compared with TFLite Micro, if there is one, and with LiteRT's reference kernels; ONNX models with ONNX
+Runtime. On the target `reference` nothing is built: the model is read, a float model in float, and npukit's own
+reference is compared, which the firmware equals bit for bit.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
@@ -134,11 +128,7 @@ class Found:
     """True if the model was refused for lack of memory."""
     right: bool = False
     against: str = ""
-    ends: str = ""
-    """Inputs and outputs whose types differ from the file's."""
     cycles: int = 0
-    seconds: float = 0.0
-    megabytes: int = 0
 
 
 class TfLite:
@@ -194,7 +184,7 @@ class TfLite:
         return found
 
     def _on_micro(self, cases: Sequence[Arrays], remembers: bool) -> list[Arrays]:
-        """The outputs of TFLite Micro in an environment of its own; empty if it refuses the model."""
+        """The outputs of TFLite Micro by `benchmarks/zoo/zoo_tflm.py`; empty if it refuses the model."""
         with tempfile.TemporaryDirectory() as scratch:
             arrays = {f"case{at}_in{place}": value for at, case in enumerate(cases) for place, value in enumerate(case)}
             np.savez(Path(scratch) / "in.npz", **arrays)  # pyright: ignore[reportArgumentType]
@@ -248,34 +238,7 @@ def _dtype(spelled: str) -> np.dtype[Any]:
     return np.dtype({"float": "float32", "double": "float64"}.get(name, name))
 
 
-class Torch:
-    """PyTorch itself, for a program of `torch.export`."""
-
-    quantises = False
-
-    def __init__(self, given: Given) -> None:
-        import torch  # pyright: ignore[reportMissingImports]
-        import torch.ao.quantization.fx._decomposed  # pyright: ignore[reportMissingImports, reportUnusedImport]
-
-        self._torch, self._program = torch, torch.export.load(str(given.path))
-
-    @property
-    def inputs(self) -> list[Input]:
-        given = self._program.example_inputs[0]
-        return [Input(f"in{place}", tuple(each.shape), each.numpy().dtype) for place, each in enumerate(given)]
-
-    def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:
-        runs = (self._program.module()(*map(self._torch.from_numpy, case)) for case in cases)
-        results = (found if isinstance(found, tuple | list) else (found,) for found in runs)
-        return {"PyTorch": [[each.detach().numpy() for each in found] for found in results]}
-
-
-RUNTIMES = {".tflite": TfLite, ".onnx": OnnxRuntime, ".pt2": Torch}
-
-
-def processor() -> float:
-    """Processor seconds of this process and its children."""
-    return sum(os.times()[:4])
+RUNTIMES = {".tflite": TfLite, ".onnx": OnnxRuntime}
 
 
 def examined(given: Given) -> Found:
@@ -287,8 +250,6 @@ def examined(given: Given) -> Found:
         found.why, found.too_large = error.message, isinstance(error, DoesNotFit)
     except Exception as fault:
         found.why = f"{type(fault).__name__}: {fault}".splitlines()[0]
-    found.seconds = round(found.seconds or processor(), 1)
-    found.megabytes = max(getrusage(who).ru_maxrss for who in (RUSAGE_SELF, RUSAGE_CHILDREN)) // 1024
     return found
 
 
@@ -305,10 +266,8 @@ def _examine(given: Given, found: Found) -> None:
         _read(given, runtime, cases, found)
         return
     with tempfile.TemporaryDirectory() as scratch:
-        folder, began = Path(scratch), processor()
-        build = built(given, runtime, folder, found)
+        build = built(given, runtime, Path(scratch), found)
         found.built = found.read = True
-        found.seconds = processor() - began
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
         net = build.net()
         cases = cases_for(net, cases)
@@ -394,15 +353,10 @@ def _as_taken(net: Any, place: int, value: np.ndarray) -> np.ndarray:
 
 
 def compare(given: Given, runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, found: Found) -> None:
-    """Compare with all runtimes. Record the best match and its accuracy, and types that differ from the file's."""
+    """Compare with all runtimes. Record the best match and its accuracy."""
     wanted = runtime.run(cases, bool(net.states))
     if not wanted:
         raise NpukitError("no runtime here takes it, to compare with")
-    first = next(iter(wanted.values()))[0]
-    taken = [each for each in runtime.inputs if each.name not in given.values]
-    takes = [(f"in{at}", each.dtype, net.tensor(net.inputs[at]).dtype) for at, each in enumerate(taken)]
-    gives = [(f"out{at}", want.dtype, ours.dtype) for at, (want, ours) in enumerate(zip(first, got[0], strict=False))]
-    found.ends = ", ".join(f"{name}: {said} as {is_}" for name, said, is_ in (*takes, *gives) if said != is_)
     least = ENOUGH if found.how == "--calibration" or runtime.quantises else FLOAT
     judged = {name: _judged(outputs, got, net, found.how, least) for name, outputs in wanted.items()}
     name, (found.right, told) = max(judged.items(), key=lambda each: (each[1][0], each[1][1].startswith("exact")))
@@ -450,26 +404,3 @@ def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str, least: 
     near = bool(np.allclose(want, got, rtol=1e-3, atol=1e-4 * (1 + np.abs(want).max(initial=0))))
     enough = near or decibels >= least
     return (2 if near else 3 if enough else 6), bool(enough), f"{min(decibels, 200):.0f} dB"
-
-
-def given_of(words: Sequence[str] | None = None) -> Given:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--shape", action="append", default=[])
-    parser.add_argument("--value", action="append", default=[])
-    parser.add_argument("--tflm")
-    parser.add_argument("--on", choices=(REFERENCE, *TARGETS), default=REFERENCE)
-    given = parser.parse_args(words)
-    shapes = (each.rpartition(":")[::2] for each in given.shape)
-    values = (each.rpartition(":")[::2] for each in given.value)
-    return Given(
-        given.model,
-        {name: tuple(map(int, filter(None, sizes.split("x")))) for name, sizes in shapes},
-        {name: float(value) for name, value in values},
-        given.tflm,
-        given.on,
-    )
-
-
-if __name__ == "__main__":
-    print(json.dumps(asdict(examined(given_of()))))

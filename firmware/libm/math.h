@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single-precision functions that float kernels may call. The device and npukit's reference on the host run this same
- * C, computed in integers (scaled.h): both give the same bits. benchmarks/core/libm.py measures errors. */
+ * C, computed in integers (scaled.h): both give the same bits. tests/firmware measures errors. */
 #ifndef MATH_H
 #define MATH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Coefficients, the highest first. Made by benchmarks/core/libm.py, which says how near they come. */
+/* Coefficients, the highest first. Made by tests/firmware/polynomials.py. */
 #ifndef POLYNOMIALS_H
 #define POLYNOMIALS_H
 

@@ -6,7 +6,7 @@
 #include "digest.h"
 #include "rpc.h"
 
-/* Bytes digested between two frames: 318 cycles measured (benchmarks/self_test.py). */
+/* Bytes digested between two frames: 318 cycles by `npukit bench`. */
 enum { BYTES_A_FRAME = 64 };
 
 /* Expected digests of rpc_loaded, loaded with the image. A tool that loads the image alone brings none: then the

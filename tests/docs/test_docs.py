@@ -9,13 +9,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 
 import pytest
 from benchmarks import golden_metrics, scaling
-from benchmarks.core import cortex_m4
+from benchmarks.core import cores, cortex_m4
+from benchmarks.zoo import zoo
 
 from docs.pages import (
     BESIDE,
@@ -108,36 +108,23 @@ def test_the_tables_are_those_of_the_benchmarks(page: Path) -> None:
 def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
     rows = json.loads(scaling.ROWS.read_text())
     assert scaling.TABLES.read_text() == _lines(scaling.tables(rows)), "made by benchmarks/scaling.py"
-    single = Path(cortex_m4.__file__)
-    found = json.loads(single.with_suffix(".json").read_text())
-    assert single.with_suffix(".md").read_text() == cortex_m4.page(found), "made by benchmarks/core/cortex_m4.py"
+    for module in (cores, cortex_m4):
+        file = Path(module.__file__)
+        found = json.loads(file.with_suffix(".json").read_text())
+        assert file.with_suffix(".md").read_text() == module.page(found), f"made by {file.name}"
 
 
-def test_the_page_of_the_zoo_is_made_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newer results replace older results of the same model and target; all others stay."""
-    monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks/zoo"))
-    zoo = import_module("zoo")
-    known = zoo.known()
-    assert zoo.PAGE.read_text() == zoo.page(known), "made by benchmarks/zoo/zoo.py --write"
-    model, results = known[0]
-    newer = {"16-PEs": {**results["16-PEs"], "cycles": 7, "why": "a | b"}}
-    merged = zoo.merged(known, [(model, newer)])
-    assert merged[1:] == known[1:]
-    assert merged[0] == (model, {**results, "16-PEs": {**newer["16-PEs"], "why": "a / b"}})
+def test_the_page_of_the_zoo_is_made_of_its_results() -> None:
+    assert zoo.PAGE.read_text() == zoo.page(zoo.known()), "made by benchmarks/zoo/zoo.py --write"
 
 
-def test_the_page_of_the_zoo_tells_commits_and_what_float_makes_of_a_wrong_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks/zoo"))
-    zoo = import_module("zoo")
-    model, usual = zoo.Model("here", "m.onnx", Path("m.onnx")), asdict(zoo.Found())
-    built = {**usual, "built": True, "read": True, "how": "--calibration", "against": "R: 3 dB", "at": "b, c"}
-    read = {**usual, "read": True, "how": "--float", "right": True, "against": "R: 99 dB", "at": "a"}
-    page = zoo.page([(model, {"reference": read, "1-PE": built, "16-PEs": {**built, "at": "d"}})])
-    assert "Measured at a (1 of 1), the builds at d (1 of 2), the rest at one of b, c, by" in " ".join(page.split())
-    assert "| **R: 3 dB** (in float: R: 99 dB) |" in page
-    assert "| **R: 3 dB** |" in zoo.page([(model, {"reference": {**read, "right": False}, "1-PE": built})])
+def test_the_page_of_the_zoo_tells_refusals_and_wrong_models() -> None:
+    usual = asdict(zoo.Found())
+    wrong = {**usual, "built": True, "read": True, "how": "--calibration", "against": "R: 3 dB", "at": "b, c"}
+    page = zoo.page({("here", "a/m.onnx"): {"1-PE": wrong, "16-PEs": {**usual, "why": "op a is new", "at": "a"}}})
+    assert "Measured at a and 2 other commits by" in " ".join(page.split())
+    assert "| m.onnx | `--calibration` | **R: 3 dB** | 0 | no |  |" in page
+    assert "| m.onnx | 16-PEs | op a is new |" in page
 
 
 def _lines(lines: Iterable[str]) -> str:

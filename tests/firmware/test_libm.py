@@ -8,7 +8,9 @@ import re
 
 import numpy as np
 import pytest
-from benchmarks.core.libm import BINARY, LIBM, POLYNOMIALS, UNARY, Polynomial, compiled, results, worst
+
+from firmware.libm_errors import BINARY, UNARY, compiled, results, worst
+from firmware.polynomials import LIBM, POLYNOMIALS, Polynomial
 
 EXACT = ("ceilf", "floorf", "fmodf", "rintf", "truncf")
 NEAR = ("acosf", "acoshf", "asinf", "asinhf", "atanhf", "expf", "hypotf")

@@ -17,8 +17,8 @@ from npukit.net.tensor import Tensor
 GOLDEN_CASES, GOLDEN_FRAMES = 8, 4
 """Limit on the cases, and the frames of each case if the network has states.
 
-`python benchmarks/golden_coverage.py BUILD` measures other numbers: of the digits' 495 events three cases of noise
-reach 156, three chosen cases 173, eight 256, twelve 300. Each case is two frames of every `validate`.
+Of the digits' 495 events three cases of noise reach 156, three chosen cases 173, eight 256, twelve 300. Each case is
+two frames of every `validate`.
 """
 
 LEAST_CASES = 3

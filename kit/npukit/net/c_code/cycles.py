@@ -35,7 +35,7 @@ WORD, FLOAT, WORDS = "word", "float", "words"
 _KINDS = {"float": FLOAT, "float32": FLOAT, **dict.fromkeys(("int64_t", "uint64_t", "int64", "uint64"), WORDS)}
 _TURN, _ENTRY, _BRANCH, _CALL = 3, 3, 2, 4
 """Cycles of a turn of a loop, of its beginning, of a condition, and of a call; these and those below are GCC's, held
-against the emulator by `benchmarks/core/c_predictions.py` (`benchmarks/core/c_predictions.md`)."""
+against the emulator by `benchmarks/core/core_predictions.py`."""
 _NARROWED = 1
 """Cycles that it takes to make a number of 8 or 16 bits of a word, if it is not stored as such anyway."""
 _UNROLLED = 2

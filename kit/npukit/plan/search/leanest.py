@@ -40,16 +40,16 @@ NARROW = 4
 
 LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=2 << 10, tiles=1)
 """Weight tiles where there is least room: with 8 KB visual wake words lacks 1 to 3 KB on 24 PEs of 24 KB, and fits with
-these (`benchmarks/large/refusals.md`)."""
+these (`benchmarks/planner.py`)."""
 
 FAR = 1 / 8
 """The part of a PE's memory that the leanest drafts must lack before they are taken to say that nothing fits: of the
-zoo's networks that fit 1 or 16 PEs none has a leanest draft that lacks anything (`benchmarks/large/refusals.md`)."""
+zoo's networks that fit 1 or 16 PEs none has a leanest draft that lacks anything (`benchmarks/planner.py`)."""
 
 
 TIGHT = 1 / 2
 """The part of a PE's memory of which the leanest draft on many PEs leaves less where plans for least memory are tried
-first (`benchmarks/large/refusals.md`)."""
+first (`benchmarks/planner.py`)."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ border."""
 
 TILE = 250
 """Bytes of commands, signals and rows of a table that a tile is expected to have: in MiniLM's plans on four chips
-(`benchmarks/transformers/sentences.py`) 165 to 189 on the average, up to 409 on nineteen of twenty PEs."""
+165 to 189 on the average, up to 409 on nineteen of twenty PEs."""
 
 AHEAD = 2
 """Ops of nothing but states by which each of them comes earlier: a block of attention takes two, for its keys and its

@@ -1,0 +1,77 @@
+"""Networks planned and not built: predicted cycles, use of the arrays and processor seconds, or a refusal.
+
+    python benchmarks/planner.py MODEL... [--on BOARD:PES[:OBJECTIVE]...] [--float]
+
+`BOARD` is a name or the path of a board file. A float model is calibrated with `NAME.npz` beside it, if there is one.
+Inputs are NHWC in int8 as far as the model accepts that. Seconds do not include the import.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.state import commit, processor_seconds
+
+from npukit.board.board import load_board
+from npukit.errors import NpukitError
+from npukit.net.cost import total_macs
+from npukit.options import Options
+from npukit.pipeline import Prepared, plan_on, prepare
+from npukit.progress import Silent
+
+PLACES = ("pe-mesh:1", "pe-mesh:4", "pe-mesh:16", "pe-mesh:16:throughput")
+MACS_PER_CYCLE = 64
+HEAD = ("network", "board, PEs, objective", "PEs used", "cycles", "between frames", "of peak", "seconds", "commit")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--on", nargs="+", default=PLACES, metavar="BOARD:PES[:OBJECTIVE]")
+    parser.add_argument("--float", action="store_true", help="computes a float model in float")
+    given = parser.parse_args()
+    print(f"| {' | '.join(HEAD)} |\n|---|---|--:|--:|--:|--:|--:|---|")
+    for model, place in product(given.models, given.on):
+        board, pes, *objective = place.split(":")
+        options = Options(pes=int(pes), objective=objective[0] if objective else "latency", in_float=given.float)
+        print(f"| {model.stem} | {place} | {row(model, board, options)} | {commit()} |", flush=True)
+
+
+def row(model: Path, board: str, options: Options) -> str:
+    """The cells of a plan, or the refusal in place of them."""
+    began = processor_seconds()
+    try:
+        prepared = imported(model, board, options)
+        began = processor_seconds()
+        plan = plan_on(load_board(board), prepared, options, Silent()).plan
+    except NpukitError as error:
+        return f"{error.message.split(':')[0]}; {'; '.join(error.tries)} | | | | {processor_seconds() - began:.1f}"
+    cycles, used = plan.predicted, plan.pes_used
+    share = total_macs(prepared.net) / (cycles.interval_cycles * used * MACS_PER_CYCLE)
+    taken = processor_seconds() - began
+    return f"{used} | {cycles.latency_cycles:,} | {cycles.interval_cycles:,} | {share:.1%} | {taken:.1f}"
+
+
+def imported(model: Path, board: str, options: Options) -> Prepared:
+    """The model, imported with the options for the smallest plan, as far as the model accepts them."""
+    samples = model.with_suffix(".npz")
+    calibrations = [samples, None] if samples.is_file() and not options.in_float else [None]
+    fault = NpukitError("not tried")
+    for calibration, preprocess in product(calibrations, (("layout=NHWC",), ())):
+        io = "file" if options.in_float else "int8"
+        wanted = replace(options, io=io, calibration=calibration, preprocess=preprocess)
+        try:
+            return prepare(model, load_board(board), wanted, Silent())
+        except NpukitError as error:
+            fault = error
+    raise fault
+
+
+if __name__ == "__main__":
+    main()
