@@ -10,7 +10,7 @@ import pytest
 
 from helpers import shallow
 from net.small_nets import op_net, quantized
-from net.test_rows import with_code
+from net.test_rows import OWN, net_of
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
@@ -38,12 +38,6 @@ BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)
 ROOM = 100_000
 CORE_ALONE = {CORE: ENGINES[CORE]}
-
-
-ROW_BY_ROW = """  for (int32_t y = 0; y < 6; ++y) {
-    output[(y * 4)] = p0[(y * 4)];
-  }
-"""
 
 
 def net() -> Net:
@@ -105,7 +99,7 @@ def test_pes_that_compute_like_boxes_elsewhere_in_a_tensor_share_a_kernel() -> N
 
 def test_pes_that_make_other_rows_by_c_share_it() -> None:
     """The C counts rows from the first row of each tile."""
-    made = with_code(ROW_BY_ROW)
+    made = net_of("output[(y * 4) + x] = p0[(y * 4) + x];", OWN, OWN)
     graph = Graph(made)
     (op,) = graph.ops
     boxes = to_boxes(grid(graph.shape(op.output), (1, 3, 1, 1), (1, 1, 1, 1)))

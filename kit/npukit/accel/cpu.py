@@ -299,7 +299,7 @@ def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
         )
         return Box(starts, stops)
     if rows := rows_of(net, op):
-        return rows.box(f"p{op.inputs.index(name)}", shape, output)
+        return rows.box(f"p{op.inputs.index(name)}", output)
     if not (SPECS[op.kind].elementwise or isinstance(op.attributes, Norm | NormBySquares)) or isinstance(
         op.attributes, Lookup
     ):

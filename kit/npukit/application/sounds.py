@@ -17,10 +17,11 @@ import numpy as np
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
-from npukit.net.c_code.signals import INDENT, LOGARITHMS, fourier_parts, parts_of
+from npukit.net.c_code.rows import EACH, Steps, stated_rows
+from npukit.net.c_code.signals import INDENT, LOGARITHMS, STEPS_OF, fourier_parts, parts_of
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
-from npukit.net.ops import Concat, TvmCode
+from npukit.net.ops import Concat, RowReads, TvmCode
 from npukit.net.tensor import Quantization, Tensor
 
 KIND, WHY = "int16", "features of sound"
@@ -36,10 +37,7 @@ _SMALL = 64
 
 @dataclass(frozen=True)
 class _Step:
-    """C that computes a result from other results and tables, in this order p0, p1, ...
-
-    `takes_all`: each row needs all of p0.
-    """
+    """C that computes a result from other results and tables, in this order p0, p1, ... `steps`: its loop over rows."""
 
     name: str
     code: str
@@ -48,7 +46,7 @@ class _Step:
     shape: tuple[int, ...]
     dtype: str = KIND
     work_bytes: int = 0
-    takes_all: bool = False
+    steps: Steps | None = None
 
     @property
     def bytes(self) -> int:
@@ -66,8 +64,9 @@ class _Step:
 def _step(name: str, reads: str, shape: tuple[int, ...], dtype: str = KIND, *tables: np.ndarray, **words: Any) -> _Step:
     """A step with the C of a TensorFlow Lite Micro op of a similar name."""
     file = words.pop("file", name)
+    steps: Steps | None = words.pop("steps", STEPS_OF.get(file))
     code = body_of(text_of(f"signal/{file}.c"), {**words, "output_size": prod(shape)})
-    return _Step(name, code, tuple(reads.split()), tables, shape, dtype)
+    return _Step(name, code, tuple(reads.split()), tables, shape, dtype, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -93,20 +92,20 @@ class _Features:
     def given(self) -> list[str]:
         return ["kept", "samples"] if self.kept else ["samples"]
 
-    def steps(self, start: str) -> list[_Step]:
+    def steps(self, start: int | str) -> list[_Step]:
         """The steps of the window at sample `start`."""
         size, points, mels, parts = self.declared.window, self.points, self.mels, parts_of(self.declared.window)
-        sizes = {"p0_size": size, "p1_size": parts, "part_size": size // parts}
+        part = size // parts
+        sizes = {"p0_size": size, "p1_size": parts, "part_size": part}
         begun = [
             self._windowed(start),
-            _step("largest", "windowed", (parts,), "int32", part_size=size // parts),
+            _step("largest", "windowed", (parts,), "int32", part_size=part, steps=Steps(1, ((part, part, 0),))),
             _step("power", "windowed largest", (1,), "int32", file="scale_bits", **sizes),
             _step("scaled", "windowed power", (size,), p0_size=size),
         ]
-        for name, part in fourier_parts(points, KIND, size).items():
-            begun.append(
-                _Step(name, part.code, (begun[-1].name,), part.tables, part.shape, KIND, part.work_bytes, True)
-            )
+        for name, each in fourier_parts(points, KIND, size).items():
+            reads = (begun[-1].name,)
+            begun.append(_Step(name, each.code, reads, each.tables, each.shape, KIND, each.work_bytes, each.steps))
         bank, ends = filter_bank(self.declared, points, mels), {"start_index": 0, "end_index": points + 1}
         begun += [
             _step("energies", begun[-1].name, (points + 1,), "uint32", file="energy", **ends),
@@ -115,11 +114,15 @@ class _Features:
         ]
         return begun + self._ends()
 
-    def _windowed(self, start: str) -> _Step:
+    def _windowed(self, start: int | str) -> _Step:
+        """The samples of the window at sample `start` times the Hann window. The sample is a number, or C."""
         old, new = f"p0[{start} + at]", f"p1[{start} + at - {self.kept}]"
         sample = f"({start} + at < {self.kept} ? {old} : {new})" if self.kept else old
-        words = {"SAMPLE": sample, "FACTOR": f"p{len(self.given)}[at]", "shift": WINDOW_BITS}
-        factors = hann(self.declared.window)
+        words: dict[str, Any] = {"SAMPLE": sample, "FACTOR": f"p{len(self.given)}[at]", "shift": WINDOW_BITS}
+        factors, kept = hann(self.declared.window), self.kept
+        first = start if isinstance(start, int) else 0
+        windows = ((1, 1, first), *([(1, 1, first - kept)] if kept else []), EACH)
+        words["steps"] = Steps(1, windows, alike=not kept)
         return _step("windowed", " ".join(self.given), factors.shape, KIND, factors, file="window", **words)
 
     def _ends(self) -> list[_Step]:
@@ -129,7 +132,8 @@ class _Features:
         ends = [_step("logarithms", "roots", (1, mels), KIND, LOGARITHMS, **words)]
         if self.declared.features == "mfcc":
             factors = cosines(self.count, mels)
-            ends.append(_step("cosines", "logarithms", (1, self.count), KIND, factors, p0_size=mels))
+            steps = Steps(1, (None, (mels, mels, 0)))
+            ends.append(_step("cosines", "logarithms", (1, self.count), KIND, factors, p0_size=mels, steps=steps))
         return ends
 
     def at_once(self) -> tuple[str, list[np.ndarray], int]:
@@ -183,14 +187,13 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
 
 def _shared(draft: Draft, features: _Features, given: dict[str, str], start: int) -> str:
     """The features of the window at sample `start`, by an op for each step. PEs share the rows."""
-    names, steps = dict(given), features.steps(str(start))
+    names, steps = dict(given), features.steps(start)
     for step in steps:
         names[step.name] = draft.new_name(step.name)
         tables = _constants(draft, f"{given['samples']}_{step.name}", step.tables)
         operands = (*(names[each] for each in step.reads), *tables)
-        first = next((size for size in draft.tensors[operands[0]].shape if size > 1), 1)
-        ways: Any = {"windows": (0, first)} if step.takes_all else {"by_rows": True}
-        attributes = TvmCode(step.name, step.code, step.work_bytes, WHY, given=True, **ways)
+        rows = _rows(draft, step.steps, step.shape, operands)
+        attributes = TvmCode(step.name, step.code, step.work_bytes, WHY, given=True, rows=rows)
         draft.tensors[names[step.name]] = Tensor(names[step.name], step.shape, step.dtype)
         draft.op(draft.before, attributes, operands, None, output=names[step.name])
     return names[steps[-1].name]
@@ -201,10 +204,16 @@ def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
     (code, tables, work_bytes), declared = features.at_once(), features.declared
     made = draft.new_name(str(declared.features))
     draft.tensors[made] = Tensor(made, (features.windows, features.count), KIND)
-    steps = (0, 0) if features.kept else (declared.hop, declared.window)
-    attributes = TvmCode(str(declared.features), code, work_bytes, WHY, given=True, windows=steps)
     operands = (*given.values(), *_constants(draft, made, tables))
+    windows = None if features.kept else Steps(features.count, ((declared.hop, declared.window, 0),))
+    rows = _rows(draft, windows, (features.windows, features.count), operands)
+    attributes = TvmCode(str(declared.features), code, work_bytes, WHY, given=True, rows=rows)
     return draft.op(draft.before, attributes, operands, None, output=made)
+
+
+def _rows(draft: Draft, steps: Steps | None, shape: tuple[int, ...], operands: Sequence[str]) -> tuple[RowReads, ...]:
+    """The reads of an op with the output `shape`."""
+    return stated_rows(steps, shape, [draft.tensors[each].shape for each in operands]) if steps else ()
 
 
 def _constants(draft: Draft, name: str, tables: Sequence[np.ndarray]) -> Iterator[str]:
@@ -255,7 +264,10 @@ def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarr
     rows = next((size for size in draft.tensors[kept].shape if size > 1), 1)
     width = draft.tensors[kept].elements // rows
     words = {"rows": rows, "width": width, "fresh": draft.tensors[fresh].elements // width}
-    attributes = TvmCode("shifted", body_of(text_of("signal/shifted.c"), words), why=WHY, given=True, by_rows=True)
+    starts = (words["fresh"], words["fresh"] - rows)
+    steps = Steps(width, tuple((width, width, start * width) for start in starts), alike=False)
+    reads = _rows(draft, steps, draft.tensors[kept].shape, (kept, fresh))
+    attributes = TvmCode("shifted", body_of(text_of("signal/shifted.c"), words), why=WHY, given=True, rows=reads)
     draft.op(draft.before, attributes, (kept, fresh), None, output=output)
     draft.state(kept, output, initial)
 

@@ -9,6 +9,7 @@ from typing import Any
 from tvm import relax
 
 from npukit.errors import NpukitError, nearest
+from npukit.net.c_code.rows import Steps
 from npukit.net.c_code.template import Words, text_of
 from npukit.net.importer.given import call_of
 
@@ -23,11 +24,11 @@ def made_by(
     words: Words | None = None,
     work_bytes: int = 0,
     *,
-    by_rows: bool = False,
+    steps: Steps | None = None,
 ) -> relax.Var:
     """The result of a C template in `templates/ops`, with the shape and type in `result`."""
     name = file.rpartition("/")[2].removesuffix(".c")
-    call = call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes, by_rows=by_rows)
+    call = call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes, steps=steps)
     return builder.emit(call)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.c_code.function import C_TYPES, check_code
+from npukit.net.c_code.rows import check_rows
 from npukit.net.checks.extents import check_extent
 from npukit.net.checks.overflow import check_range
 from npukit.net.cost import total_macs
@@ -127,6 +128,7 @@ def _check_op(net: Net, op: Op) -> None:
     _check_operands(net, op)
     if isinstance(op.attributes, TvmCode):
         check_code(op.attributes.code)
+        check_rows(net, op, op.attributes)
         if op.attributes.work_bytes < 0:
             raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
     _check_shape(net, op)

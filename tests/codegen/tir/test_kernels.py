@@ -17,6 +17,7 @@ from npukit.board.board import load_board
 from npukit.codegen.generate import generate
 from npukit.codegen.tir.kernels import KERNELS
 from npukit.net.box import Box
+from npukit.net.c_code.rows import Steps, stated_rows
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import KINDS, TvmCode
@@ -68,7 +69,8 @@ def test_a_whole_result_of_a_part_of_what_comes_in_equals_the_reference(tmp_path
     """What comes in is the second half alone, as every state behind the first of a recurrent network."""
     code = "  for (int32_t i1 = 0; i1 < 4; ++i1) {\n    output[i1] = p0[(i1 + 4)];\n  }\n"
     tensors = {name: Tensor(name, (1, size), "float32") for name, size in (("x", 8), ("y", 4))}
-    net = Net("half", ("x",), ("y",), (Op("y", TvmCode("half", code), ("x",), ("y",)),), tensors, {})
+    rows = stated_rows(Steps(1, ((1, 1, 4),)), (1, 4), [(1, 8)])
+    net = Net("half", ("x",), ("y",), (Op("y", TvmCode("half", code, rows=rows), ("x",), ("y",)),), tensors, {})
     _compare(net, _whole(net), tmp_path, seed=6, given=_usual_numbers)
 
 

@@ -60,7 +60,8 @@ def net_of(compute: Callable[..., Any], shapes: tuple[Shape, ...]) -> Net:
     code = code_of(builder.finalize())
     tensors = {name: Tensor(name, shape, "float32") for name, shape in zip(names, shapes, strict=True)}
     tensors["r"] = Tensor("r", shape_of(result), "float32")
-    kernel = Op("o", TvmCode("o", code.body, code.work_bytes), tuple(names), ("r",))
+    attributes = TvmCode("o", code.body, code.work_bytes, loop=code.loop, rows=code.rows)
+    kernel = Op("o", attributes, tuple(names), ("r",))
     return Net("net", tuple(names), ("r",), (kernel,), tensors, {})
 
 

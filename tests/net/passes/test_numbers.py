@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.net.c_code.rows import rows_of
+from npukit.net.c_code.rows import EACH, Steps, rows_of, stated_rows
+from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.passes.numbers import with_numbers_as_constants
@@ -17,9 +18,14 @@ SCALED = """  for (int32_t i = 0; i < 8; ++i) {{
 """
 
 
+ROWS = stated_rows(Steps(1, (EACH,)), (8,), [(8,)])
+
+
 def net_of(*codes: str) -> Net:
     """A float of the same eight integers by each code."""
-    ops = tuple(Op(f"o{place}", TvmCode("scaled", code), ("x",), (f"y{place}",)) for place, code in enumerate(codes))
+    ops = tuple(
+        Op(f"o{place}", TvmCode("scaled", code, rows=ROWS), ("x",), (f"y{place}",)) for place, code in enumerate(codes)
+    )
     tensors = {"x": Tensor("x", (8,), "int8"), **{op.output: Tensor(op.output, (8,), "float32") for op in ops}}
     return Net("scaled", ("x",), tuple(op.output for op in ops), ops, tensors)
 
@@ -41,7 +47,7 @@ def test_ops_that_differ_in_numbers_have_one_code_and_compute_what_they_did() ->
         [47],
         [np.float32(1.5e-05), np.float32(7.25)],
     ]
-    assert all(rows_of(after, op) is not None for op in after.ops)
+    assert all(rows_of(check_net(after), op) is not None for op in after.ops)
     given = np.arange(-4, 4, dtype=np.int8)
     for one, other in zip(run_reference(before, [given[None]]), run_reference(after, [given[None]]), strict=True):
         assert np.array_equal(one, other)

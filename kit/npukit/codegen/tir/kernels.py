@@ -16,9 +16,8 @@ from npukit.codegen.tir.door import TirFunction, TirParameter, define, print_c
 from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed, vectors
 from npukit.codegen.tir.ops.fixed_point import helper_functions
 from npukit.errors import NpukitError
-from npukit.net.box import Box
 from npukit.net.c_code.function import C_TYPES, declaration, pointers
-from npukit.net.c_code.rows import WHOLE_OUTPUT, part_of, rows_of
+from npukit.net.c_code.rows import part_of, rows_of
 from npukit.net.ops import TvmCode
 
 KERNELS: Mapping[str, Callable[..., None]] = {
@@ -148,20 +147,9 @@ def _body_of_tvm(kernel: TirKernel) -> str:
 
 def given_c(tile: Tile) -> str:
     """The part of an op's C that computes a tile: its rows. Each array begins with the first row in memory."""
-    net, op, box = tile.net, tile.op, tile.output.box
-    assert isinstance(op.attributes, TvmCode)
-    code, rows = op.attributes.code, rows_of(net, op)
-    if rows is None:
-        return code
-    first, stop = rows.steps(box)
-    begins = {WHOLE_OUTPUT: first}
-    for place, name in enumerate(op.inputs):
-        parameter = f"p{place}"
-        if parameter in rows.places:
-            begins[parameter] = rows.begin(parameter, rows.box(parameter, net.tensor(name).shape, box))
-    if box == Box.whole(tile.output.tensor.shape) and not any(begins.values()):
-        return code
-    return part_of(code, rows, first, stop, begins)
+    attributes, rows = tile.op.attributes, rows_of(tile.net, tile.op)
+    assert isinstance(attributes, TvmCode)
+    return part_of(attributes.code, rows, tile.output.box) if rows else attributes.code
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:

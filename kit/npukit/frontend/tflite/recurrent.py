@@ -26,6 +26,7 @@ from npukit.frontend.tflite.linear import bias_of, dequantized_as
 from npukit.frontend.tflite.model import TfliteOp, TfliteTensor
 from npukit.frontend.tflite.wide import SIGMOID, clamped, multipliers, requantized, tanh_of, te
 from npukit.frontend.tflite.windows import activated
+from npukit.net.c_code.rows import Steps
 from npukit.net.requantize import quantize_multiplier
 from npukit.net.tensor import Quantization
 
@@ -106,7 +107,10 @@ class _Gates:
         sums = [self._sums(emitter, each, side) for side, each in enumerate((row, hidden))]
         batch, gates = emitter.shape(sums[0])
         result, words = ((batch, gates // 4, 4), "int16"), {"batch": batch, "units": gates // 4}
-        return made_by(emitter.builder, "lstm.c", [*sums, *self.constants], result, words, by_rows=True)
+        row = gates if batch > 1 else 4
+        taken = (row, row, 0)
+        steps = Steps(row, (taken, taken, taken if batch == 1 else None), loop=int(batch == 1))
+        return made_by(emitter.builder, "lstm.c", [*sums, *self.constants], result, words, steps=steps)
 
     def _sums(self, emitter: Emitter, rows: relax.Expr, side: int) -> relax.Expr:
         """The sums of a dense layer on integers minus their zero point."""
@@ -185,7 +189,8 @@ def _fixed(value: Any, factor: tuple[int, int]) -> Any:
 def _begun(emitter: Emitter, index: int, data: relax.Expr) -> relax.Var:
     """A zero state before the first step, computed in each frame to make the first step equal to the others."""
     tensor, begin = emitter.tensor(index), emitter.scale(index).zero_point
-    return made_by(emitter.builder, "begun.c", [data], (tensor.shape, tensor.dtype), {"begin": begin}, by_rows=True)
+    result, steps = (tensor.shape, tensor.dtype), Steps(1, ((0, 1, 0),))
+    return made_by(emitter.builder, "begun.c", [data], result, {"begin": begin}, steps=steps)
 
 
 def _step(held: Sequence[TfliteTensor], clip: float, write: Writer, data: Any, weights: Weights, state: State) -> State:

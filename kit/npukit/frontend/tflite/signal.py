@@ -16,7 +16,8 @@ from npukit.frontend.given import made_by, tensor_type
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
-from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_parts, parts_of
+from npukit.net.c_code.rows import EACH, Steps
+from npukit.net.c_code.signals import LOGARITHMS, STEPS_OF, WIDTHS, fourier_parts, parts_of
 from npukit.net.c_code.template import Words
 from npukit.net.importer.given import call_of
 from npukit.net.limits import STEPS
@@ -26,22 +27,30 @@ GAINS = 125
 
 
 def _code(
-    emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], place: int = 0, words: Words | None = None
+    emitter: Emitter,
+    op: TfliteOp,
+    file: str,
+    operands: Sequence[Any],
+    place: int = 0,
+    words: Words | None = None,
+    steps: Steps | None = None,
 ) -> relax.Var:
     """A result of the op, from a C template that reads the op's options. `place`: the result's index."""
-    tensor = emitter.tensor(op.outputs[place])
+    tensor, steps = emitter.tensor(op.outputs[place]), steps or STEPS_OF.get(file)
     words = {**{name: int(value) for name, value in options_of(op).items()}, **(words or {})}
-    return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, by_rows=True)
+    return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, steps=steps)
 
 
-def _by(file: str, table: np.ndarray | None = None, words: Words | None = None) -> Converter:
+def _by(
+    file: str, table: np.ndarray | None = None, words: Words | None = None, steps: Steps | None = None
+) -> Converter:
     """The converter of an op whose single result has as many elements as the first input."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         operands = [emitter.value(index) for index in op.inputs]
         _check_sizes(emitter, operands[0], op.outputs)
         operands += [] if table is None else [relax.const(table)]
-        emitter.define(op.outputs[0], _code(emitter, op, file, operands, words=words))
+        emitter.define(op.outputs[0], _code(emitter, op, file, operands, words=words, steps=steps))
 
     return convert
 
@@ -52,7 +61,8 @@ def _window(emitter: Emitter, op: TfliteOp) -> None:
     if not count or length % count:
         raise NpukitError(f"a window of {count} does not suit {length} samples")
     words = {"SAMPLE": "p0[at]", "FACTOR": "p1[at]" if length == count else f"p1[at % {count}]"}
-    _by("window", words=words)(emitter, op)
+    alike = length == count
+    _by("window", words=words, steps=Steps(1, (EACH, EACH if alike else None), alike))(emitter, op)
 
 
 def _check_sizes(emitter: Emitter, data: relax.Expr, results: Sequence[int]) -> None:
@@ -69,9 +79,11 @@ def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
     """Outputs: the input times 2^n, and n."""
     data = emitter.value(op.inputs[0])
     _check_sizes(emitter, data, op.outputs[:1])
-    parts = parts_of(_size(emitter.shape(data)))
-    words: Words = {"part_size": _size(emitter.shape(data)) // parts}
-    largest = made_by(emitter.builder, "signal/largest.c", [data], ((parts,), "int32"), words, by_rows=True)
+    size = _size(emitter.shape(data))
+    parts = parts_of(size)
+    words: Words = {"part_size": size // parts}
+    steps = Steps(1, ((size // parts, size // parts, 0),))
+    largest = made_by(emitter.builder, "signal/largest.c", [data], ((parts,), "int32"), words, steps=steps)
     emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data, largest], 1, words))
     emitter.define(op.outputs[0], _code(emitter, op, "scaled", [data, emitter.values[op.outputs[1]]]))
 
@@ -128,8 +140,8 @@ def _rfft(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError(f"its ends do not suit {count} numbers")
     for name, part in fourier_parts(points, kind, length, rows).items():
         operands, result = [data, *map(relax.const, part.tables)], tensor_type(part.shape, kind)
-        windows = (0, next((size for size in emitter.shape(data) if size > 1), 1))
-        data = emitter.emit(call_of(name, part.code, operands, result, work_bytes=part.work_bytes, windows=windows))
+        made = call_of(name, part.code, operands, result, work_bytes=part.work_bytes, steps=part.steps)
+        data = emitter.emit(made)
     emitter.define(op.outputs[0], operators.reshape(data, emitter.tensor(op.outputs[0]).shape))
 
 

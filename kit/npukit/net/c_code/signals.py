@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from npukit.net.c_code.rows import EACH, Steps
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.ops import Pair
 
@@ -22,6 +23,18 @@ WIDTHS: Mapping[str, Mapping[str, Any]] = {
     "int32": {"number": "int32_t", "wide": "int64_t", "bits": 31, "half": 1 << 30, "largest": (1 << 31) - 1},
 }
 """The words of numbers of a Fourier transform."""
+
+STEPS_OF: Mapping[str, Steps] = {
+    "energy": Steps(1, ((2, 2, 0),), alike=False),
+    "filter_bank": Steps(1, (None, None, None, (1, 2, 0), (1, 2, 0), (1, 2, 0)), alike=False),
+    "log": Steps(1, (EACH,)),
+    "noise": Steps(1, (EACH, EACH), alike=False),
+    "pcan": Steps(1, (EACH, EACH), alike=False),
+    "scaled": Steps(1, (EACH,)),
+    "square_root": Steps(1, (EACH,)),
+    "without_noise": Steps(1, (EACH, EACH)),
+}
+"""The loop over rows of each template whose windows are the same for all sizes."""
 
 _PARTS = 32
 """Parts of samples of which the largest is looked for in each, at most: of 16, 32 and 64 that which makes a frame of
@@ -41,6 +54,11 @@ class Part:
     tables: tuple[np.ndarray, ...]
     shape: Pair
     work_bytes: int = 0
+
+    @property
+    def steps(self) -> Steps:
+        """Each row may be made of all numbers."""
+        return Steps(self.shape[1], alike=False)
 
 
 def fourier_parts(points: int, kind: str, length: int, frames: int = 1) -> dict[str, Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 from tvm import relax
 from tvm.ir import Call, Op, make_node
 
+from npukit.net.c_code.rows import Steps
 from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
-from npukit.net.ops import Pair
 
 OPERATOR = "call_dps_packed"
 make_call: Any = Call
@@ -26,14 +27,14 @@ def call_of(
     words: Words | None = None,
     work_bytes: int = 0,
     *,
-    by_rows: bool = False,
-    windows: Pair = (0, 0),
+    steps: Steps | None = None,
 ) -> Any:
-    """The call of an op given as C code. `words`: numbers to substitute, besides p0_size, ... and output_size."""
+    """The call of an op given as C code. `words`: numbers to substitute, besides p0_size, ... and output_size. `steps`:
+    its loop over rows, if it has one."""
     sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
     known = {**sizes, "output_size": _elements(result), **(words or {})}
     told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes}
-    attributes = make_node("ir.DictAttrs", **told, by_rows=by_rows, windows=list(windows))
+    attributes = make_node("ir.DictAttrs", **told, steps=json.dumps(steps))
     function = extern(re.sub(r"\W", "_", name))
     return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
 

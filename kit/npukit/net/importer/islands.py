@@ -9,6 +9,7 @@ Islands wait on a list for the tensors they read, not by recursion, so a graph m
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import C_TYPES
+from npukit.net.c_code.rows import Steps, stated_rows
 from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import (
     callee,
@@ -145,10 +147,11 @@ class Islands:
         assembly, told = self.walk.assembly, call.attrs
         name = assembly.new_name(_plain(told["what"]))
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
-        step, size = map(int, told["windows"])
-        rows: Any = {"windows": (step, size), "by_rows": bool(told["by_rows"])}
-        attributes = TvmCode(told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True, **rows)
         output = Tensor(name, shape_of(call), dtype_of(call))
+        steps = Steps(*json.loads(told["steps"] or "null") or (0,))
+        rows = stated_rows(steps, output.shape, [assembly.tensors[each].shape for each in operands])
+        code, work_bytes = told["code"], int(told["work_bytes"])
+        attributes = TvmCode(told["what"], code, work_bytes, GIVEN, given=True, loop=steps.loop, rows=rows)
         return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
@@ -413,7 +416,8 @@ class _Island:
             for index, ((_, value, given), each) in enumerate(zip(self._constants, of_constants, strict=True))
         ]
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
-        attributes = TvmCode(" ".join(reversed(self.names)), code.body, work, self.why, self.macs)
+        names = " ".join(reversed(self.names))
+        attributes = TvmCode(names, code.body, work, self.why, self.macs, loop=code.loop, rows=code.rows)
         output = Tensor(name, shape, dtype, quantization)
         made = assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output)
         return AxesView(made, order if order else straight(len(shape)))

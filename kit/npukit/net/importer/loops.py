@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 from npukit.errors import NpukitError, first_line
 from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement, arrangement_of
 from npukit.net.net import Net
-from npukit.net.ops import TvmCode
+from npukit.net.ops import RowReads, TvmCode
 from npukit.tuning import NOTHING_FOUND, Database
 
 FILE = "loops.json"
@@ -65,10 +65,13 @@ _KERNELS: TypeAdapter[dict[str, LoopKernel]] = TypeAdapter(dict[str, LoopKernel]
 
 @dataclass(frozen=True)
 class LoopsInC:
-    """The body of a C function with parameters p0, p1, ..., output and, if `work_bytes` is not 0, work."""
+    """The body of a C function with parameters p0, p1, ..., output and, if `work_bytes` is not 0, work. `loop`, `rows`:
+    those of `TvmCode`."""
 
     body: str
     work_bytes: int
+    loop: int = 0
+    rows: tuple[RowReads, ...] = ()
 
 
 @dataclass

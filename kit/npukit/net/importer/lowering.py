@@ -18,13 +18,13 @@ from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
 from npukit.net.c_code.function import MATH
-from npukit.net.c_code.rows import WHOLE_OUTPUT, rows_of_code
 from npukit.net.importer import loops
 from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.legal.images import OWN
 from npukit.net.importer.loops import LoopKernel, LoopsInC, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
+from npukit.net.importer.tir.rows import nest_of, rows_of_loops
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 
@@ -91,13 +91,9 @@ def _arranged(function: Any, arrangement: LoopArrangement) -> LoopsInC:
 
 def _divisible(function: Any, code: LoopsInC) -> LoopsInC:
     """The code, or an equal row-by-row version if only the latter can be divided into tiles."""
-    names = [*(f"p{index}" for index in range(len(function.params) - 1)), WHOLE_OUTPUT]
-    shapes = tuple((name, tuple(_sizes(each.ty.shape))) for name, each in zip(names, function.params, strict=True))
-    if rows_of_code(code.body, shapes):
-        return code
-    by_rows = row_by_row(function)
+    by_rows = None if code.rows else row_by_row(function)
     other = _printed(by_rows) if by_rows else code
-    return other if rows_of_code(other.body, shapes) else code
+    return other if other.rows else code
 
 
 def function_of(kernel: LoopKernel) -> Any:
@@ -154,7 +150,10 @@ def _printed(module: IRModule) -> LoopsInC:
     target = tvm.target.Target("c")
     for own in loops.current().own:
         module = own(module)
-    lowered = tvm.transform.Sequential([passes.BindTarget(target), *_LOWERING])(module)
+    begun = tvm.transform.Sequential([passes.BindTarget(target), *_LOWERING_OF_BLOCKS])(module)
+    looped = tvm.transform.Sequential(_LOWERING_OF_LOOPS)(begun)
+    loop, rows = rows_of_loops(looped[ISLAND], nest_of(begun[ISLAND]))
+    lowered = tvm.transform.Sequential([passes.CommonSubexprElim(), passes.VerifyMemory()])(looped)
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
     exact = IRModule({ISLAND: _with_exact_numbers(_with_functions(_with_narrow_results(ready[ISLAND])))})
@@ -162,10 +161,11 @@ def _printed(module: IRModule) -> LoopsInC:
     found = _BODY.search(source)
     if found is None:
         raise NpukitError("TVM prints no function for it")
-    return LoopsInC(_WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1])), work_bytes)
+    body = _WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1]))
+    return LoopsInC(body, work_bytes, loop, rows)
 
 
-_LOWERING = (
+_LOWERING_OF_BLOCKS = (
     schedules.CanonicalizeLoop(),
     schedules.LowerInitBlock(),
     schedules.PlanAndUpdateBufferAllocationLocation(),
@@ -178,6 +178,9 @@ _LOWERING = (
     passes.NarrowDataType(32),
     schedules.LoopPartition(),
     passes.VectorizeLoop(False),
+)
+"""TVM's lowering passes in TVM's order, except passes of its runtime. Each local array is in the loops that use it."""
+_LOWERING_OF_LOOPS = (
     passes.StorageRewrite(),
     schedules.HoistIfThenElse(),
     passes.UnrollLoop(),
@@ -185,10 +188,8 @@ _LOWERING = (
     passes.StmtSimplify(),
     passes.RemoveNoOp(),
     schedules.RewriteUnsafeSelect(),
-    passes.CommonSubexprElim(),
-    passes.VerifyMemory(),
 )
-"""TVM's lowering passes in TVM's order, except passes of its runtime."""
+"""The next passes, which move local arrays out of the loops."""
 
 
 def _unpacked(function: Any) -> tuple[Any, int]:

@@ -133,7 +133,7 @@ def _rule_of(along: tuple[int, tuple[Pair, ...]] | None) -> AxisRule:
 
 def _all_but_rows(net: Net, op: Op) -> tuple[int, ...]:
     rows = rows_of(net, op)
-    cut = (rows.axis, rows.axis + (rows.length > 1)) if rows else ()
+    cut = rows.cut if rows else ()
     return tuple(axis for axis in range(len(net.tensor(op.output).shape)) if axis not in cut)
 
 
