@@ -54,7 +54,7 @@ def test_a_build_finds_the_boards_c_in_its_project(folder: Path, tmp_path: Path)
 @pytest.mark.exhaustive
 def test_other_c_is_another_build(folder: Path, tmp_path: Path) -> None:
     one = api.build(MODEL, board=str(folder / f"{NAME}.toml"), output=tmp_path / "one")
-    changed(folder, "whatever came before", "anything")
+    changed(folder, "discard earlier bytes", "anything")
     two = api.build(MODEL, board=str(folder / f"{NAME}.toml"), output=tmp_path / "two")
     assert one.build_id != two.build_id
 

@@ -50,12 +50,12 @@ def filter_constants(net: Net, op: Op, output: Box, core: CoreType) -> Iterator[
     if bias is not None:
         yield "bias", bias[chosen], "biases"
     factors, fast = requantization(net, op), in_one_step(net, op)
-    yield "multipliers", factors.multipliers[chosen], "of the requantisation, in Q0.31"
+    yield "multipliers", factors.multipliers[chosen], "multipliers of the requantisation, in Q0.31"
     if fast is None:
         yield "shifts", factors.shifts[chosen].astype(np.int8), "of the requantisation, positive to the left"
     else:
-        yield "addends", fast.addends[chosen].astype(np.int32), "to the scaled sums: zero point and halves"
-        yield "shifts", fast.exponents[chosen].astype(np.int8), "of what they are then, to the right"
+        yield "addends", fast.addends[chosen].astype(np.int32), "addends to the scaled sums: zero point and rounding"
+        yield "shifts", fast.exponents[chosen].astype(np.int8), "shifts to the right"
 
 
 def takes_vectors(net: Net, op: Op, core: CoreType) -> bool:

@@ -49,7 +49,7 @@ class ProductRoutine:
         body = self._body(tile.output.box.shape, held, tile.output.strides)
         if body is None:
             return None
-        constants = ConstantArray(f"{tile.name}_constants", self._constants, 4, "how products are rescaled")
+        constants = ConstantArray(f"{tile.name}_constants", self._constants, 4, "scales of the products")
         code = function(self.note, body, constants=True)
         first, second = (operand.address for operand in tile.inputs)
         call = RoutineCall(code, (first, second, tile.output.address, Address(constants.symbol)))

@@ -48,7 +48,7 @@ class RowsRoutine:
         yield routine(self._dense(output))
 
     def lowered(self, tile: Tile) -> Lowered:
-        constants = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "of each row")
+        constants = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "constants per row")
         (source,), target = tile.inputs, tile.output
         shape = target.box.shape
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
@@ -94,7 +94,7 @@ class PartsRoutine:
 
     def lowered(self, tile: Tile) -> Lowered:
         values, body = self._constants(tile.output.box), self.body(tile.output.box.elements)
-        constants = ConstantArray(f"{tile.name}_constants", values, 4, "of each number")
+        constants = ConstantArray(f"{tile.name}_constants", values, 4, "constants per element")
         code = function(self.note, body, constants=True)
         source, *squared = (operand.address for operand in tile.inputs)
         arguments = source, tile.output.address, squared[0] if squared else 0, Address(constants.symbol)
@@ -122,7 +122,7 @@ class TotalRoutine:
         yield routine(self._body(output))
 
     def lowered(self, tile: Tile) -> Lowered:
-        held = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "of each result")
+        held = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "constants per result")
         arguments = (*(operand.address for operand in tile.inputs), tile.output.address, Address(held.symbol))
         code = function(self.note, self._body(tile.output.box), constants=False, pointers=len(arguments))
         return Lowered((held,), Routines((RoutineCall(code, arguments + (0,) * (4 - len(arguments))),)))

@@ -40,7 +40,7 @@ def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
     leaders = [twin(board, program.pe, plan.home, chip) for chip in plan.chips[1:]]
     to = f"{START}_to"
     rows: tuple[Fields, ...] = tuple((("pe", leader), ("address", 0)) for leader in leaders)
-    listed = Record(to, "noc_destination", rows, 4, DESTINATION_BYTES, "who leads the other chips", listed=True)
+    listed = Record(to, "noc_destination", rows, 4, DESTINATION_BYTES, "leaders of the other chips", listed=True)
     several: Fields = ("options", "NOC_MULTICAST"), ("destination_pe", Number(Address(to))), ("destination", len(rows))
     start = _signal(START, program.pe, several, flag, "the other chips start")
     return enclosed(program, SendStep(START), WaitStep(flag, len(leaders), "the other chips are done"), (start, listed))

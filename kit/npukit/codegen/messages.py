@@ -73,7 +73,7 @@ class Descriptors:
             return None
         assert len({landing.flag for landing in landings}) == 1, "a signal counts one flag"
         rows: tuple[Fields, ...] = tuple((("pe", self._number(each.pe)), ("address", 0)) for each in landings)
-        symbol, comment = f"{_symbol(number, 0)}_to", f"who is told by message {number}"
+        symbol, comment = f"{_symbol(number, 0)}_to", f"receivers of message {number}"
         return Record(symbol, "noc_destination", rows, 4, DESTINATION_BYTES, comment, listed=True)
 
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
@@ -108,7 +108,7 @@ class Descriptors:
                     (("pe", self._number(landing.pe)), ("address", self._at(landing, o))) for landing, o in hop.landings
                 )
                 yield Record(
-                    targets, "noc_destination", rows, 4, DESTINATION_BYTES, f"where {symbol} goes", listed=True
+                    targets, "noc_destination", rows, 4, DESTINATION_BYTES, f"destinations of {symbol}", listed=True
                 )
 
     def _hops(self, message: Message) -> Iterator[_Hop]:

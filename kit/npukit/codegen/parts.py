@@ -140,7 +140,7 @@ def arguments_of(part: Part) -> Record:
     """The arguments of all calls of a part, in order."""
     given = [value for call in kernel_step(part).calls for value in call.arguments]
     rows = tuple((("word", _as_word(value)),) for value in given)
-    comment = f"what computes {part.tile.name} is given"
+    comment = f"arguments of {part.tile.name}"
     return Record(f"{part.tile.name}_arguments", "net_argument", rows, WORD, WORD, comment, listed=True)
 
 

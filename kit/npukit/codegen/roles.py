@@ -510,7 +510,7 @@ def _layers_record(tiles: Sequence[LayerTile]) -> Record:
 
 def _numbers_of_layers(program: Program) -> Array:
     values = np.array(program.layer_places, np.uint16)
-    return Array(ConstantArray("layer_numbers", values, align=2, comment="of each layer, its place"), ())
+    return Array(ConstantArray("layer_numbers", values, align=2, comment="place of each layer"), ())
 
 
 def foreign_pes(members: Sequence[Member]) -> set[int]:

@@ -21,14 +21,14 @@ def state_arrays(net: Net, pe: PePlan, arena: Arena) -> Iterator[ConstantArray]:
     for symbol, value in _begins(net, pe, arena):
         if initial_bytes(value):
             values = np.frombuffer(value.tobytes(), np.uint8)
-            yield ConstantArray(symbol, values, comment=f"what {symbol.removesuffix('_begins')} begins as")
+            yield ConstantArray(symbol, values, comment=f"initial value of {symbol.removesuffix('_begins')}")
 
 
 def state_records(net: Net, pe: PePlan, arena: Arena) -> Iterator[Record]:
     """The table of all parts, if there are any."""
     rows = tuple(_row(place, value) for place, value in _begins(net, pe, arena))
     if rows:
-        yield Record(STATES, "net_state", rows, WORD, STATE_BYTES, "what is kept from frame to frame", listed=True)
+        yield Record(STATES, "net_state", rows, WORD, STATE_BYTES, "states, kept from frame to frame", listed=True)
 
 
 def _begins(net: Net, pe: PePlan, arena: Arena) -> Iterator[tuple[str, np.ndarray]]:

@@ -71,5 +71,5 @@ class Interleaving:
 @pytest.mark.exhaustive
 def test_the_text_says_what_is_waited_for() -> None:
     frame, batch = (print_plan(plan_of(DIGITS, objective)) for objective in ("latency", "throughput"))
-    assert "# what was sent may be overwritten" in batch
+    assert "# sent messages have left" in batch
     assert "# conv2d_2 from PEs 1, 2, 3" in frame

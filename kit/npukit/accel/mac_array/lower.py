@@ -52,7 +52,7 @@ def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
         "residual_max": high,
     }
     words = addition_block(tile.net, addition, first=tile.op.parts[0].output)
-    constant = ConstantArray(symbol, words, 4, "how the result and what is added to it are rescaled")
+    constant = ConstantArray(symbol, words, 4, "scales of the result and of the added operand")
     return Lowered((*lowered.constants, constant), Commands((Struct(tuple(fields.items())),)))
 
 
@@ -132,7 +132,7 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
         *_output_stage(tile),
     )
     words = addition_block(tile.net, tile.op, first)
-    constants = ConstantArray(symbol, words, 4, "how the two operands are rescaled")
+    constants = ConstantArray(symbol, words, 4, "scales of the two operands")
     return Lowered((*held, constants), Commands((Struct(fields),)))
 
 

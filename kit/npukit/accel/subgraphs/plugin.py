@@ -54,7 +54,7 @@ class NetworkPlugin:
 
     def lower(self, tile: Tile) -> Lowered:
         blob = np.frombuffer(self._compiled(tile.net, tile.op).blob, np.uint8)
-        constant = ConstantArray(f"{tile.name}_blob", blob, self.alignment, "the network compiler's answer")
+        constant = ConstantArray(f"{tile.name}_blob", blob, self.alignment, "output of the network's compiler")
         inputs = dict(zip(tile.net.activations(tile.op), (each.address for each in tile.inputs), strict=True))
         sources = [inputs[name] for name in tile.net.alone(tile.op).inputs]
         spare = [tile.output.address] * (self.inputs - len(sources))

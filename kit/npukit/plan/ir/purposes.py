@@ -41,7 +41,7 @@ class Purposes:
                     message = self._messages[number]
                     yield index, f"{_content(message)} to {_pes(each.pe for each in message.landings)}"
                 case Wait(flag) if flag == SENT_FLAG:
-                    yield index, "what was sent may be overwritten"
+                    yield index, "sent messages have left"
                 case Wait():
                     yield index, _arrivals([self._messages[number] for number in awaited[index]])
 

@@ -20,11 +20,11 @@ __attribute__((section(".constants"))) const struct net_constants net_constants 
     83, 90, 97, 104, 111, 118, 125, -123, -116, -109, -102, -95, -88, -81, -74, -67, -60, -53, -46, -39, -32, -25,
     -18, -11, -4, 3, 10, 17, 24, 31, 38, 45, 52, 59, 66, 73, 80, 87, 94,
 },
-/* of the requantisation, in Q0.31 */
+/* multipliers of the requantisation, in Q0.31 */
 .conv_0_multipliers = {
     1466015573, 1466015573, 1099511637, 1466015573, 1832519339, 1099511637,
 },
-/* to the scaled sums: zero point and halves */
+/* addends to the scaled sums: zero point and rounding */
 .conv_0_addends = {
     -13311, -6655, -3327, -3327, -3327, -1663,
 },
@@ -54,7 +54,7 @@ __attribute__((section(".constants"))) const struct net_constants net_constants 
     177649, 170683, 163990, 157560, 151382, 145446, 139743, 134264, 128999, 123941, 119081, 114412, 109926, 105616,
     101475, 97496, 93673, 90000, 86471, 83080, 79823,
 },
-/* of what they are then, to the right */
+/* shifts to the right */
 .conv_0_shifts = {
     11, 10, 9, 9, 9, 8,
 },

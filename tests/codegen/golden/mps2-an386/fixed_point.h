@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed-point arithmetic of TensorFlow Lite, to the bit. Made from TIR by TVM's C code generator. */
+/* TensorFlow Lite's fixed-point arithmetic, exact to the bit. Made from TIR by TVM's C code generator. */
 #ifndef FIXED_POINT_H
 #define FIXED_POINT_H
 

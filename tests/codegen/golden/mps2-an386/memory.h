@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where this program's data lies: offsets of the buffers in the arena, and the constants. */
+/* Memory of this program: offsets of buffers in the arena, and constants. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
@@ -8,7 +8,7 @@
 
 #include "net.h"
 
-/* Inputs, outputs and all between. Buffers whose steps do not overlap share bytes. */
+/* Inputs, outputs and intermediate tensors. Buffers share bytes if their steps do not overlap. */
 enum {
     NET_LAYERS = 3,
     NET_ARENA_BYTES = 384,
@@ -18,7 +18,7 @@ enum {
     at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 2 to 2 */
 };
 
-/* How this PE is doing, what it recorded, and the arena. */
+/* Control block, records of layers, and arena of this PE. */
 struct net_activations {
     struct net_control control;
     struct net_record records[3];
@@ -31,10 +31,10 @@ extern struct net_activations net_activations;
 
 struct net_constants {
     _Alignas(4) int8_t conv_0_weights[324]; /* weights [output channels at a time][tap][channel of these], then the other channels [channel][tap] */
-    _Alignas(4) int32_t conv_0_multipliers[6]; /* of the requantisation, in Q0.31 */
-    _Alignas(4) int32_t conv_0_addends[6]; /* to the scaled sums: zero point and halves */
+    _Alignas(4) int32_t conv_0_multipliers[6]; /* multipliers of the requantisation, in Q0.31 */
+    _Alignas(4) int32_t conv_0_addends[6]; /* addends to the scaled sums: zero point and rounding */
     _Alignas(4) int32_t softmax_0_exp[256]; /* exp(-d) in Q0.31 for d steps below the largest */
-    _Alignas(4) int8_t conv_0_shifts[6]; /* of what they are then, to the right */
+    _Alignas(4) int8_t conv_0_shifts[6]; /* shifts to the right */
 };
 
 #if UINTPTR_MAX == UINT32_MAX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "image" on "mps2-an386": the network as the rest of the firmware sees it (net.h). Made by npukit VERSION. */
+/* "image" on "mps2-an386": the network's interface to the firmware (net.h). Made by npukit VERSION. */
 #include "net.h"
 
 #include "kernels.h"
@@ -9,12 +9,12 @@
 __attribute__((section(".activations"), aligned(16))) struct net_activations net_activations;
 struct net_control *const net_control = &net_activations.control;
 struct net_record *const net_records = net_activations.records;
-struct net_events *const net_events = 0; /* this build does not trace */
+struct net_events *const net_events = 0; /* no traces in this build */
 const uint32_t net_event_capacity = 0;
 
 const uint32_t net_sign = 0x00000001;
 
-/* What each layer leaves behind here. */
+/* Output of each layer on this PE. */
 static const uint32_t layer_count = NET_LAYERS;
 const uint32_t *const net_layer_count = &layer_count;
 const struct net_layer net_layers[] = {
@@ -24,7 +24,7 @@ const struct net_layer net_layers[] = {
 };
 const uint16_t *const net_layer_numbers = 0;
 
-/* One frame, in the order of the plan. Made from TIR by TVM's C code generator. */
+/* A frame, in the order of the plan. Made from TIR by TVM's C code generator. */
 int32_t net_run(void)
 {
     int32_t status = 0;

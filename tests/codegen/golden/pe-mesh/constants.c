@@ -68,7 +68,7 @@ __attribute__((section(".constants"))) const struct net_constants net_constants 
     137, 65, 85, 159, 97, 87, 246, 247, 248, 248, 59, 10, 0, 0, 41, 248, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 171, 6,
     58, 109, 85, 55, 137, 65, 0, 0, 0, 0, 0, 0, 0, 0, 248, 249, 0, 0,
 },
-/* how the result and what is added to it are rescaled */
+/* scales of the result and of the added operand */
 .sum_0_residual = {
     -7, 1073741824, 0, 3, 1431655765, -1, 1610612736, -19,
 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers the core computes. Made from TIR by TVM's C code generator; npukit VERSION. */
+/* Layers on the core. Made from TIR by TVM's C code generator; npukit VERSION. */
 #include "kernels.h"
 
 #include "fixed_point.h"

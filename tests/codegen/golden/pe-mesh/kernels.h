@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers the core computes. */
+/* Layers on the core. */
 #ifndef KERNELS_H
 #define KERNELS_H
 

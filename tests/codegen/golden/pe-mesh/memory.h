@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where this program's data lies: offsets of the buffers in the arena, and the constants. */
+/* Memory of this program: offsets of buffers in the arena, and constants. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
@@ -9,7 +9,7 @@
 #include "net.h"
 #include "mac_array.h"
 
-/* Inputs, outputs and all between. Buffers whose steps do not overlap share bytes. */
+/* Inputs, outputs and intermediate tensors. Buffers share bytes if their steps do not overlap. */
 enum {
     NET_LAYERS = 2,
     NET_ARENA_BYTES = 256,
@@ -18,7 +18,7 @@ enum {
     at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 1 to 1 */
 };
 
-/* How this PE is doing, what it recorded, and the arena. */
+/* Control block, records of layers, and arena of this PE. */
 struct net_activations {
     struct net_control control;
     struct net_record records[2];
@@ -33,7 +33,7 @@ struct net_constants {
     _Alignas(16) struct mac_array_command sum_0_command; /* sum: conv2d + add, 1x5x4x6 and 1x5x4x6 to 1x5x4x6; on mac_array, ends a chain */
     _Alignas(16) int8_t sum_0_weights[432]; /* weights */
     _Alignas(4) uint8_t sum_0_parameters[72]; /* biases, multipliers, shifts */
-    _Alignas(4) int32_t sum_0_residual[8]; /* how the result and what is added to it are rescaled */
+    _Alignas(4) int32_t sum_0_residual[8]; /* scales of the result and of the added operand */
     _Alignas(4) int32_t softmax_0_exp[256]; /* exp(-d) in Q0.31 for d steps below the largest */
 };
 
