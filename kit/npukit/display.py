@@ -21,6 +21,17 @@ def milliseconds(cycles: int, clock_hz: int) -> str:
     return f"{1e3 * cycles / clock_hz:.3g} ms"
 
 
+def shares(parts: Sequence[int]) -> list[float]:
+    """The percentages of the parts of a whole, with one decimal. They add up to 100: rounding errors go to the parts
+    that rounding down changes most."""
+    whole = max(sum(parts), 1)
+    tenths = [1000 * part // whole for part in parts]
+    by_rest = sorted(range(len(parts)), key=lambda index: -(1000 * parts[index] % whole))
+    for index in by_rest[: 1000 - sum(tenths)] if any(parts) else ():
+        tenths[index] += 1
+    return [tenth / 10 for tenth in tenths]
+
+
 def counted(instructions: int | None) -> str:
     """A number of instructions; None if the board does not count them."""
     return "instructions not counted" if instructions is None else f"{instructions:,} instructions"

@@ -40,17 +40,17 @@ class _Program:
 
 
 PROGRAMS = (
-    _Program("arm-none-eabi-gcc", "compiling firmware, instead of ziglang", "apt install gcc-arm-none-eabi"),
-    _Program("riscv64-unknown-elf-gcc", "the same for RISC-V", "apt install gcc-riscv64-unknown-elf"),
+    _Program("arm-none-eabi-gcc", "compiling, instead of ziglang", "apt install gcc-arm-none-eabi"),
+    _Program("riscv64-unknown-elf-gcc", "compiling for RISC-V", "apt install gcc-riscv64-unknown-elf"),
     _Program("qemu-system-arm", "--on qemu", "apt install qemu-system-arm"),
     _Program("qemu-system-riscv32", "--on qemu for RISC-V", "apt install qemu-system-misc"),
-    _Program("renode", "--on renode", "https://github.com/renode/renode/releases"),
-    _Program("renode-test", "the Robot tests of a build's project/renode", "https://github.com/renode/renode/releases"),
-    _Program("openocd", "npukit flash on boards that it writes", "apt install openocd"),
-    _Program("pyocd", "npukit flash on boards that it writes", "pip install pyocd"),
-    _Program("picotool", "the same", "https://github.com/raspberrypi/picotool/releases"),
-    _Program("esptool", "the same", "pip install esptool"),
-    _Program("bossac", "the same", "apt install bossa-cli"),
+    _Program("renode", "--on renode", "https://renode.io"),
+    _Program("renode-test", "tests of project/renode", "https://renode.io"),
+    _Program("openocd", "npukit flash", "apt install openocd"),
+    _Program("pyocd", "npukit flash", "pip install pyocd"),
+    _Program("picotool", "npukit flash", "github.com/raspberrypi/picotool"),
+    _Program("esptool", "npukit flash", "pip install esptool"),
+    _Program("bossac", "npukit flash", "apt install bossa-cli"),
     _Program("gdb-multiarch", "stepping through firmware", "apt install gdb-multiarch"),
 )
 

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from npukit.cli.terminal import STOPPED, Terminal, errors_as_lines
+from npukit.errors import NpukitError
 
 
 def test_with_json_the_text_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,49 +47,77 @@ def test_q_leaves_out_what_stands_beside_the_result(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "report: out/report.html\n"
 
 
-def test_a_pipe_cuts_no_column(capsys: pytest.CaptureFixture[str]) -> None:
-    Terminal().table(["reason"], [["x" * 150]])
-    assert "x" * 150 in capsys.readouterr().out
-
-
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 60 columns."""
     monkeypatch.setattr(
-        "npukit.cli.terminal._console", lambda stderr: Console(file=sys.stdout, width=60, force_terminal=True)
+        "npukit.cli.terminal._console",
+        lambda stderr, width=None: Console(file=sys.stdout, width=width or 60, force_terminal=True),
     )
 
 
-def test_60_columns_lose_no_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+HEADINGS = ("layer", "op", ">MACs", ">cycles", "CPU kernel", "why not accelerated")
+NAME, KERNEL, REASON = "model/a_block_of_some_depth/conv2d_17_with_bias_and_relu", "gemm16, bytes", "no accelerator"
+ROWS = [(NAME, "conv2d", "1,000", "20,000", KERNEL, REASON), ("short", "add", "7", "8", "", "")]
+
+
+def test_long_texts_take_several_lines_of_their_column(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     narrow(monkeypatch)
-    name, kernel = "model/a_block_of_some_depth/conv2d_17_with_bias_and_relu", "gemm16 to pixels, bytes"
-    headings = ("layer", "op", ">MACs", ">predicted cycles", ">of the frame", "CPU kernel", "why not accelerated")
-    Terminal().table(headings, [(name, "conv2d", "1,000", "20,000", "20,000", kernel, "the board has no accelerator")])
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
-    assert lines[0] == name
+    Terminal().table(HEADINGS, ROWS)
+    lines = shown(capsys).splitlines()
     assert max(map(len, lines)) <= 60
-    assert " ".join(line.strip() for line in lines[1:]) == (
-        f"op conv2d; MACs 1,000; predicted cycles 20,000; of the frame 20,000; CPU kernel {kernel};"
-        " why not accelerated the board has no accelerator"
-    )
+    assert lines[-1].split() == ["short", "add", "7", "8"]
+    width = lines[0].index("op")
+    assert "".join(line[:width].strip() for line in lines[1:-1]) == NAME
 
 
-def test_a_table_that_a_terminal_has_room_for_stays_one(
+def test_wide_tables_have_all_columns_in_whole_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrow(monkeypatch)
-    Terminal().table(("board", ">PEs", "clock"), [("pe-mesh", "16", "300 MHz"), ("mps2-an386", "1", "25 MHz")])
-    assert len(capsys.readouterr().out.splitlines()) == 3
+    few = ("layer", ">MACs", ">cycles")
+    Terminal().table(HEADINGS, ROWS, few)
+    assert shown(capsys).splitlines()[-1].split() == ["short", "7", "8"]
+    Terminal(wide=True).table(HEADINGS, ROWS, few)
+    _, first, _ = shown(capsys).splitlines()
+    assert first.split() == [NAME, "conv2d", "1,000", "20,000", *KERNEL.split(), *REASON.split()]
 
 
-def test_60_columns_cut_no_heading_of_numbers(
+def test_a_pipe_has_80_columns_and_loses_no_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal().table(["reason"], [["x" * 150]])
+    Terminal().print("word " * 40)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert ("".join(lines).count("x"), " ".join(lines).split().count("word")) == (150, 40)
+
+
+def test_errors_are_whole_lines_in_a_pipe_and_whole_words_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Six narrow columns, each slightly compressible: no heading loses a letter."""
+    error = NpukitError("word " * 40, tries=["more " * 20])
+    Terminal().error(error)
+    assert len(capsys.readouterr().err.splitlines()) == 3
     narrow(monkeypatch)
-    headings = ("", ">core awake", ">accelerator", ">waiting", ">port moves data", ">instructions")
-    Terminal().table(headings, [("PE 0", "844", "1,053", "0", "54", "564"), ("PE 1", "396", "882", "562", "58", "242")])
-    shown = capsys.readouterr().out
-    assert all(word in shown for heading in headings for word in heading.lstrip(">").split())
+    Terminal().error(error)
+    lines = shown(capsys).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert {word for line in lines for word in line.split()} == {"error:", "word", "Things", "to", "try:", "-", "more"}
+
+
+def test_q_leaves_the_path_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = Terminal(verbosity=-1)
+    quiet.print("8 of 16 PEs")
+    quiet.table(["board"], [["pico"]])
+    quiet.made("out/digits", "built: out/digits")
+    Terminal().made("out/digits", "built: out/digits")
+    assert capsys.readouterr().out == "out/digits\nbuilt: out/digits\n"
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    """The output without styles and without blanks at the ends of lines."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def test_ctrl_c_says_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:

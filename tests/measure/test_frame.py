@@ -12,7 +12,7 @@ from helpers import CHECKOUT, first_of
 from npukit import api
 from npukit.cli.main import app
 from npukit.measure.bench import Bench
-from npukit.plan.predict.frame_table import CALLS, MESSAGES
+from npukit.plan.predict.frame_table import MESSAGES, SETUP
 from npukit.project.build_folder import Build
 from npukit.report.page import render
 
@@ -87,7 +87,7 @@ def test_the_tables_of_the_command_line_add_up(measured: tuple[Build, Bench]) ->
 def column(shown: str) -> list[int]:
     """The numbers below "of the frame" or "of the batch", down to the row of calls."""
     heading, *lines = shown.splitlines()
-    last = next(number for number, line in enumerate(lines) if line.startswith(CALLS))
+    last = next(number for number, line in enumerate(lines) if line.startswith(SETUP))
     place = re.search(r"of the (frame|batch of \d+)", heading)
     assert place is not None
     return [int(line[: place.end()].split()[-1].replace(",", "")) for line in lines[: last + 1]]

@@ -44,7 +44,7 @@ def test_the_time_and_the_energy_of_a_frame_stand_beside_its_cycles(builds: tupl
 
 def test_a_layer_of_one_build_alone_has_an_empty_place(builds: tuple[Build, Build]) -> None:
     page = render_comparison(*builds)
-    messages = page.split("messages and waiting</th>")[1].split("</tr>")[0]
+    messages = page.split("waiting for messages</th>")[1].split("</tr>")[0]
     assert '<td class="n"></td>' in messages
 
 

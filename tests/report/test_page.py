@@ -78,7 +78,7 @@ def test_the_page_is_whole_and_stands_alone(measured: tuple[Build, Bench]) -> No
 def test_the_figures_are_those_of_the_json(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     page = render(built, results(bench))
-    assert f"<b>{bench.latency_cycles:,}</b><span>cycles a frame</span>" in page
+    assert f"<b>{bench.latency_cycles:,}</b><span>cycles of latency</span>" in page
     for layer in bench.layers:
         row = re.search(rf'<th scope="row">{layer.name}<br><small>{layer.title}</small></th>.*?</tr>', page, re.S)
         assert row is not None
@@ -106,7 +106,7 @@ def test_every_picture_says_what_it_is(measured: tuple[Build, Bench]) -> None:
 def test_a_page_before_anything_is_measured(measured: tuple[Build, Bench]) -> None:
     built, _ = measured
     page = render(built, {})
-    assert "cycles a frame, predicted" in page
+    assert "cycles of latency, predicted" in page
     assert "One frame, PE by PE" not in page
 
 
@@ -157,7 +157,7 @@ def test_many_frames_a_cycle_are_not_rounded_to_one(measured: tuple[Build, Bench
     predicted = {"latency_cycles": 14514, "interval_cycles": 1}
     summary = {**built.manifest.summary, "frames": 21888, "predicted": predicted}
     page = render(replace(built, manifest=built.manifest.model_copy(update={"summary": summary})), {})
-    assert "<b>0.66</b><span>cycles between frames, predicted</span>" in page
+    assert "<b>0.66</b><span>cycles of interval, predicted</span>" in page
     hertz = built.board.core.clock_hz
     assert f"<b>{hertz / 14514 * 21888:,.0f}</b><span>frames a second" in page
 
@@ -244,14 +244,14 @@ def test_the_sentence_says_what_takes_most_and_what_helps(measured: tuple[Build,
     assert told in render(built, results(bench))
     crowded = [{"name": MESSAGES, "cycles": 90}, {"name": "conv2d_0", "cycles": 10}]
     waiting = in_short(built.manifest.summary, {**bench.to_json(), "frame": crowded})
-    assert waiting.startswith(f"{MESSAGES} take most of a frame: 90 cycles, 90 %: --objective throughput")
+    assert waiting.startswith(f"{MESSAGES.capitalize()} takes most of a frame: 90 cycles, 90 %; --objective throughput")
     assert in_short(built.manifest.summary, None).endswith(", as predicted.")
     softmax = [{"name": "softmax_0", "cycles": 90}, {"name": MESSAGES, "cycles": 10}]
     slow = in_short(built.manifest.summary, {**bench.to_json(), "frame": softmax})
     assert slow.startswith(
         "softmax_0 takes most of a frame: 90 cycles, 90 %, on the core: the MAC array has no softmax"
     )
-    assert slow.endswith(". Messages and waiting take 10 (10 %).")
+    assert slow.endswith(". Waiting for messages takes 10 (10 %).")
     uncounted = replace(bench, latency_cycles=None, frame=None).to_json()
     assert in_short(built.manifest.summary, uncounted) == ""
 
@@ -262,7 +262,7 @@ def test_a_batch_is_called_one(measured: tuple[Build, Bench]) -> None:
     rounds = replace(built, manifest=built.manifest.model_copy(update={"summary": summary}))
     page = render(rounds, results(bench))
     assert "One batch of 16 frames, PE by PE" in page
-    assert f"<b>{bench.interval_cycles:,}</b><span>cycles between frames</span>" in page
+    assert f"<b>{bench.interval_cycles:,}</b><span>cycles of interval</span>" in page
 
 
 def test_a_page_of_a_board_without_accelerators_is_silent_about_them(tmp_path: Path) -> None:

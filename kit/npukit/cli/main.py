@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from npukit import __version__
+from npukit.cli.help import Verb, Verbs
 from npukit.cli.terminal import failure
 from npukit.cli.verbs import (
     bench,
@@ -35,7 +35,7 @@ from npukit.cli.verbs import run as run_verb
 from npukit.cli.verbs.new import new
 
 
-class _Verbs(TyperGroup):
+class _Npukit(Verbs):
     """The verbs. With --json, wrong usage is reported as a JSON value too."""
 
     def main(self, args: Sequence[str] | None = None, *settings: Any, **named: Any) -> Any:
@@ -58,7 +58,7 @@ def _told(wrong: Any) -> dict[str, Any]:
 
 app = typer.Typer(
     name="npukit",
-    cls=_Verbs,
+    cls=_Npukit,
     help="From a trained network to verified firmware for a mesh of small cores.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -75,29 +75,35 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def _npukit(
     version: Annotated[
-        bool, typer.Option("--version", help="Say the version and stop.", is_eager=True, callback=_say_version)
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_say_version)
     ] = False,
 ) -> None:
     del version
 
 
-app.command(epilog="Example: npukit build digits_int8.tflite --board pe-mesh -o out/digits")(build.build)
-app.command(epilog="Example: npukit fit mobilenet_int8.tflite --board pe-mesh")(fit.fit)
-app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(validate.validate)
-app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
-app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
-app.command(epilog="Example: npukit trace out/digits -o trace.json")(trace.trace)
-app.command(epilog="Example: npukit report out/digits --compare out/digits_before")(report.report)
-app.command(epilog="Example: npukit export out/digits --portable -o digits_lib")(export.export)
-app.command(epilog="Example: npukit tune out/kws --budget 300")(tune.tune)
-app.command(epilog="Example: npukit flash out/digits --port /dev/ttyACM0 --key key.pem")(flash.flash)
-app.command(epilog="Example: npukit monitor out/digits --on /dev/ttyACM0")(monitor.monitor)
-app.command(epilog="Example: npukit emulate out/digits")(emulate.emulate)
-app.command(epilog="Example: npukit serve out/digits --on /dev/ttyACM0 --tracker 192.168.1.20:9190")(serve.serve)
-app.command(epilog="Example: npukit boards --json")(boards.boards)
-app.command(epilog="Example: npukit ops --board pe-mesh")(ops.ops)
-app.command(epilog="Example: npukit doctor")(doctor.doctor)
-new.command(epilog="Example: npukit new key -o key.pem")(new_key.key)
+_EXAMPLES: Mapping[Callable[..., None], str] = {
+    build.build: "digits_int8.tflite --board pe-mesh -o out/digits",
+    fit.fit: "mobilenet_int8.tflite --board pe-mesh",
+    validate.validate: "out/digits --inputs digits.npz",
+    run_verb.run: "out/digits --inputs digits.npz -o got.npz",
+    bench.bench: "out/digits --json",
+    trace.trace: "out/digits -o trace.json",
+    report.report: "out/digits --compare out/digits_before",
+    export.export: "out/digits --portable -o digits_lib",
+    tune.tune: "out/kws --budget 300",
+    flash.flash: "out/digits --port /dev/ttyACM0 --key key.pem",
+    monitor.monitor: "out/digits --on /dev/ttyACM0",
+    emulate.emulate: "out/digits",
+    serve.serve: "out/digits --on /dev/ttyACM0 --tracker 192.168.1.20:9190",
+    boards.boards: "pico",
+    ops.ops: "--board pe-mesh",
+    doctor.doctor: "",
+}
+"""The verbs, each with the words of an example."""
+
+for _verb, _words in _EXAMPLES.items():
+    app.command(cls=Verb, epilog=f"Example: npukit {_verb.__name__} {_words}".rstrip())(_verb)
+new.command(cls=Verb, epilog="Example: npukit new key -o key.pem")(new_key.key)
 app.add_typer(new, name="new", epilog="Example: npukit new accelerator my_npu")
 
 

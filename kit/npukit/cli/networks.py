@@ -23,13 +23,14 @@ def one_of(models: Sequence[Path]) -> bool:
     return len(models) == 1 and _named(models[0])[1] == models[0]
 
 
-def show_networks(terminal: Terminal, told: Mapping[str, Any]) -> None:
+def show_networks(terminal: Terminal, told: Mapping[str, Any], next_step: str) -> None:
     """Print the summary of each network."""
+    terminal.print(f"fits: {len(told['networks'])} networks on {told['pes_used']} PEs of {told['board']}")
+    terminal.print(f"next: {next_step}")
     for network in told["networks"]:
+        terminal.print()
         terminal.print(f"network {network['name']}")
         show_summary(terminal, network)
-        terminal.print()
-    terminal.print(f"{len(told['networks'])} networks on {told['pes_used']} PEs of {told['board']}")
 
 
 def chosen_network(build: Path, network: str | None) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -34,22 +35,31 @@ class Ranges(StrEnum):
     PERCENTILE = "percentile"
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON value on stdout, for programs.")]
-Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
-BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
+model = partial(typer.Option, rich_help_panel="Model")
+target = partial(typer.Option, rich_help_panel="Target")
+quantisation = partial(typer.Option, rich_help_panel="Quantisation")
+output = partial(typer.Option, rich_help_panel="Output")
+advanced = partial(typer.Option, rich_help_panel="Advanced")
+
+AsJson = Annotated[bool, output("--json", help="Print one JSON value on stdout, for programs.")]
+Verbose = Annotated[int, output("-v", "--verbose", count=True, help="Print more; -vv prints tracebacks.")]
+Quiet = Annotated[bool, output("-q", "--quiet", help="Print only errors and the path of the result.")]
+Wide = Annotated[bool, output("--wide", help="Print all columns of tables.")]
+BuildFolder = Annotated[
+    Path, typer.Argument(metavar="BUILD", rich_help_panel="Model", help="A folder made by npukit build.")
+]
 On = Annotated[
-    str | None,
-    typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, serial, or a device."),
+    str | None, target("--on", metavar="WHERE", help="emulator, renode, qemu, serial, or the port of a device.")
 ]
 PluginsOf = Annotated[
-    str | None,
-    typer.Option("--board", "-b", metavar="FILE", help="A board file whose plug-ins to use; else those installed."),
+    str | None, target("-b", "--board", metavar="FILE", help="Use the plug-ins of this board file, not installed ones.")
 ]
 Models = Annotated[
     list[Path],
     typer.Argument(
-        metavar="MODEL...", help="A .tflite, .onnx or .pt2 file; several, or NAME=FILE, share the board side by side."
+        metavar="MODEL...",
+        rich_help_panel="Model",
+        help="A .tflite, .onnx or .pt2 file. Several files, each also as NAME=FILE, share the board.",
     ),
 ]
 
@@ -62,113 +72,107 @@ def _board_names() -> list[str]:
 
 BoardName = Annotated[
     str,
-    typer.Option("--board", "-b", metavar="NAME", help="A board's name, or a board file.", autocompletion=_board_names),
+    target(
+        "-b",
+        "--board",
+        metavar="NAME",
+        help="A board's name (npukit boards), or a board file.",
+        autocompletion=_board_names,
+    ),
 ]
-Pes = Annotated[
-    list[int] | None,
-    typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs; of several models each, or give it for each."),
-]
-Chips = Annotated[int | None, typer.Option("--chips", min=1, metavar="N", help="Use at most N chips of the board.")]
-Network = Annotated[
-    str | None, typer.Option("--network", metavar="NAME", help="Of several networks in one build, this one.")
-]
+Pes = Annotated[list[int] | None, target("--pes", min=1, metavar="N", help="Limit of PEs; repeat once per model.")]
+Chips = Annotated[int | None, target("--chips", min=1, metavar="N", help="Limit of chips.")]
+Network = Annotated[str | None, model("--network", metavar="NAME", help="One network of a build that has several.")]
 OnlyEngine = Annotated[
-    str | None,
-    typer.Option("--engine", metavar="NAME", help="cpu: no accelerator; one of the board's: all that it takes."),
+    str | None, target("--engine", metavar="NAME", help="cpu: no accelerator. An accelerator's name: no other one.")
 ]
 Aim = Annotated[
-    Objective, typer.Option("--objective", help="What to optimise: latency, throughput, memory, or energy (at --fps).")
+    Objective,
+    target("--objective", metavar="|".join(Objective), help="What to optimise; energy is that of a frame at --fps."),
 ]
 Rate = Annotated[
     float | None,
-    typer.Option("--fps", min=0.001, metavar="N", help="Frames a second that must be reached; else it is refused."),
+    target("--fps", min=0.001, metavar="N", help="Necessary rate in frames a second. A slower plan is refused."),
 ]
 OwnPlan = Annotated[
     str | None,
-    typer.Option("--plan", metavar="FILE", help="Your own mapping, or a part of it: a file, or a mapper's name."),
+    target("--plan", metavar="FILE", help="Your own mapping, whole or in part: a file, or the name of a mapper."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Any op off the accelerator is an error.")]
-Traces = Annotated[
-    bool, typer.Option("--trace", help="The firmware notes when each step begins, for `npukit trace --on DEVICE`.")
-]
+Strict = Annotated[bool, advanced("--strict", help="Refuse a model with an op that runs off the accelerator.")]
+Traces = Annotated[bool, advanced("--trace", help="Have the device record its steps, for npukit trace --on DEVICE.")]
 SelfTests = Annotated[
-    bool, typer.Option("--self-test", help="Each PE checks its memory, at its start and some between two frames.")
+    bool, advanced("--self-test", help="Have each PE check its memory at start, and parts of it between frames.")
 ]
 InputShapes = Annotated[
     list[str] | None,
-    typer.Option(
+    model(
         "--input",
-        metavar="NAME:1x96x96x3",
-        help="The shape of an input that the model leaves open, or NAME=8 if it is 8 for good.",
+        metavar="NAME:SHAPE",
+        help="Shape of an input that the model leaves open (image:1x96x96x3), or its constant value (NAME=8)."
+        " Repeatable.",
     ),
 ]
 States = Annotated[
     list[str] | None,
-    typer.Option(
-        "--state", metavar="IN=OUT", help="An input that the network keeps itself, as OUT of the frame before."
-    ),
+    model("--state", metavar="IN=OUT", help="State: input IN is the output OUT of the frame before. Repeatable."),
 ]
 CustomOps = Annotated[
     list[str] | None,
-    typer.Option("--custom", metavar="NAME=FILE.c", help="The C of a custom op of the model: docs/models.md."),
+    model("--custom", metavar="NAME=FILE.c", help="C code of a custom op (docs/models.md). Repeatable."),
 ]
 Calibration = Annotated[
     Path | None,
-    typer.Option(
+    quantisation(
         "--calibration",
         metavar="FILE.npz|FOLDER",
-        help="Quantises a float model: arrays in0, in1, ... of real inputs, perhaps labels.",
+        help="Quantise a float model by real inputs: arrays in0, in1, ..., and labels if any.",
     ),
 ]
 ActivationRanges = Annotated[
-    Ranges, typer.Option("--ranges", help="With --calibration: whole ranges, or without the rarest values.")
+    Ranges,
+    quantisation("--ranges", metavar="|".join(Ranges), help="Range of a tensor: all values, or all except the rarest."),
 ]
 Preprocess = Annotated[
     list[str] | None,
-    typer.Option(
+    model(
         "--preprocess",
-        metavar="'uint8 scale=S mean=M std=D layout=L'",
-        help="What the sensor gives; images of cameras and features of sound: docs/preprocessing.md.",
+        metavar="STEPS",
+        help="Steps from the sensor's data to an input: 'uint8 scale=S mean=M std=D layout=L' for images, and others"
+        " (docs/preprocessing.md).",
     ),
 ]
 Postprocess = Annotated[
     list[str] | None,
-    typer.Option("--postprocess", metavar="'softmax top=3'", help="What is wanted: softmax, argmax, top=N."),
+    model("--postprocess", metavar="STEPS", help="Steps after an output: softmax, argmax, top=N."),
 ]
 Faults = Annotated[
     Path | None,
-    typer.Option("--faults", metavar="FILE", help="What goes wrong on the emulated board: docs/emulators.md."),
+    advanced("--faults", metavar="FILE", help="Faults of the emulated board (docs/emulators.md)."),
 ]
 EndTypes = Annotated[
-    Io, typer.Option("--io", help="Inputs and outputs: of the types that the file says, or quantised ones as int8.")
+    Io, model("--io", metavar="|".join(Io), help="Types of inputs and outputs: those of the file, or int8.")
 ]
 InFloat = Annotated[
-    bool, typer.Option("--float", help="Computes a float model in float, on the core alone, instead of quantising it.")
+    bool, quantisation("--float", help="Run a float model in float, on the core, without quantisation.")
 ]
 KeepFloat = Annotated[
     list[str] | None,
-    typer.Option("--keep-float", metavar="LAYER", help="With --calibration: a layer or input kept float; repeatable."),
+    quantisation("--keep-float", metavar="LAYER", help="Keep a layer or an input in float. Repeatable."),
 ]
 KeepInt16 = Annotated[
     list[str] | None,
-    typer.Option("--keep-int16", metavar="LAYER", help="The same, and dense layers read it in 16 bits; repeatable."),
+    quantisation("--keep-int16", metavar="LAYER", help="The same; dense layers read it in int16. Repeatable."),
 ]
 Tracker = Annotated[
-    str | None, typer.Option("--tracker", metavar="HOST:PORT", help="On all free boards of this TVM tracker.")
+    str | None, target("--tracker", metavar="HOST:PORT", help="Measure on all free boards of this TVM tracker.")
 ]
-BoardKey = Annotated[
-    str | None, typer.Option("--key", metavar="KEY", help="With --tracker: boards served under this key.")
-]
-Modified = Annotated[bool, typer.Option("--modified", help="Run what make made of a project changed by hand.")]
+BoardKey = Annotated[str | None, target("--key", metavar="KEY", help="With --tracker: boards with this key.")]
+Modified = Annotated[bool, advanced("--modified", help="Run the images that make built of a project changed by hand.")]
 Inputs = Annotated[
     Path | None,
-    typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),
+    model("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ..., each with a leading axis of cases."),
 ]
-
-
-Stream = Annotated[
-    bool, typer.Option("--stream", help="Of a network with states: the cases are the frames of one sequence.")
-]
+Stream = Annotated[bool, model("--stream", help="The cases are the frames of one sequence, for a network with states.")]
 
 
 def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...] | float], ...]:
@@ -211,13 +215,13 @@ def _custom(text: str) -> tuple[str, str]:
 
 @contextmanager
 def open_terminal(
-    as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, left: str = ""
+    as_json: bool, verbose: int, quiet: bool, wide: bool = False, plugins_of: str | None = None, left: str = ""
 ) -> Iterator[Terminal]:
     """The verb's terminal. Errors end the program with a line and an exit status; Ctrl-C too.
 
     `plugins_of`: a board file whose plug-ins are used meanwhile. `left`: a text about the state after Ctrl-C.
     """
-    terminal = Terminal(as_json, -1 if quiet else verbose)
+    terminal = Terminal(as_json, -1 if quiet else verbose, wide)
     with errors_as_lines(terminal, left):
         try:
             if plugins_of:
@@ -234,25 +238,35 @@ def _name_plugins(board: str) -> None:
     name_plugins(plugins_in(load_board(board)))
 
 
-def verb(*, plugins: bool = False, left: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+def verb(
+    *, plugins: bool = False, tables: bool = False, left: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a verb's function. The function receives the terminal described by the options of all verbs.
 
     A dataclass parameter becomes an option for each field. `plugins`: an option for a board file whose plug-ins are
-    used meanwhile. `left`: a text about the state after Ctrl-C.
+    used meanwhile. `tables`: an option for all columns. `left`: a text about the state after Ctrl-C.
     """
 
     def command_of(does: Callable[..., None]) -> Callable[..., None]:
         _, *parameters = signature(does, eval_str=True).parameters.values()
         gathered: dict[str, Any] = {each.name: each.annotation for each in parameters if is_dataclass(each.annotation)}
 
-        def command(*, as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, **own: Any) -> None:
+        def command(
+            *,
+            as_json: bool,
+            verbose: int,
+            quiet: bool,
+            wide: bool = False,
+            plugins_of: str | None = None,
+            **own: Any,
+        ) -> None:
             for name, kind in gathered.items():
                 own[name] = kind(**{field.name: own.pop(field.name) for field in fields(kind)})
-            with open_terminal(as_json, verbose, quiet, plugins_of, left) as terminal:
+            with open_terminal(as_json, verbose, quiet, wide, plugins_of, left) as terminal:
                 does(terminal, **own)
 
         every = [option for each in parameters for option in _options_of(each)]
-        every += [*([_PLUGINS_OF] if plugins else []), *_OF_ALL_VERBS]
+        every += [*([_PLUGINS_OF] if plugins else []), *([_WIDE] if tables else []), *_OF_ALL_VERBS]
         command.__annotations__ = {each.name: each.annotation for each in every}
         command.__name__, command.__doc__ = does.__name__, does.__doc__
         vars(command).update(__signature__=Signature(every))
@@ -275,4 +289,5 @@ def _option(name: str, default: object, annotation: object) -> Parameter:
 
 
 _PLUGINS_OF = _option("plugins_of", None, PluginsOf)
+_WIDE = _option("wide", False, Wide)
 _OF_ALL_VERBS = (_option("as_json", False, AsJson), _option("verbose", 0, Verbose), _option("quiet", False, Quiet))

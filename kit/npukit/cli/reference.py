@@ -1,75 +1,65 @@
-"""The command reference, made from the commands themselves: `python -m npukit.cli.reference > docs/commands.md`."""
+"""The command reference, made of the help of the commands: `python -m npukit.cli.reference > docs/commands.md`."""
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterator
+from textwrap import indent
 from typing import Any
 
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
+from npukit.cli.help import groups, help_text
 from npukit.cli.main import app
 
 _HEAD = """# Commands
 
-Made by `python -m npukit.cli.reference > docs/commands.md` from the commands' own help.
+Made by `python -m npukit.cli.reference > docs/commands.md` from the help of the commands.
 
-Every verb exits with 0 when done, 1 when something given is wrong or failed, 2 for wrong usage, 3
-when a network does not fit or does not match, 130 when Ctrl-C broke it off, and says what is left
-then. With `--json` it prints one JSON value on stdout and everything else on stderr; a failure,
-wrong usage and Ctrl-C included, is the value `{"error": {"message", "facts", "tries", "status"}}`.
-Progress goes to stderr, as single lines where that is no terminal; `NO_COLOR` is respected.
-`npukit --install-completion` has bash, zsh or fish complete verbs, options and boards; in zsh the
-first Tab only loads that.
+Exit status: 0 done, 1 wrong input or a failure, 2 wrong usage, 3 the network does not fit or a
+result differs, 130 interrupted by Ctrl-C.
+
+With `--json`, a verb prints one JSON value on stdout and everything else on stderr. The value of a
+failure is `{"error": {"message", "facts", "tries", "status"}}`. With `-q`, a verb prints errors and
+the path of its result, nothing else. `-v` prints more, `-vv` tracebacks too. Progress goes to
+stderr. Tables fit 80 columns; `--wide` shows all their columns. `NO_COLOR` is respected.
+`npukit --install-completion` installs completion of verbs, options and boards for bash, zsh or
+fish.
 """
+
+
+LONG = 4
+"""Lines of a group of options from which on the page refers to an earlier verb."""
 
 
 def reference() -> str:
     """The page of all commands."""
     root = typer.main.get_command(app)
-    assert isinstance(root, TyperGroup)
-    commands = list(_commands(root, "npukit"))
-    overview = [f"| `{path}` | {_first_sentence(command.help)} |" for path, command in commands]
-    sections = [line for path, command in commands for line in _section(command, path)]
-    return "\n".join([_HEAD, "| | |", "|---|---|", *overview, "", *sections])
+    found, shown = dict(commands(root, "npukit")), dict[tuple[str, str], str]()
+    common = groups(found["npukit doctor"])["Output"]
+    sections = [_section(command, path, common, shown) for path, command in found.items()]
+    return "\n".join([_HEAD, *sections])
 
 
-def _commands(group: TyperGroup, path: str) -> Iterator[tuple[str, TyperCommand]]:
-    for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            yield from _commands(command, f"{path} {name}")
-        elif isinstance(command, TyperCommand):
-            yield f"{path} {name}", command
+def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """A command and all verbs in it, each with its whole name."""
+    if not isinstance(command, TyperGroup):
+        yield path, command
+        return
+    if path == "npukit":
+        yield path, command
+    for name, each in command.commands.items():
+        yield from commands(each, f"{path} {name}")
 
 
-def _section(command: TyperCommand, path: str) -> Iterator[str]:
-    context = command.make_context(path, [], resilient_parsing=True)
-    pieces = " ".join(command.collect_usage_pieces(context))
-    yield f"## {path}\n"
-    yield f"    {path} {pieces}\n"
-    yield f"{textwrap.fill(_one_line(command.help), 100, break_long_words=False)}\n"
-    rows = [row for parameter in command.params if (row := _row(parameter, context))]
-    yield "\n".join(["| | |", "|---|---|", *rows]) + "\n"
-    if command.epilog:
-        yield f"{command.epilog.replace('Example: ', 'Example: `', 1)}`\n"
-
-
-def _row(parameter: Any, context: Any) -> str | None:
-    record = parameter.get_help_record(context)
-    if record is None:
-        return None
-    name, text = record
-    return f"| `{name.replace('|', chr(92) + '|')}` | {_one_line(text).replace('|', chr(92) + '|')} |"
-
-
-def _first_sentence(text: str | None) -> str:
-    return re.split(r"(?<=\.) ", _one_line(text))[0]
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").split())
+def _section(command: Any, path: str, common: str, shown: dict[tuple[str, str], str]) -> str:
+    """The help of a verb without the options `common` to all. A long group `shown` before is replaced by its verb."""
+    text = help_text(command, path).replace(f"\n\nOutput\n{common}", "").replace(f"\n{common}", "")
+    for group in groups(command).items():
+        first = shown.setdefault(group, path)
+        if first != path and group[1].count("\n") > LONG:
+            text = text.replace("\n".join(group), f"{group[0]}: the options of {first}")
+    return f"## {path}\n\n{indent(text, '    ')}"
 
 
 if __name__ == "__main__":

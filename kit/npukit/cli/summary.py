@@ -1,4 +1,4 @@
-"""Table of a build, or of an expected build."""
+"""Summary of a build, or of an expected build."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
-from npukit.display import IN_MODEL, in_model, milliseconds, of_kilobytes
+from npukit.display import IN_MODEL, in_model, shares
 
 if TYPE_CHECKING:
     from npukit.project.build_folder import Build
@@ -21,39 +21,60 @@ WORST = 3
 """Number of layers listed with the largest errors."""
 
 
-def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Print each op with its engine, then the needs of the whole network."""
-    counts = (">MACs", ">predicted cycles", of_frame(summary["frames"]))
-    headings = ("layer", IN_MODEL, "op", "engine", *counts, "CPU kernel", "why not accelerated")
-    spent = {row["name"]: row["cycles"] for row in summary["frame"]}
-    rows = [_row(op, spent.pop(op["name"], 0)) for op in summary["ops"]]
-    terminal.table(headings, [*rows, *(_no_layer(name, cycles) for name, cycles in spent.items() if cycles)])
-    terminal.print(_footprint(summary))
-    terminal.print(f"takes {_ends(summary['inputs'])}; gives {_ends(summary['outputs'])}")
-    _show_undivided(terminal, summary)
-    _show_allowed(terminal, summary)
-    if "load" in summary:
-        terminal.print(_load(summary))
-    if "fullest" in summary:
-        terminal.print(_fullest(summary["fullest"]))
-    _show_constants(terminal, summary["kernel_constants"])
+REASON = "why not accelerated"
+
+FEW = ("layer", "engine", ">PEs", ">cycles", ">share", REASON)
+"""Columns without --wide where some engine is an accelerator."""
+FEW_ON_CORES = ("layer", "op", ">MACs", "kernel", ">cycles", ">share")
+
+
+def show_summary(terminal: Terminal, summary: dict[str, Any], next_step: str = "") -> None:
+    """Print the needs of the whole network and the command to type next, then each layer with its engine."""
+    pes = f"{summary['pes_used']} of {summary['pes_of_board']} PEs"
+    terminal.print(f"fits: {summary['model']} on {summary['board']}, {pes}")
     show_costs(terminal, summary)
+    _show_allowed(terminal, summary)
+    _show_undivided(terminal, summary)
+    _show_constants(terminal, summary["kernel_constants"])
     _show_trials(terminal, summary.get("energy_trials", ()))
     _show_states(terminal, summary)
     _show_quantization(terminal, summary)
     if summary.get("no_renode"):
         terminal.print(f"no project/renode: {summary['no_renode']}")
+    if next_step:
+        terminal.print(f"next: {next_step}")
+    _show_layers(terminal, summary)
+    terminal.print(f"inputs: {_ends(summary['inputs'])}; outputs: {_ends(summary['outputs'])}")
+    if terminal.wide and "load" in summary:
+        terminal.print(_load(summary))
+    if terminal.wide and "fullest" in summary:
+        terminal.print(_fullest(summary["fullest"]))
 
 
-def _footprint(summary: dict[str, Any]) -> str:
-    """Memory of the fullest PE, and predicted time of a frame or batch."""
-    pes, cycles, hertz = summary["pes_used"], summary["predicted"]["latency_cycles"], summary["clock_hz"]
-    used = "1 PE:" if pes == 1 else f"{pes} PEs, the fullest with"
-    memory = ", ".join(
-        f"{region['name']} {of_kilobytes(region['used'], region['size'])}" for region in summary["regions"]
-    )
-    time = f"{milliseconds(cycles, hertz)} ({cycles:,} cycles predicted at {hertz / 1e6:g} MHz)"
-    return f"{used} {memory}, {time}"
+def _show_layers(terminal: Terminal, summary: dict[str, Any]) -> None:
+    """Print the rows that add up to the frame. Rows of zero cycles only with --wide."""
+    from npukit.net.net import CORE
+
+    ops, several = {op["name"]: op for op in summary["ops"]}, summary["pes_used"] > 1
+    spent = dict.fromkeys(ops, 0) | {row["name"]: row["cycles"] for row in summary["frame"]}
+    rows = [
+        (*_op_cells(name, ops.get(name), several), f"{cycles:,}", f"{share:.1f} %", ops.get(name, {}).get("reason", ""))
+        for (name, cycles), share in zip(spent.items(), shares([*spent.values()]), strict=True)
+        if cycles or (terminal.wide and name in ops)
+    ]
+    headings = ("layer", IN_MODEL, "op", "engine", "kernel", ">MACs", ">PEs", ">cycles alone", ">cycles", ">share")
+    accelerated = any(op["engine"] != CORE for op in summary["ops"])
+    terminal.print()
+    terminal.table((*headings, REASON), rows, FEW if accelerated else FEW_ON_CORES)
+
+
+def _op_cells(name: str, op: dict[str, Any] | None, several: bool) -> tuple[str, ...]:
+    """The cells of a layer's row without its cycles of the frame."""
+    if op is None:
+        return name, *[""] * 7
+    engine = ", ".join(filter(None, (op["engine"], op["choice"])))
+    counts = (f"{op['macs']:,}", str(len(op["pes"])) if several else "", f"{op['predicted_cycles']:,}")
+    return name, in_model(op["title"]), op["op"], engine, op["kernel"] or "", *counts
 
 
 def _ends(ends: list[dict[str, Any]]) -> str:
@@ -65,7 +86,7 @@ def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Print the states that the network keeps between frames."""
     states = summary.get("states", [])
     if states:
-        terminal.print(f"remembers {_ends(states)}: give it frames in their order; a reset makes it forget")
+        terminal.print(f"keeps state {_ends(states)} between frames, so frames come in order; a reset clears it")
 
 
 def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
@@ -73,14 +94,14 @@ def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
     undivided, several = summary["undivided"], max(summary["pes_used"], summary["pes_allowed"] or 1) > 1
     if undivided and several:
         layers = f"{len(undivided)} of {len(summary['ops'])} layers"
-        terminal.print(f"{layers} are C that is no loop over rows: each runs on one PE, however many there are")
+        terminal.print(f"{layers} run on one PE each, because their C is no loop over rows")
 
 
 def _show_constants(terminal: Terminal, told: dict[str, int] | None) -> None:
     """Print the size of the kernels' constants, if much larger than the model's."""
     if told and told["kernels"] > MORE_CONSTANTS * told["model"]:
         sizes = f"{told['kernels']:,} bytes of constants for {told['model']:,} in the model"
-        terminal.print(f"kernels chosen for speed have {sizes}; --objective memory chooses those with fewest")
+        terminal.print(f"kernels chosen for speed have {sizes}; --objective memory chooses the smallest")
 
 
 def _show_allowed(terminal: Terminal, summary: dict[str, Any]) -> None:
@@ -93,31 +114,30 @@ def _show_allowed(terminal: Terminal, summary: dict[str, Any]) -> None:
 def _load(summary: dict[str, Any]) -> str:
     """Load of PEs, links and DRAM under the plan."""
     load, interval = summary["load"], summary["predicted"]["interval_cycles"]
-    parts = [f"{interval:,} cycles between frames", f"PEs compute {load['computing']:.0%} of the time"]
+    parts = [f"interval {interval:,} cycles", f"PEs compute {load['computing']:.0%} of the time"]
     lines = 8 * summary["input_bytes"] * summary["clock_hz"] / (interval or 1) / LINE
     if lines > 1:
-        parts.append(f"inputs come at {lines:.1f} Gbit/s, of which 1 Gbit/s carries one in {lines:.0f}")
+        parts.append(f"inputs need {lines:.1f} Gbit/s; a link of 1 Gbit/s carries one frame in {lines:.0f}")
     if load["busiest_link"]:
         here, there = load["busiest_link"]
-        parts.append(f"the busiest link, from PE {here} to {there}, is taken {load['busiest_link_share']:.0%}")
+        parts.append(f"the busiest link, from PE {here} to {there}, is {load['busiest_link_share']:.0%} busy")
     if load["streamed_bytes"]:
         parts.append(f"{load['streamed_bytes']:,} bytes of constants streamed from DRAM for {summary['frames']} frames")
     return "; ".join(parts)
 
 
 def show_costs(terminal: Terminal, summary: dict[str, Any], bench: dict[str, Any] | None = None) -> None:
-    """Print time, memory and energy of a frame, measured or predicted, if the board file has `[energy]`."""
+    """Print time, memory and energy of a frame, measured or predicted; with --wide each consumer of energy."""
     from npukit.report.costs import costs_of
 
     costs = costs_of(summary, bench)
-    if costs:
-        terminal.table(costs.headings, costs.rows)
+    terminal.table(costs.headings, [*costs.rows, *(costs.parts if terminal.wide else ())])
 
 
 def _show_trials(terminal: Terminal, trials: Sequence[str]) -> None:
     """Print the plans from which the plan with least energy was chosen."""
     if trials:
-        terminal.print("chosen for least energy, of")
+        terminal.print("plans compared for energy:")
     for trial in trials:
         terminal.print(f"  {trial}")
 
@@ -126,7 +146,7 @@ def _fullest(told: dict[str, int]) -> str:
     """Memory of the fullest PE by kind."""
     kinds = {kind: size for kind, size in told.items() if kind != "pe" and size}
     parts = (f"{kind.replace('_', ' ')} {size:,}" for kind, size in kinds.items())
-    return f"bytes of PE {told['pe']}, the fullest: {', '.join(parts)}"
+    return f"memory of PE {told['pe']}, the fullest, in bytes: {', '.join(parts)}"
 
 
 def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
@@ -134,26 +154,11 @@ def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
     worst = sorted(summary.get("quantization", []), key=lambda layer: layer["sqnr_db"])[:WORST]
     if worst:
         layers = ", ".join(f"{layer['name']} {layer['sqnr_db']:g} dB" for layer in worst)
-        terminal.print(f"quantised to int8; signal over error is least in {layers}")
+        terminal.print(f"quantised to int8; lowest signal-to-noise ratio: {layers}")
     if "accuracy" in summary:
         told = summary["accuracy"]
         shares = f"float {told['float']:.1%}, int8 {told['int8']:.1%}"
         terminal.print(f"accuracy on the {told['cases']} calibration cases: {shares}")
-
-
-def of_frame(frames: int) -> str:
-    """Heading of the cycles that add up to a frame or batch."""
-    return f">of the {'frame' if frames == 1 else f'batch of {frames:,}'}"
-
-
-def _no_layer(name: str, cycles: int) -> tuple[str, ...]:
-    return name, "", "", "", "", "", f"{cycles:,}", "", ""
-
-
-def _row(op: dict[str, Any], spent: int) -> tuple[str, ...]:
-    counts = (f"{op['macs']:,}", f"{op['predicted_cycles']:,}", f"{spent:,}")
-    engine = ", ".join(filter(None, (op["engine"], op["choice"])))
-    return op["name"], in_model(op["title"]), op["op"], engine, *counts, op["kernel"] or "", op["reason"]
 
 
 def show_modified(terminal: Terminal, *builds: Build) -> None:

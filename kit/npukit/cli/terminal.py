@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any, TypeVar
 
 from npukit.cli.stages import Stages
@@ -14,10 +15,11 @@ from npukit.errors import NpukitError, escaped
 
 Item = TypeVar("Item")
 
-PIPE_WIDTH = 240
+WIDTH = 80
+"""Columns of a pipe, which has no width of its own."""
 
-FEW = 3
-"""Columns from which on a table may become records in a narrow terminal."""
+WIDEST = 10_000
+"""Columns with --wide: no limit."""
 
 STOPPED = 130
 """Exit status after Ctrl-C, as in shells."""
@@ -28,10 +30,11 @@ TRACEBACKS_FROM = 2
 
 @dataclass(frozen=True)
 class Terminal:
-    """A verb's output to the user. `verbosity`: the count of -v, or -1 with -q."""
+    """A verb's output to the user. `verbosity`: the count of -v, or -1 with -q. `wide`: tables have all columns."""
 
     as_json: bool = False
     verbosity: int = 0
+    wide: bool = False
     _stages: Stages = field(default_factory=Stages, repr=False, compare=False)
     _told: list[Any] = field(default_factory=list, repr=False, compare=False)
 
@@ -55,37 +58,44 @@ class Terminal:
         if tries:
             lines += ["Things to try:", *(f"  - {way}" for way in tries)]
         for line in lines:
-            style = "bold red" if line is lines[0] else ""
-            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+            _print_remark(console, line, "bold red" if line is lines[0] else "")
 
     def print(self, text: str = "") -> None:
-        """Print a line of the result for people; nothing with --json."""
+        """Print a line of the result for people; nothing with --json or -q."""
         self.finish()
-        if not self.as_json:
-            _console(stderr=False).print(escaped(text), markup=False, highlight=False, soft_wrap=True)
+        if self._is_for_people:
+            _print_lines(self._out(), escaped(text)) if text else print()
 
-    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    def made(self, path: object, text: str = "") -> None:
+        """Print `text`, by default the path of the result. With -q print only the path."""
+        self.finish()
+        if self._is_for_people:
+            _print_lines(self._out(), escaped(text or str(path)))
+        elif not self.as_json:
+            print(path, flush=True)
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], few: Sequence[str] = ()) -> None:
         """Print columns for people. A heading that begins with `>` is right-aligned with the column.
 
-        A column without values is left out. Where a terminal is too narrow, each row becomes a line with the name and
-        lines with the values.
+        A column without values is left out. `few`: the headings of the columns without --wide, by default all. Long
+        texts take several lines within their column.
         """
         self.finish()
-        if self.as_json:
-            return
-        console = _console(stderr=False)
-        headings, *rows = _with_values([headings, *rows])
-        table = _table(headings, rows)
-        if len(headings) < FEW or _loses_nothing(table, console):
-            console.print(table)
-        else:
-            _print_records(console, headings, rows)
+        if self._is_for_people:
+            self._out().print(_table(_with_values([headings, *rows], () if self.wide else few)))
+
+    @property
+    def _is_for_people(self) -> bool:
+        return not self.as_json and self.verbosity >= 0
+
+    def _out(self) -> Any:
+        return _console(stderr=False, width=WIDEST if self.wide else None)
 
     def note(self, text: str, style: str = "") -> None:
         """Print a remark beside the result."""
         self.finish()
         if self.verbosity >= 0:
-            _console(stderr=True).print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)
+            _print_remark(_console(stderr=True), escaped(text), style)
 
     def stage(self, name: str) -> None:
         """Begin a step of long work: live on a terminal, a plain line in a pipe or a log."""
@@ -146,53 +156,50 @@ def errors_as_lines(terminal: Terminal, left: str = "") -> Iterator[None]:
 _OWN_FAULT = ("the same command with -vv, which shows where", "npukit doctor")
 
 
-def _console(*, stderr: bool) -> Any:
+def _console(*, stderr: bool, width: int | None = None) -> Any:
     from rich.console import Console
 
-    console = Console(stderr=stderr)
-    # A pipe has no width. The reader is a program, or a person with a wide window.
-    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+    console = Console(stderr=stderr, width=width)
+    return console if width or console.is_terminal else Console(stderr=stderr, width=WIDTH)
 
 
-def _with_values(table: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Headings and rows without the columns that have no values."""
-    columns = [column for number, column in enumerate(zip(*table, strict=True)) if number == 0 or any(column[1:])]
+def _print_lines(console: Any, text: str, style: str = "") -> None:
+    """Print a text in lines of whole words."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    for line in wrap(text, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
+        _print_line(console, line, style)
+
+
+def _print_line(console: Any, text: str, style: str = "") -> None:
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_remark(console: Any, text: str, style: str = "") -> None:
+    """Print lines of whole words on a terminal, and a single line elsewhere, where programs search for it."""
+    (_print_lines if console.is_terminal else _print_line)(console, text, style)
+
+
+def _with_values(table: Sequence[Sequence[str]], few: Sequence[str]) -> list[Sequence[str]]:
+    """Headings and rows of the columns in `few`, or of all, without columns that have no values."""
+    columns = [
+        column
+        for number, column in enumerate(zip(*table, strict=True))
+        if column[0] in (few or table[0]) and (number == 0 or any(column[1:]))
+    ]
     return [*zip(*columns, strict=True)]
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
+def _table(table: Sequence[Sequence[str]]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    cut = "fold" if len(headings) < FEW else "ellipsis"
+    headings, *rows = table
+    shown = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow=cut)
+        number = heading.startswith(">")
+        shown.add_column(
+            heading.removeprefix(">"), justify="right" if number else "left", overflow="fold", no_wrap=number
+        )
     for row in rows:
-        table.add_row(*(Text(escaped(cell)) for cell in row))
-    return table
-
-
-def _loses_nothing(table: Any, console: Any) -> bool:
-    """True if the terminal has room for every word of a table, perhaps in several lines."""
-    if console.measure(table, options=console.options.update(max_width=PIPE_WIDTH)).maximum <= console.width:
-        return True
-    with console.capture() as shown:
-        console.print(table)
-    return "\N{HORIZONTAL ELLIPSIS}" not in shown.get()
-
-
-def _print_records(console: Any, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print each row as a record: the first cell, then the other cells with headings, as many as fit a line."""
-    from rich.text import Text
-
-    for first, *others in rows:
-        pairs = zip(headings[1:], others, strict=True)
-        told = "; ".join(f"{heading.lstrip('>')} {escaped(cell)}".strip() for heading, cell in pairs if cell)
-        console.print(Text(escaped(first), style="bold"), soft_wrap=True)
-        lines = Text(told).wrap(console, max(console.width - len(_INDENT), 1), overflow="fold")
-        for line in lines:
-            console.print(Text(_INDENT).append_text(line), soft_wrap=True)
-
-
-_INDENT = "  "
+        shown.add_row(*(Text(escaped(cell)) for cell in row))
+    return shown

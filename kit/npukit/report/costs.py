@@ -9,35 +9,58 @@ from typing import Any
 from npukit.display import milliseconds, of_kilobytes
 from npukit.plan.predict.energy import FrameEnergy
 
+_CONSUMERS = {"cores": "core energy", "accelerators": "accelerator energy"}
+"""Labels of the energies whose consumers have a plural name."""
+
+Row = Sequence[str]
+
 
 @dataclass(frozen=True)
 class Costs:
-    """A table: a column for each voltage, a row for each kind of cost."""
+    """A table: a column for each voltage, a row for each kind of cost. `parts`: rows of the consumers of energy."""
 
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    headings: Row
+    rows: Sequence[Row]
+    parts: Sequence[Row] = ()
 
 
-def costs_of(summary: Mapping[str, Any], bench: Mapping[str, Any] | None = None) -> Costs | None:
-    """The costs as measured, or else as predicted in a build's summary. None for a board without power figures."""
+def costs_of(summary: Mapping[str, Any], bench: Mapping[str, Any] | None = None) -> Costs:
+    """The costs as measured, or else as predicted in a build's summary. Boards without power figures have a column for
+    the clock, and no energy."""
     told = bench or {**summary["predicted"], "energy": summary.get("energy", ())}
     energies = [FrameEnergy(**each) for each in told["energy"]]
-    if not energies:
-        return None
-    levels = (f">{each.volts:g} V, {each.clock_hz / 1e6:g} MHz" for each in energies)
     rate = summary.get("frames_per_second")
-    return Costs((f"a frame, {rate:g} a second" if rate else "a frame", *levels), list(_rows(summary, told, energies)))
+    title = f"a frame, {rate:g} a second" if rate else "a frame"
+    levels = [f">{each.volts:g} V, {each.clock_hz / 1e6:g} MHz" for each in energies]
+    clocks = [each.clock_hz for each in energies] or [summary["clock_hz"]]
+    rows = [*_times(summary, told, clocks), *_memories(summary, len(clocks))]
+    if not energies:
+        return Costs((title, f">{summary['clock_hz'] / 1e6:g} MHz"), rows)
+    idle, *parts = (_part(part, energies) for part in energies[0].parts)
+    return Costs((title, *levels), [*rows, ("energy", *(each.amount for each in energies)), idle], _with_value(parts))
 
 
-def _rows(
-    summary: Mapping[str, Any], told: Mapping[str, Any], energies: Sequence[FrameEnergy]
-) -> Iterator[Sequence[str]]:
-    whole = "alone" if summary["frames"] == 1 else f"batch of {summary['frames']:,}"
-    yield f"time, {whole}", *(milliseconds(told["latency_cycles"], each.clock_hz) for each in energies)
-    yield "time between two", *(f"{each.milliseconds:.3g} ms" for each in energies)
+def _times(summary: Mapping[str, Any], told: Mapping[str, Any], clocks: Sequence[int]) -> Iterator[Row]:
+    frames = summary["frames"]
+    yield _at("latency" if frames == 1 else f"latency, batch of {frames:,}", told["latency_cycles"], clocks)
+    yield _at("interval", told["interval_cycles"], clocks)
+
+
+def _at(label: str, cycles: int, clocks: Sequence[int]) -> Row:
+    return label, *(milliseconds(cycles, clock) for clock in clocks)
+
+
+def _memories(summary: Mapping[str, Any], levels: int) -> Iterator[Row]:
+    fullest = ", fullest PE" if summary["pes_used"] > 1 else ""
     for region in summary["regions"]:
-        yield f"{region['name']} of the fullest PE", *[of_kilobytes(region["used"], region["size"])] * len(energies)
-    yield "DRAM", *[f"{summary['dram_bytes']:,} bytes"] * len(energies)
-    yield "energy", *(each.amount for each in energies)
-    for part in energies[0].parts:
-        yield f"of it {part}", *(f"{each.parts[part]:.3g} uJ" for each in energies)
+        yield f"{region['name']}{fullest}", *[of_kilobytes(region["used"], region["size"])] * levels
+    if summary["dram_bytes"]:
+        yield "DRAM", *[f"{summary['dram_bytes']:,} bytes"] * levels
+
+
+def _part(part: str, energies: Sequence[FrameEnergy]) -> Row:
+    return _CONSUMERS.get(part, f"{part} energy"), *(f"{each.parts[part]:.3g} uJ" for each in energies)
+
+
+def _with_value(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if any(not value.startswith("0 ") for value in row[1:])]

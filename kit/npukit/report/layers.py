@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from npukit.display import shares
 from npukit.net.net import CORE
-from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameTable
+from npukit.plan.predict.frame_table import MESSAGES, SETUP, FrameTable
 
 _NO_LAYER = {
-    MESSAGES: "what PEs send each other, and the time until it is there",
-    CALLS: "what the firmware does between layers",
+    MESSAGES: "from a message's departure to its arrival",
+    SETUP: "the firmware's cycles between layers",
 }
 """The rows of a frame other than layers."""
 
@@ -49,8 +50,9 @@ def layer_rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[La
     rows = [_layer(op, measured.get(op["name"], {}), spent.get(op["name"], 0)) for op in summary["ops"]]
     rows += [_no_layer(name, what, spent[name]) for name, what in _NO_LAYER.items() if spent.get(name)]
     rows.sort(key=lambda row: -row.spent)
-    total, most = max(sum(row.spent for row in rows), 1), max(rows[0].spent, 1)
-    return [replace(row, share=_percent(row.spent / total), width=_percent(row.spent / most)) for row in rows]
+    most = max(rows[0].spent, 1)
+    parts = shares([row.spent for row in rows])
+    return [replace(row, share=part, width=_percent(row.spent / most)) for row, part in zip(rows, parts, strict=True)]
 
 
 def time_note(bench: dict[str, Any] | None) -> str:
@@ -77,18 +79,18 @@ def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
     unit = "frame" if summary["frames"] == 1 else f"batch of {summary['frames']:,} frames"
     first = rows[0]
     part = "most" if first.share > 50 else "the largest part"
-    takes = f"{first.name} take{'' if first.name in _NO_LAYER else 's'} {part} of a {unit}"
+    takes = f"{first.name.capitalize() if first.name in _NO_LAYER else first.name} takes {part} of a {unit}"
     text = f"{takes}: {first.spent:,} cycles, {first.share:g} %{_remedy(first, summary)}"
     others = {row.name: row for row in rows[1:]}
     if messages := others.get(MESSAGES):
-        text += f". {MESSAGES.capitalize()} take {messages.spent:,} ({messages.share:g} %)"
+        text += f". {MESSAGES.capitalize()} takes {messages.spent:,} ({messages.share:g} %)"
     return f"{text}{'' if bench else ', as predicted'}."
 
 
 def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
     """A remedy for the largest row, if there is a simple one."""
     if row.name == MESSAGES and summary["frames"] == 1:
-        return ": --objective throughput has PEs compute while messages of other frames are on their way"
+        return "; --objective throughput overlaps the messages of a frame with the computing of others"
     elsewhere = any(op["engine"] != CORE for op in summary["ops"])
     if row.engine == CORE and row.reason and elsewhere:
         return f", on the core: {row.reason}"

@@ -12,7 +12,7 @@ from jinja2 import UndefinedError
 
 from npukit import __version__
 from npukit.board.board import Board
-from npukit.display import milliseconds, of_kilobytes
+from npukit.display import milliseconds, of_kilobytes, shares
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
@@ -160,16 +160,13 @@ def _spending(bench: dict[str, Any] | None) -> list[Share]:
     """The cycles of all PEs in a frame, by use. Empty if there is only one use."""
     if not bench or not bench["pes"]:
         return []
-    whole = bench["latency_cycles"] * len(bench["pes"])
     labels = {
         "npu_busy": ("npu", "accelerators compute"),
-        "busy": ("cpu", "cores awake, to compute, send and call"),
-        "wait": ("wait", "waiting"),
+        "busy": ("cpu", "cores awake"),
+        "wait": ("wait", "idle"),
     }
-    parts = [
-        Share(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
-        for key, (kind, label) in labels.items()
-    ]
+    cycles = [sum(pe[key] for pe in bench["pes"]) for key in labels]
+    parts = [Share(kind, label, part) for (kind, label), part in zip(labels.values(), shares(cycles), strict=True)]
     spent = [part for part in parts if part.share]
     return spent if len(spent) > 1 else []
 
@@ -245,13 +242,13 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
     told, said = bench or summary["predicted"], "" if bench else ", predicted"
     if summary["frames"] == 1:
         cycles = told["latency_cycles"]
-        per_time = Figure(f"at {clock_hz / 1e6:g} MHz", milliseconds(cycles, clock_hz))
-        return [Figure(f"cycles a frame{said}", thousands(cycles)), per_time]
+        per_time = Figure(f"latency at {clock_hz / 1e6:g} MHz", milliseconds(cycles, clock_hz))
+        return [Figure(f"cycles of latency{said}", thousands(cycles)), per_time]
     cycles = _between_frames(told, summary["frames"])
     return [
-        Figure(f"cycles between frames{said}", f"{cycles:,.0f}" if cycles >= FEW else f"{cycles:.2f}"),
+        Figure(f"cycles of interval{said}", f"{cycles:,.0f}" if cycles >= FEW else f"{cycles:.2f}"),
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
-        Figure(f"cycles a {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
+        Figure(f"cycles of latency, {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
 
 

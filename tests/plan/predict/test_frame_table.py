@@ -10,7 +10,7 @@ from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import on_chips
 from npukit.plan.planner import plan_network
-from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameRow, FrameTable, frame_table, predicted_frame
+from npukit.plan.predict.frame_table import MESSAGES, SETUP, FrameRow, FrameTable, frame_table, predicted_frame
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Timeline, TimeSlice
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -38,7 +38,7 @@ def rows(*slices: TimeSlice, end: int, movements: tuple[Movement, ...] = (), sta
 
 
 def test_what_is_between_layers_are_calls() -> None:
-    assert rows(work(0, "a", 3, 10), work(0, "b", 14, 20), end=21) == {"a": 7, "b": 6, MESSAGES: 0, CALLS: 8}
+    assert rows(work(0, "a", 3, 10), work(0, "b", 14, 20), end=21) == {"a": 7, "b": 6, MESSAGES: 0, SETUP: 8}
 
 
 def test_a_message_is_charged_from_its_departure_and_the_sender_before_that() -> None:
@@ -46,34 +46,34 @@ def test_a_message_is_charged_from_its_departure_and_the_sender_before_that() ->
     sent = Movement(source=1, target=0, bytes=16, start=36, end=40, sender=1, asked=32)
     slices = [work(0, "a", 0, 10), call(0, WAIT, 10, 42), work(0, "c", 42, 50)]
     slices += [work(1, "b", 5, 30), call(1, SEND, 30, 34)]
-    assert rows(*slices, end=50, movements=(sent,)) == {"a": 0, "b": 25, "c": 8, MESSAGES: 12, CALLS: 5}
+    assert rows(*slices, end=50, movements=(sent,)) == {"a": 0, "b": 25, "c": 8, MESSAGES: 12, SETUP: 5}
 
 
 def test_a_message_that_was_there_before_is_not_what_the_frame_waited_for() -> None:
     sent = Movement(source=1, target=0, bytes=16, start=3, end=8, sender=1, asked=2)
     slices = [work(0, "a", 0, 10), call(0, WAIT, 10, 13), work(0, "b", 13, 20), work(1, "x", 0, 1), call(1, SEND, 1, 3)]
-    assert rows(*slices, end=20, movements=(sent,)) == {"a": 10, "x": 0, "b": 7, MESSAGES: 3, CALLS: 0}
+    assert rows(*slices, end=20, movements=(sent,)) == {"a": 10, "x": 0, "b": 7, MESSAGES: 3, SETUP: 0}
 
 
 def test_of_a_core_and_its_accelerator_the_one_that_ends_last_counts() -> None:
     """The core computes in parallel with the accelerator, then waits for the accelerator."""
     beside = [work(0, "a", 10, 90, "npu"), work(0, "b", 15, 60), work(0, "c", 95, 100)]
-    assert rows(*beside, end=100) == {"a": 80, "b": 0, "c": 5, MESSAGES: 0, CALLS: 15}
+    assert rows(*beside, end=100) == {"a": 80, "b": 0, "c": 5, MESSAGES: 0, SETUP: 15}
 
 
 def test_cycles_before_the_frame_are_not_its() -> None:
     sent = Movement(source=1, target=0, bytes=16, start=90, end=104, sender=1, asked=80)
     slices = [work(1, "a", 0, 70), call(1, SEND, 70, 85), call(0, WAIT, 100, 110), work(0, "b", 110, 120)]
-    assert rows(*slices, end=120, movements=(sent,), start=100) == {"a": 0, "b": 10, MESSAGES: 10, CALLS: 0}
+    assert rows(*slices, end=120, movements=(sent,), start=100) == {"a": 0, "b": 10, MESSAGES: 10, SETUP: 0}
 
 
 def test_a_table_is_printed_and_read_back() -> None:
-    table = FrameTable((FrameRow("conv2d_0", 1500), FrameRow(MESSAGES, 400), FrameRow(CALLS, 100)))
+    table = FrameTable((FrameRow("conv2d_0", 1500), FrameRow(MESSAGES, 400), FrameRow(SETUP, 100)))
     assert FrameTable.from_json(table.to_json()) == table
     assert table.to_json()[0] == {"name": "conv2d_0", "cycles": 1500}
     assert str(table).splitlines()[:2] == [
         "conv2d_0                     1,500   75.0%",
-        "messages and waiting           400   20.0%",
+        "waiting for messages           400   20.0%",
     ]
 
 
@@ -107,7 +107,7 @@ def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
     told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}
     assert told[op.name] == compute.predicted_cycles
     assert told[MESSAGES] >= 2 * (DOORBELL_CYCLES + WAKE_CYCLES)
-    assert told[CALLS] == CALLS_OF_ONE_CHAIN
+    assert told[SETUP] == CALLS_OF_ONE_CHAIN
 
 
 def test_predicted_rows_add_up_to_the_prediction() -> None:

@@ -6,13 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import BoardKey, BuildFolder, Inputs, Modified, Network, On, Stream, Tracker, verb
-from npukit.cli.summary import of_frame, show_costs, show_modified, told_of
+from npukit.cli.options import (
+    BoardKey,
+    BuildFolder,
+    Inputs,
+    Modified,
+    Network,
+    On,
+    Stream,
+    Tracker,
+    model,
+    output,
+    verb,
+)
+from npukit.cli.summary import show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
-from npukit.display import IN_MODEL, counted, in_model, milliseconds
+from npukit.display import IN_MODEL, counted, in_model, shares
 
 MOST_PES = 16
 
@@ -23,26 +33,26 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 
-@verb(plugins=True, left="nothing is written")
+@verb(plugins=True, tables=True, left="nothing is written")
 def bench(
     terminal: Terminal,
     build: BuildFolder,
     network: Network = None,
     on: On = None,
-    frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
+    frames: Annotated[int, model("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
     inputs: Inputs = None,
     stream: Stream = False,
     tracker: Tracker = None,
     key: BoardKey = None,
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", metavar="OLD.json", help="Beside what an earlier `bench --json` printed."),
+        output("--compare", metavar="OLD.json", help="Compare with an earlier output of bench --json."),
     ] = None,
     modified: Modified = False,
 ) -> None:
-    """Measure a build: cycles and instructions, whole and layer by layer; on one board, or on a farm's.
+    """Measure latency, interval, energy and each layer of a build, on one board or on a farm of boards.
 
-    A wrong output is an error, as it is of `validate`.
+    A wrong output is an error.
     """
     from npukit import api
     from npukit.project.build_folder import REPORT
@@ -61,9 +71,7 @@ def bench(
     show_modified(terminal, built)
     measured = api.bench(built, on=on, frames=frames, inputs=inputs, stream=stream, progress=terminal)
     terminal.result({**measured.to_json(), **told_of(built)})
-    _show(terminal, measured, built.manifest.summary["frames"])
-    if measured.energy:
-        show_costs(terminal, built.manifest.summary, measured.to_json())
+    _show(terminal, measured, built.manifest.summary)
     if old:
         _show_comparison(terminal, old, measured)
     if not built.modified:
@@ -77,7 +85,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
     measured = api.bench_networks(builds, on=on, frames=frames, progress=terminal)
     told = {name: {"name": name, **each.to_json()} for name, each in measured.items()}
     terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
-    headings = ("network", ">cycles a frame", ">between frames", ">all at once", ">instructions", ">MACs a cycle")
+    headings = ("network", ">latency", ">interval", ">interval, together", ">instructions", ">MACs a cycle")
     terminal.table(headings, [_network_row(name, each) for name, each in measured.items()])
 
 
@@ -98,36 +106,65 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
         )
         for board in farm.boards
     ]
-    terminal.table(("host", "board", ">frames", ">cycles", ">between frames"), rows)
-    terminal.print(_summary(farm.slowest))
+    terminal.print(f"slowest board: {_verdict(farm.slowest)}; {_totals(farm.slowest)}")
+    terminal.table(("host", "board", ">frames", ">latency", ">interval"), rows)
 
 
-def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
-    """Print the figures: by PE if there are several, in cycles if the target counts them."""
+def _show(terminal: Terminal, measured: Bench, summary: dict[str, Any]) -> None:
+    """Print the whole frame, then its layers, then its PEs if there are several; cycles if the target counts them."""
+    terminal.print(_verdict(measured))
     if measured.latency_cycles is None:
-        rows = [(*_named(layer), _number(layer.instructions)) for layer in measured.layers]
-        terminal.table(("layer", IN_MODEL, "engine", ">instructions"), rows)
-        terminal.print(_summary(measured))
+        counts = [layer.instructions or 0 for layer in measured.layers]
+        rows = [
+            (layer.name, in_model(layer.title), layer.engine, f"{count:,}", f"{share:.1f} %")
+            for layer, count, share in zip(measured.layers, counts, shares(counts), strict=True)
+        ]
+        terminal.table(("layer", IN_MODEL, "engine", ">instructions", ">share"), rows)
         return
-    several = len(measured.pes) > 1
-    _show_layers(terminal, measured, frames, several)
-    if several:
+    show_costs(terminal, summary, measured.to_json())
+    _show_layers(terminal, measured, {row["name"]: row["cycles"] for row in summary["frame"]})
+    if len(measured.pes) > 1:
         _show_pes(terminal, measured)
-    terminal.print(_summary(measured))
+    terminal.print(_totals(measured))
 
 
-def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
-    """Print a row for each layer. If a frame's rows are known, add a column of cycles, and rows outside layers."""
-    headings = ["layer", IN_MODEL, "engine", ">cycles", ">predicted", ">difference", ">instructions"]
-    headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
-    rows = [[*_row(layer), *(_on_mesh(layer) if several else ())] for layer in measured.layers]
-    if measured.frame is not None:
+FEW = ("layer", "engine", ">cycles", ">share", ">predicted", ">difference")
+"""Columns without --wide."""
+
+
+def _show_layers(terminal: Terminal, measured: Bench, predicted: Mapping[str, int]) -> None:
+    """Print the rows that add up to the frame beside their prediction; elsewhere the cycles of each layer alone."""
+    layers = {layer.name: layer for layer in measured.layers}
+    if measured.frame is None:
+        predicted = {name: layer.predicted_cycles for name, layer in layers.items()}
+        spent = {name: layer.cycles or 0 for name, layer in layers.items()}
+    else:
         spent = {row.name: row.cycles for row in measured.frame.rows}
-        for row in rows:
-            row.append(_number(spent.pop(row[0], 0)))
-        rows += [[name, *[""] * (len(headings) - 1), _number(cycles)] for name, cycles in spent.items() if cycles]
-        headings.append(of_frame(frames))
-    terminal.table(headings, rows)
+    rows = [
+        (*_named(name, layers.get(name)), *_figures(cycles, predicted.get(name), share), *_alone(layers.get(name)))
+        for (name, cycles), share in zip(spent.items(), shares([*spent.values()]), strict=True)
+        if cycles or name in layers
+    ]
+    alone = (">cycles alone", ">predicted alone", ">instructions", ">accelerator", ">waiting before", ">sending after")
+    terminal.print()
+    terminal.table(("layer", IN_MODEL, *FEW[1:], *alone), rows, FEW)
+
+
+def _named(name: str, layer: LayerCost | None) -> tuple[str, str, str]:
+    return (name, in_model(layer.title), layer.engine) if layer else (name, "", "")
+
+
+def _figures(cycles: int, predicted: int | None, share: float) -> tuple[str, ...]:
+    change = _percent(cycles / predicted - 1) if predicted else ""
+    return _number(cycles), f"{share:.1f} %", _number(predicted), change
+
+
+def _alone(layer: LayerCost | None) -> tuple[str, ...]:
+    """Figures of a layer on the PE with the most cycles."""
+    if layer is None:
+        return ("",) * 6
+    counts = (layer.cycles, layer.predicted_cycles, layer.instructions, layer.npu_cycles, layer.wait, layer.send)
+    return tuple(map(_number, counts))
 
 
 def _show_pes(terminal: Terminal, measured: Bench) -> None:
@@ -135,40 +172,30 @@ def _show_pes(terminal: Terminal, measured: Bench) -> None:
     root, *others = measured.pes
     shown = (root, *sorted(others, key=lambda pe: pe.wait)[: MOST_PES - 1])
     rows = [(f"PE {pe.pe}", *map(_number, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
-    terminal.table(("", ">core awake", ">accelerator", ">waiting", ">port moves data", ">instructions"), rows)
+    terminal.print()
+    terminal.table(("cycles of", ">core", ">accelerator", ">idle", ">SRAM port", ">instructions"), rows)
     if len(measured.pes) > len(shown):
         terminal.print(f"{len(measured.pes) - len(shown)} more PEs: --json has them")
 
 
-def _summary(measured: Bench) -> str:
-    if measured.latency_cycles is None or measured.interval_cycles is None:
+def _verdict(measured: Bench) -> str:
+    if measured.latency_cycles is None:
         return f"{counted(measured.instructions)} a frame on {measured.engine}, which counts no cycles"
-    told = "" if measured.instructions is None else f" {counted(measured.instructions)};"
-    time = milliseconds(measured.latency_cycles, measured.clock_hz)
-    return (
-        f"{measured.latency_cycles:,} cycles a frame ({time} at {measured.clock_hz / 1e6:g} MHz, on"
-        f" {measured.engine}), {measured.interval_cycles:,} between frames;{told}"
-        f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}"
-    )
+    told = f"{measured.latency_cycles:,} cycles on {measured.engine}, predicted {measured.predicted_latency_cycles:,}"
+    return f"{told}; outputs equal to the reference"
 
 
-def _utilisation(measured: Bench) -> str:
-    used, count = measured.utilisation, len(measured.pes)
-    return "" if used is None or count < 2 else f"; {count} PEs at work {used:.0%} of the time"
-
-
-def _row(layer: LayerCost) -> tuple[str, ...]:
-    cycles, predicted = layer.cycles, layer.predicted_cycles
-    change = _percent(cycles / predicted - 1) if cycles and predicted else ""
-    return *_named(layer), _number(cycles), _number(predicted), change, _number(layer.instructions)
-
-
-def _named(layer: LayerCost) -> tuple[str, str, str]:
-    return layer.name, in_model(layer.title), layer.engine
+def _totals(measured: Bench) -> str:
+    parts = [f"{measured.macs_per_cycle or 0:g} MACs a cycle"]
+    if measured.instructions is not None:
+        parts = [counted(measured.instructions), *parts]
+    if measured.utilisation is not None and len(measured.pes) > 1:
+        parts.append(f"{len(measured.pes)} PEs at work {measured.utilisation:.0%} of the time")
+    return "; ".join(parts)
 
 
 def _load_old(path: Path | None) -> dict[str, Any] | None:
-    """The old bench, read before the measurement: a wrong file costs no time."""
+    """The old bench, read before the measurement, so that a wrong file costs no time."""
     from npukit.cli.compare import load_bench
 
     return load_bench(path) if path else None
@@ -179,10 +206,6 @@ def _show_comparison(terminal: Terminal, old: dict[str, Any], measured: Bench) -
 
     rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compare(old, measured)]
     terminal.table(("", ">before", ">now", ">change"), rows)
-
-
-def _on_mesh(layer: LayerCost) -> tuple[str, ...]:
-    return _number(layer.npu_cycles), _number(layer.wait), _number(layer.send)
 
 
 def _number(value: int | None) -> str:

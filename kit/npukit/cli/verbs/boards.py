@@ -14,20 +14,23 @@ if TYPE_CHECKING:
     from npukit.board.board import Board
 
 
-@verb()
+MEMORY = "memory of a PE"
+
+
+@verb(tables=True)
 def boards(
     terminal: Terminal,
     file: Annotated[
-        str | None, typer.Argument(metavar="[BOARD]", help="A board, or a board file of your own: looked at alone.")
+        str | None, typer.Argument(metavar="[BOARD]", rich_help_panel="Target", help="Check this board or board file.")
     ] = None,
 ) -> None:
-    """List the boards npukit knows; or check one: its figures, and that its C has all that the firmware calls."""
+    """List the boards that npukit knows, or check one: its file, and the functions that its C must define."""
     from npukit.board.board import known_boards, load_board
 
     known = [load_board(file)] if file else list(known_boards())
     terminal.result([_facts(board) for board in known])
-    headings = ("board", ">PEs", "memory a PE", ">clock", "accelerators", "runs on")
-    terminal.table(headings, [_row(board) for board in known])
+    headings = ("board", ">PEs", ">clock", ">RAM", MEMORY, "accelerator", "runs on")
+    terminal.table(headings, [_row(board) for board in known], [each for each in headings if each != MEMORY])
     if file:
         _check(known[0])
 
@@ -44,9 +47,10 @@ def _facts(board: Board) -> dict[str, Any]:
 
 def _row(board: Board) -> tuple[str, ...]:
     memory = ", ".join(f"{each.name} {each.size // KB} KB" for each in board.memory)
-    accelerators = ", ".join(slot.name for slot in board.accelerator) or "none"
+    ram = f"{board.memory_for('activations').size // KB} KB"
+    accelerators = ", ".join(slot.name for slot in board.accelerator)
     clock = f"{board.core.clock_hz / 1e6:g} MHz"
-    return board.name, str(board.pe_count), memory, clock, accelerators, ", ".join(board.runs_on)
+    return board.name, str(board.pe_count), clock, ram, memory, accelerators, ", ".join(board.runs_on)
 
 
 def _check(board: Board) -> None:
@@ -58,4 +62,4 @@ def _check(board: Board) -> None:
     missing, source = missing_functions(board, find_toolchain(core=board.core.type)), hal_source(board)
     if missing:
         message = f"{source.name} of board {board.name} does not define {', '.join(missing)}"
-        raise NpukitError(message, tries=["firmware/include/hal.h says what each is for", "npukit new board NAME"])
+        raise NpukitError(message, tries=["firmware/include/hal.h describes each function", "npukit new board NAME"])

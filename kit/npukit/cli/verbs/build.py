@@ -6,11 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
 from npukit.cli.next_step import next_step
-from npukit.cli.options import Models, verb
+from npukit.cli.options import Models, advanced, verb
+from npukit.cli.options import output as output_option
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
 from npukit.cli.wishes import Wishes
@@ -21,35 +20,36 @@ class Compiler(StrEnum):
     ZIG = "zig"
 
 
-@verb(left="no folder is written, and one that was there is as it was")
+@verb(tables=True, left="no folder is written; an existing one is unchanged")
 def build(
     terminal: Terminal,
     models: Models,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="The build folder to leave.")],
+    output: Annotated[Path, output_option("-o", "--output", metavar="FOLDER", help="Build folder to write.")],
     wishes: Wishes,
     toolchain: Annotated[
-        Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
+        Compiler | None,
+        advanced("--toolchain", metavar="|".join(Compiler), help="Compiler. Default: gcc if installed, else zig."),
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option("--sign", metavar="KEY.pem", help="Sign the build as its maker (npukit new key).")
+        Path | None, output_option("--sign", metavar="KEY.pem", help="Sign the build as its maker (npukit new key).")
     ] = None,
     dump: Annotated[
         Path | None,
-        typer.Option(
+        advanced(
             "--dump",
             metavar="FOLDER",
-            help="Write what lies between model and plan: the Relax module, the net after each pass, plans that lost.",
+            help="Write every step from model to plan: the Relax module, the net after each pass, the plans compared.",
         ),
     ] = None,
     check: Annotated[
         bool | None,
-        typer.Option(
+        advanced(
             "--check/--no-check",
-            help="Run a round on the emulator, and leave no build that is wrong; by default where that takes seconds.",
+            help="Run a round on the emulator, and keep no build with a wrong output. Default: if it takes seconds.",
         ),
     ] = None,
 ) -> None:
-    """Compile a model for a board, or several side by side: plan, C project, images, report."""
+    """Compile a model, or several side by side, for a board: plan, C project, images, report."""
     from npukit import api
     from npukit.board.board import load_board
     from npukit.cli.passphrase import asked_passphrase
@@ -68,9 +68,8 @@ def build(
     if sign:
         api.sign(output, sign, asked_passphrase)
     terminal.result(told)
-    show(terminal, told)
-    terminal.note(_checked(told["networks"][0] if "networks" in told else told))
-    terminal.note(f"built {output}; next: {next_step(output, load_board(board), hardware)}")
+    terminal.made(output, f"built: {output}; {_checked(told['networks'][0] if 'networks' in told else told)}")
+    show(terminal, told, next_step(output, load_board(board), hardware))
 
 
 def _checked(summary: dict[str, Any]) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from npukit.cli.options import BuildFolder, verb
+from npukit.cli.options import BuildFolder, target, verb
 from npukit.cli.terminal import Terminal
 
 
@@ -17,19 +15,19 @@ def emulate(
     build: BuildFolder,
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65535, metavar="N", help="A TCP port here, 0 for any; else a pty."),
+        target("--port", min=0, max=65535, metavar="N", help="A TCP port, 0 for any free one. Default: a pty."),
     ] = None,
     flash: Annotated[
-        Path | None, typer.Option("--flash", metavar="FILE", help="Keep the board's flash in this file.")
+        Path | None, target("--flash", metavar="FILE", help="Keep the board's flash in this file.")
     ] = None,
     new: Annotated[
         bool,
-        typer.Option("--new", help="From the factory: nothing in its flash, and it takes no image yet."),
+        target("--new", help="A new board: empty flash, and no key whose images it accepts."),
     ] = False,
 ) -> None:
     """Run a build on an emulated board behind a serial port, until Ctrl-C.
 
-    Other programs open that port as they would a board's: `flash`, `validate --on`, `monitor`, `serve`, or your own.
+    Other programs open the port like that of a board: flash, validate --on, monitor, serve, or your own.
     """
     try:
         from npukit import api
@@ -37,10 +35,10 @@ def emulate(
         built = api.load_linked(build)
         with api.emulate(built, port=port, flash=flash, new=new, progress=terminal) as line:
             terminal.result({"port": line.port, "board": built.board.name, "build_id": built.manifest.build_id})
-            terminal.print(f"{built.board.name} at {line.port}, until Ctrl-C")
+            terminal.made(line.port, f"{built.board.name} at {line.port}, until Ctrl-C")
             verb = f"flash {build} --provision --port" if new else f"validate {build} --on"
             terminal.note(f"next, in another terminal: npukit {verb} {line.port}")
             line.wait()
     except KeyboardInterrupt:
         terminal.finish()
-        terminal.note(f"stopped; the board's flash is {f'kept in {flash}' if flash else 'gone: --flash FILE keeps it'}")
+        terminal.note(f"stopped; the board's flash is {f'kept in {flash}' if flash else 'lost: --flash FILE keeps it'}")

@@ -13,13 +13,13 @@ from npukit.errors import DoesNotFit
 from npukit.options import Network
 
 
-@verb()
+@verb(tables=True)
 def fit(
     terminal: Terminal,
     models: Models,
     wishes: Wishes,
 ) -> None:
-    """Say whether a model fits a board: engines, PEs, memory, predicted cycles; or what is missing and what helps."""
+    """Predict whether a model fits a board, with latency, memory, energy and each layer; or why not."""
     from npukit import api
 
     networks, board = networks_of(models, wishes.pes), wishes.board
@@ -34,7 +34,8 @@ def fit(
         terminal.result(_refusal(networks, board, error))
         raise
     terminal.result(told)
-    show(terminal, told)
+    others = "" if wishes == Wishes(board=board) else ", with the other options of this fit"
+    show(terminal, told, f"npukit build {' '.join(map(str, models))} --board {board} -o FOLDER{others}")
 
 
 def _refusal(networks: Sequence[Network], board: str, error: DoesNotFit) -> dict[str, object]:

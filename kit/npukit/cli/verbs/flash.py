@@ -6,9 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from npukit.cli.options import BuildFolder, Modified, verb
+from npukit.cli.options import BuildFolder, Modified, advanced, model, output, target, verb
 from npukit.cli.summary import show_modified, told_of
 from npukit.cli.terminal import Terminal
 
@@ -20,35 +18,33 @@ if TYPE_CHECKING:
 
 Port = Annotated[
     str,
-    typer.Option(
+    target(
         "--port",
         metavar="PORT",
-        help="serial: what is plugged in; a device; emulator, or emulator:FILE with its flash.",
+        help="serial: the plugged-in board; a device; emulator, or emulator:FILE with its flash.",
     ),
 ]
-Key = Annotated[Path | None, typer.Option("--key", metavar="KEY.pem", help="Sign with this key (npukit new key).")]
-Version = Annotated[
-    str, typer.Option("--version", metavar="X.Y.Z+B", help="The image's version; boards refuse older ones.")
-]
+Key = Annotated[Path | None, model("--key", metavar="KEY.pem", help="Sign with this key (npukit new key).")]
+Version = Annotated[str, model("--version", metavar="X.Y.Z+B", help="Version of the image. Boards refuse older ones.")]
 SecurityCounter = Annotated[
-    int, typer.Option("--security-counter", min=0, metavar="N", help="Boards that ran N take nothing below it again.")
+    int,
+    advanced("--security-counter", min=0, metavar="N", help="Security counter. Boards that ran N refuse lower ones."),
 ]
-AllowOlder = Annotated[
-    bool, typer.Option("--allow-older", help="Go back to an older version; never below the security counter.")
-]
+AllowOlder = Annotated[bool, advanced("--allow-older", help="Allow an older version, but no lower security counter.")]
 Provision = Annotated[
-    bool, typer.Option("--provision", help="Tell a new board, for good: images of this key alone; without --key, any.")
+    bool,
+    target("--provision", help="Bind a new board to --key, for good. Without --key it accepts every image, for good."),
 ]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Trust the maker who signed the build, from now on; compare the key first.")
+    bool, model("--trust", help="Trust the maker who signed the build from now on. Compare the key first.")
 ]
 To = Annotated[
-    Path | None, typer.Option("--to", metavar="FILE", help="Write FILE.hex or FILE.uf2 for another tool, and no board.")
+    Path | None, output("--to", metavar="FILE", help="Write FILE.hex or FILE.uf2 for another tool, and no board.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")]
+DryRun = Annotated[bool, output("--dry-run", help="Show the pages to write; write nothing.")]
 
 
-@verb(plugins=True, left="where the board has two slots, it starts what it started before; else flash it again")
+@verb(plugins=True, left="a board with two slots starts its previous image; flash any other board again")
 def flash(
     terminal: Terminal,
     build: BuildFolder,
@@ -63,11 +59,11 @@ def flash(
     to: To = None,
     modified: Modified = False,
 ) -> None:
-    """Write a build into a board's flash, start it on trial, and see it confirm itself.
+    """Write a build into a board's flash, start it on trial, and wait until it confirms itself.
 
-    Only pages that differ are written. Whatever fails, the board starts the image it started before. A new board starts
-    nothing until it has been told whose images it takes (--provision). A stock board is written with OpenOCD or pyOCD,
-    as its board file says; then the firmware at PORT is asked which build it is.
+    Only pages that differ are written. After a failure the board starts its previous image. A new board starts no image
+    before --provision. A stock board is written by OpenOCD, pyOCD or another tool named in its board file; then the
+    build of the firmware at PORT is compared.
     """
     from npukit import api
     from npukit.cli.passphrase import asked_passphrase
@@ -100,7 +96,7 @@ def _write_file(terminal: Terminal, built: Build, to: Path) -> None:
 
     written = write_image(built.images()[0].elf, built.board, to)
     terminal.result({"board": built.board.name, "file": str(written), **told_of(built)})
-    terminal.print(f"{built.board.name}: {written}")
+    terminal.made(written, f"{built.board.name}: {written}")
 
 
 def _told(done: Flashed | Programmed) -> list[str]:
@@ -114,7 +110,9 @@ def _told(done: Flashed | Programmed) -> list[str]:
 
 
 def _summary(done: Flashed) -> str:
-    takes = f"the board {'has been told, for good, that it ' if done.provisioned else ''}takes {done.takes}"
+    takes = (
+        f"the board{' now' if done.provisioned else ''} accepts {done.takes}{', for good' if done.provisioned else ''}"
+    )
     image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.digest.hex()[:16]})"
     pages = f"{done.pages_written} of {done.pages_in_image} pages"
     if done.dry_run:

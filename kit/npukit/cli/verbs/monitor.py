@@ -8,9 +8,7 @@ from itertools import count
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from npukit.cli.options import BuildFolder, On, verb
+from npukit.cli.options import BuildFolder, On, advanced, output, target, verb
 from npukit.cli.terminal import Terminal
 from npukit.display import counted
 
@@ -26,19 +24,19 @@ def monitor(
     terminal: Terminal,
     build: BuildFolder,
     on: On = None,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.0, help="Between two looks.")] = 1.0,
+    every: Annotated[float, output("--every", metavar="SECONDS", min=0.0, help="Time between two readings.")] = 1.0,
     start: Annotated[
-        int | None, typer.Option("--start", metavar="N", min=1, help="Start a run of N frames; stop it at the end.")
+        int | None, target("--start", metavar="N", min=1, help="Start a run of N frames; stop it at the end.")
     ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Restart the board first.")] = False,
+    reset: Annotated[bool, target("--reset", help="Restart the board first.")] = False,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="At each look compare all memories with what was loaded.")
+        bool, advanced("--self-test", help="With each reading compare all memories with the loaded image.")
     ] = False,
-    times: Annotated[int | None, typer.Option("--times", metavar="N", min=1, help="Look N times, then stop.")] = None,
+    times: Annotated[int | None, output("--times", metavar="N", min=1, help="Readings. Default: until Ctrl-C.")] = None,
 ) -> None:
-    """Show the counters of a running board's PEs, and the lines its firmware sends, until Ctrl-C, or N times.
+    """Print the counters of a board's PEs, and the lines from its firmware, until Ctrl-C or N times.
 
-    It takes over the link. With --start the board computes meanwhile, and stops between two frames.
+    The verb takes over the link. With --start the board computes meanwhile, and stops between two frames.
     """
     from npukit import api
     from npukit.measure.memory import check_memory

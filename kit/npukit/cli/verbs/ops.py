@@ -8,14 +8,15 @@ from npukit.cli.options import BoardName, verb
 from npukit.cli.terminal import Terminal
 
 
-@verb()
+@verb(tables=True)
 def ops(terminal: Terminal, board: BoardName = "pe-mesh") -> None:
-    """List the kinds of op npukit computes, the engines of a board that run them, and their names in the formats."""
+    """List the kinds of op, the engines of a board that run each, and their names in TFLite and ONNX."""
     from npukit import api
 
     known = api.ops(board=board)
     terminal.result(known)
-    terminal.table(("op", "engines", "types", "from TFLite", "from ONNX"), [_row(kind) for kind in known])
+    headings = ("op", "engines", "types", "from TFLite", "from ONNX")
+    terminal.table(headings, [_row(kind) for kind in known], [each for each in headings if each != "types"])
 
 
 def _row(kind: dict[str, Any]) -> tuple[str, ...]:

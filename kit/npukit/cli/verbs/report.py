@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from npukit.cli.options import BuildFolder, verb
+from npukit.cli.options import BuildFolder, model, verb
+from npukit.cli.options import output as output_option
 from npukit.cli.terminal import Terminal
 
 
@@ -15,16 +14,14 @@ from npukit.cli.terminal import Terminal
 def report(
     terminal: Terminal,
     build: BuildFolder,
-    compare: Annotated[
-        Path | None, typer.Option("--compare", metavar="BUILD", help="Another build, to stand beside this one.")
-    ] = None,
+    compare: Annotated[Path | None, model("--compare", metavar="BUILD", help="Another build to compare with.")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Where the page of two builds goes.")
+        Path | None, output_option("-o", "--output", metavar="FILE.html", help="File for the page of two builds.")
     ] = None,
 ) -> None:
-    """Write the report of a build again, with all that is known of it; or a page that compares two builds."""
+    """Write the report of a build again, with all its results; or a page that compares two builds."""
     from npukit import api
 
     page = api.write_report(build, compare=compare, output=output)
     terminal.result({"report": str(page)})
-    terminal.print(str(page))
+    terminal.made(page)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from npukit.cli.networks import chosen_network
-from npukit.cli.options import BuildFolder, Faults, Modified, Network, On, Stream, verb
+from npukit.cli.options import BuildFolder, Faults, Modified, Network, On, Stream, advanced, model, verb
+from npukit.cli.options import output as output_option
 from npukit.cli.summary import show_modified, told_of
 from npukit.cli.terminal import Terminal
 
@@ -22,20 +21,20 @@ def run(
     terminal: Terminal,
     build: BuildFolder,
     inputs: Annotated[
-        Path, typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases.")
+        Path, model("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ..., each with a leading axis of cases.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.npz", help="Where out0, out1, ... go.")],
+    output: Annotated[
+        Path, output_option("-o", "--output", metavar="FILE.npz", help="File to write, with arrays out0, out1, ...")
+    ],
     network: Network = None,
     on: On = None,
     stream: Stream = False,
     faults: Faults = None,
-    gdb: Annotated[int | None, typer.Option("--gdb", metavar="PORT", help="Wait for gdb on this port.")] = None,
-    gdb_pe: Annotated[
-        int | None, typer.Option("--gdb-pe", metavar="N", help="The PE that gdb sees; else the root.")
-    ] = None,
+    gdb: Annotated[int | None, advanced("--gdb", metavar="PORT", help="Wait for gdb on this port.")] = None,
+    gdb_pe: Annotated[int | None, advanced("--gdb-pe", metavar="N", help="The PE for gdb. Default: the root.")] = None,
     dump_tensor: Annotated[
         str | None,
-        typer.Option("--dump-tensor", metavar="NAME,...", help="Write these tensors of every frame as well."),
+        output_option("--dump-tensor", metavar="NAME,...", help="Write these tensors of every frame as well."),
     ] = None,
     modified: Modified = False,
 ) -> None:
@@ -57,7 +56,7 @@ def run(
         np.savez(path, **arrays)
     told = {"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]}
     terminal.result({**told, **told_of(built)})
-    terminal.print(f"{len(outputs[0])} cases: {output}")
+    terminal.made(output, f"{len(outputs[0])} cases: {output}")
 
 
 def _debugger(build: Build, port: int, pe: int | None, terminal: Terminal) -> Debugger:
@@ -69,6 +68,6 @@ def _debugger(build: Build, port: int, pe: int | None, terminal: Terminal) -> De
     wanted = images[0].pes[0] if pe is None else pe
     elf = next((image.elf for image in images if wanted in image.pes), None)
     if elf is None:
-        raise NpukitError(f"PE {wanted} runs nothing of this build", tries=["--gdb-pe with another number"])
+        raise NpukitError(f"PE {wanted} has no image in this build", tries=["--gdb-pe with another number"])
     terminal.note(f"PE {wanted} waits for: gdb-multiarch {elf} -ex 'target remote localhost:{port}'")
     return Debugger(wanted, port)

@@ -7,9 +7,7 @@ from ipaddress import ip_address
 from socket import getaddrinfo
 from typing import Annotated, Any
 
-import typer
-
-from npukit.cli.options import BuildFolder, On, verb
+from npukit.cli.options import BuildFolder, On, advanced, target, verb
 from npukit.cli.terminal import Terminal
 
 
@@ -19,22 +17,22 @@ def serve(
     build: BuildFolder,
     on: On = None,
     tracker: Annotated[
-        str | None, typer.Option("--tracker", metavar="HOST:PORT", help="A TVM tracker that hands the board out.")
+        str | None, target("--tracker", metavar="HOST:PORT", help="Register the board at this TVM tracker.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="What clients ask for; the board's name if not said.")
+        str | None, target("--key", metavar="KEY", help="Key of the board for clients. Default: the board's name.")
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Listen here; 0.0.0.0 for other machines' clients.")
+        str, target("--host", metavar="ADDRESS", help="Address to listen at; 0.0.0.0 for clients on other machines.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65435, metavar="N", help="Listen there, or above.")] = 9090,
+    port: Annotated[int, target("--port", min=1, max=65435, metavar="N", help="Port, or the next free one.")] = 9090,
     trials: Annotated[
-        bool, typer.Option("--trials", help="Clients may put builds of theirs onto the board: npukit tune.")
+        bool, advanced("--trials", help="Let clients load their own builds onto the board (npukit tune).")
     ] = False,
 ) -> None:
     """Make a board a TVM RPC server: any TVM client runs and times the network, until Ctrl-C.
 
-    Clients can do nothing else, unless --trials lets them. TVM's RPC has no passwords and no encryption.
+    TVM's RPC has neither passwords nor encryption. Clients can do nothing else without --trials.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -47,15 +45,15 @@ def serve(
             allowed = [RUN, *([TRIALS] if trials else [])]
             said = {"host": host, "port": served.port, "key": served.key, "tracker": tracker, "allows": allowed}
             terminal.result(said)
-            terminal.print(f"serving {build} at {host}:{served.port}, key {served.key}")
+            terminal.made(f"{host}:{served.port}", f"serving {build} at {host}:{served.port}, key {served.key}")
             terminal.note(f"{_who(host)} may {' and '.join(allowed)}", style="bold")
             served.wait()
     except KeyboardInterrupt:
         terminal.finish()
-        terminal.note("stopped; the board is free, and clients that have it get an error")
+        terminal.note("stopped; connected clients get an error")
 
 
-RUN, TRIALS = "run, time and describe this network", "put builds of theirs onto the board"
+RUN, TRIALS = "run, time and describe this network", "load their own builds onto the board"
 
 
 def _who(host: str) -> str:

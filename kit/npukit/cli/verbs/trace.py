@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from npukit.cli.options import BuildFolder, Modified, On, verb
+from npukit.cli.options import BuildFolder, Modified, On, model, target, verb
+from npukit.cli.options import output as output_option
 from npukit.cli.summary import show_modified, told_of
 from npukit.cli.terminal import Terminal
 
@@ -16,18 +15,18 @@ from npukit.cli.terminal import Terminal
 def trace(
     terminal: Terminal,
     build: BuildFolder,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.json", help="Where the trace goes.")],
+    output: Annotated[Path, output_option("-o", "--output", metavar="FILE.json", help="File to write.")],
     on: On = None,
-    frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to run.")] = 1,
+    frames: Annotated[int, model("--frames", min=1, metavar="N", help="Frames to run.")] = 1,
     pes: Annotated[
         str | None,
-        typer.Option("--pes", metavar="0-3,8", help="Only these PEs; without it, at most 64 spread over the mesh."),
+        target("--pes", metavar="0-3,8", help="PEs to record. Default: at most 64, spread over the mesh."),
     ] = None,
     modified: Modified = False,
 ) -> None:
-    """Record frames to the cycle: on the built-in emulator kernels, accelerators, messages, links, SRAM.
+    """Record frames cycle by cycle for ui.perfetto.dev: kernels, accelerators, messages, links, SRAM.
 
-    Elsewhere, of a build with `--trace`, the steps of every PE as its firmware notes them.
+    Other targets than the built-in emulator record the steps of each PE, in a build with --trace.
     """
     from npukit import api
 
@@ -36,11 +35,12 @@ def trace(
     traced = api.trace(built, output, on=on, frames=frames, pes=pes, progress=terminal)
     terminal.result({**traced.to_json(), **told_of(built)})
     if traced.overwritten:
-        terminal.note(f"{traced.overwritten:,} events before these were overwritten: trace fewer frames at a time")
+        terminal.note(f"{traced.overwritten:,} earlier events were overwritten: trace fewer frames at a time")
     one, several = ("frame", "frames") if traced.together == 1 else ("batch", "batches")
     what = f"{traced.frames} {several if traced.frames > 1 else one}"
     what += f" of {traced.together} frames" if traced.together > 1 else ""
-    terminal.print(
+    terminal.made(
+        output,
         f"{what}, {traced.cycles:,} {traced.unit}, {len(traced.pes)} of {traced.pes_used} PEs:"
-        f" {output} (open it at https://ui.perfetto.dev)"
+        f" {output} (open it at https://ui.perfetto.dev)",
     )

@@ -5,35 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from npukit.cli.options import BoardKey, BuildFolder, On, Tracker, verb
+from npukit.cli.options import BoardKey, BuildFolder, On, Tracker, advanced, output, verb
 from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from npukit.tuner.session import Tuned
 
 
-@verb(plugins=True, left="what was tried is kept, and the build is as it was: the next tune goes on from there")
+@verb(plugins=True, tables=True, left="the trials are kept, the build is unchanged: the next tune continues from there")
 def tune(
     terminal: Terminal,
     build: BuildFolder,
     on: On = None,
     budget: Annotated[
-        int, typer.Option("--budget", min=0, metavar="SECONDS", help="Try nothing new after this.")
+        int, advanced("--budget", min=0, metavar="SECONDS", help="Time after which no trial begins.")
     ] = 300,
     database: Annotated[
         Path | None,
-        typer.Option("--database", metavar="FILE", help="By default $NPUKIT_TUNED or a file in the user's cache."),
+        output("--database", metavar="FILE", help="Records. Default: $NPUKIT_TUNED, or a file in the user's cache."),
     ] = None,
     merge: Annotated[
         list[Path] | None,
-        typer.Option("--merge", metavar="FILE", help="First take over what others have found; repeatable."),
+        advanced("--merge", metavar="FILE", help="First add the records of this file. Repeatable."),
     ] = None,
     tracker: Tracker = None,
     key: BoardKey = None,
 ) -> None:
-    """Measure other kernels, loops and mappings, keep the best for all builds to come, and build again with them."""
+    """Measure alternative kernels, loops and mappings, keep the best for future builds, and build again."""
     from npukit import api
 
     tuned = api.tune(
@@ -55,9 +53,10 @@ def _show(terminal: Terminal, tuned: Tuned) -> None:
         (each.name, ", ".join(each.layers) or "all", f"{each.before:,}", f"{each.after:,}", each.choice)
         for each in tuned.kernels
     ]
-    terminal.table(("what", "layers", ">before", ">now", "choice"), rows)
+    terminal.table(("kind", "layers", ">before", ">now", "choice"), rows)
     gain = f"{tuned.before / tuned.after:.2f} times as fast" if tuned.after < tuned.before else "nothing faster found"
-    terminal.print(
+    terminal.made(
+        tuned.database,
         f"{tuned.before:,} -> {tuned.after:,} {tuned.unit} a frame, {gain}; {tuned.trials} trials in"
-        f" {tuned.seconds:g} s; kept in {tuned.database}"
+        f" {tuned.seconds:g} s; kept in {tuned.database}",
     )

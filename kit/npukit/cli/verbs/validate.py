@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import BuildFolder, Faults, Inputs, Modified, Network, On, Stream, verb
+from npukit.cli.options import BuildFolder, Faults, Inputs, Modified, Network, On, Stream, advanced, model, verb
 from npukit.cli.summary import show_modified, told_of
 from npukit.cli.terminal import Terminal
 
@@ -25,20 +23,20 @@ def validate(
     on: On = None,
     inputs: Inputs = None,
     expect: Annotated[
-        str | None, typer.Option("--expect", metavar="ARRAY", help="Compare with this array of the inputs' file.")
+        str | None, model("--expect", metavar="ARRAY", help="Compare with this array of the inputs' file.")
     ] = None,
-    cases: Annotated[int | None, typer.Option("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
+    cases: Annotated[int | None, model("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
     stream: Stream = False,
     faults: Faults = None,
     schedule: Annotated[
         int | None,
-        typer.Option("--schedule", min=1, metavar="SEED", help="Only under the schedule of a seed: messages are late."),
+        advanced("--schedule", min=1, metavar="SEED", help="Only one schedule of delayed messages, by its seed."),
     ] = None,
     modified: Modified = False,
 ) -> None:
-    """Run a build as deployed and observed, and compare every output and layer with the reference, bit for bit.
+    """Run a build, and compare every output and layer with the integer reference, bit for bit.
 
-    Of several networks side by side, each is compared while the others run too.
+    Each frame runs as deployed, and again with its layers observed. Networks side by side are compared while all run.
     """
     from npukit import api
 
@@ -64,7 +62,7 @@ def validate(
     terminal.result({**found.to_json(), **told_of(built)})
     _show(terminal, found)
     if found.accuracy is not None:
-        terminal.print(f"{found.accuracy:.1%} of the labels are right")
+        terminal.print(f"accuracy: {found.accuracy:.1%} of the labels")
 
 
 def _validate_networks(
@@ -87,8 +85,8 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
         raise DoesNotFit(f"{of}{_differs(found)}", tries=_WAYS)
     if found.layers_checked:
         terminal.print(
-            f"{of}{found.cases} cases on {found.engine}, deployed and observed: equal bit for bit"
-            f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
+            f"{of}equal bit for bit: {found.cases} cases on {found.engine}"
+            f" ({found.layers_checked:,} layers in {found.tiles_checked:,} tiles)"
         )
     if told := _of_schedules(found):
         terminal.print(f"{of}{told}")
@@ -97,15 +95,15 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
 def _of_schedules(found: Validation) -> str:
     """Schedules of deployed frames in words; empty where nothing runs at the same time."""
     if not found.schedules:
-        return "" if found.engine == "emulator" else "under one schedule: only the built-in emulator has others"
+        return "" if found.engine == "emulator" else "one schedule only: other schedules need the built-in emulator"
     first, last = found.schedules[0], found.schedules[-1]
     named = f"schedule {first}" if first == last else f"schedules {first} to {last}"
-    return f"deployed under {named}, with messages and PEs late: equal bit for bit"
+    return f"{named}, with late messages and PEs: equal bit for bit"
 
 
 _WAYS = (
     "npukit validate BUILD --json lists the mismatches",
-    "npukit build MODEL --engine cpu, to see if it lies there",
+    "npukit build MODEL --engine cpu: right without the accelerator?",
 )
 
 

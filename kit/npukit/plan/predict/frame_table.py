@@ -1,10 +1,10 @@
-"""The cycles of a frame as rows that add up: a row per layer, one for messages and waiting, one for calls.
+"""The cycles of a frame as rows that add up: a row per layer, one for waiting for messages, one for setup.
 
 The rows are the critical path: the chain of causes up to the end of the frame on the root PE. The path is walked
 backwards. While a core computes, its layer is charged. While a core sleeps until an accelerator is done, the
 accelerator's layer is charged. While a core waits for a message, messages are charged from the message's departure on,
 and the walk continues at the departure on the sending PE. All other cycles of starting messages or waiting for them are
-charged to messages too. The rest are calls: the firmware's cycles in between.
+charged to messages too. The rest is setup: the firmware's cycles in between.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.simulate import predicted_timeline
 from npukit.plan.predict.timeline import CORE, WAIT, Movement, Timeline, TimeSlice
 
-MESSAGES = "messages and waiting"
-CALLS = "calls"
+MESSAGES = "waiting for messages"
+SETUP = "setup"
 _MESSAGING = "noc_"
 """Prefix of the firmware's functions for messages."""
 
 
 @dataclass(frozen=True)
 class FrameRow:
-    """A layer, `MESSAGES` or `CALLS`, and its cycles of the frame."""
+    """A layer, `MESSAGES` or `SETUP`, and its cycles of the frame."""
 
     name: str
     cycles: int
@@ -37,7 +37,7 @@ class FrameRow:
 
 @dataclass(frozen=True)
 class FrameTable:
-    """The rows of a frame: layers in the order of their beginning, then messages and calls."""
+    """The rows of a frame: layers in the order of their beginning, then messages and setup."""
 
     rows: tuple[FrameRow, ...]
 
@@ -69,7 +69,7 @@ def frame_table(timeline: Timeline) -> FrameTable:
         spent[name] += cycles
     computed = sorted((piece for piece in timeline.slices if piece.layer), key=lambda piece: piece.start)
     names = dict.fromkeys(piece.layer for piece in computed if piece.start < end)
-    return FrameTable(tuple(FrameRow(name, spent[name]) for name in (*names, MESSAGES, CALLS)))
+    return FrameTable(tuple(FrameRow(name, spent[name]) for name in (*names, MESSAGES, SETUP)))
 
 
 def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
@@ -103,7 +103,7 @@ class _CriticalPath:
         core, accelerators = self._core[pe], self._accelerators[pe]
         piece = core.at(at) or accelerators.at(at)
         if piece is None:
-            return CALLS, max(core.last_end(at), accelerators.last_end(at)), pe
+            return SETUP, max(core.last_end(at), accelerators.last_end(at)), pe
         if piece.layer:
             return piece.layer, piece.start, pe
         arrived = self._arrivals[pe].within(piece.start, at) if piece.name == WAIT else None
