@@ -68,8 +68,9 @@ def test_long_texts_take_several_lines_of_their_column(
     lines = shown(capsys).splitlines()
     assert max(map(len, lines)) <= 60
     assert lines[-1].split() == ["short", "add", "7", "8"]
-    width = lines[0].index("op")
-    assert "".join(line[:width].strip() for line in lines[1:-1]) == NAME
+    head = next(number for number, line in enumerate(lines) if line.startswith("layer"))
+    width = lines[head].index("op")
+    assert "".join(line[:width].strip() for line in lines[head + 1 : -1]) == NAME
 
 
 def test_wide_tables_have_all_columns_in_whole_lines(

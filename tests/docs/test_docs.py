@@ -74,9 +74,8 @@ def test_every_option_in_the_docs_exists(page: Path) -> None:
 
 
 def test_the_page_of_the_commands_is_their_help() -> None:
-    assert (CHECKOUT / "docs/commands.md").read_text() == reference(), (
-        "python -m npukit.cli.reference > docs/commands.md"
-    )
+    page = (CHECKOUT / "docs/commands.md").read_text()
+    assert page == reference(), "python -m npukit.cli.reference > docs/commands.md"
 
 
 RUN = sorted(
