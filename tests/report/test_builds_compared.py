@@ -26,7 +26,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Build]:
 def test_the_page_has_both_predictions_and_says_so(builds: tuple[Build, Build]) -> None:
     page = render_comparison(*builds)
     left, right = (build.manifest.summary["predicted"]["latency_cycles"] for build in builds)
-    assert f'cycles a frame</th><td class="n">{left:,}</td><td class="n">{right:,}</td>' in page
+    assert f'cycles of latency</th><td class="n">{left:,}</td><td class="n">{right:,}</td>' in page
     assert f"{100 * (right - left) / left:+.1f} %" in page
     assert "Predicted by the cost model" in page
 

@@ -34,7 +34,8 @@ class Stages:
         """The running stage, and the time so far."""
         from rich.text import Text
 
-        return Text(f"{self.name}  {monotonic() - self._begun:.0f} s", style="dim")
+        seconds = f"{monotonic() - self._begun:.0f} s"
+        return Text(f"{seconds}  {self.name}", style="dim", no_wrap=True, overflow="ellipsis")
 
     def tell(self, name: str, *, each: bool) -> None:
         """Print a line for a new stage. If several stages count as one, only the first has a line, unless `each`."""

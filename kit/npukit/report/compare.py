@@ -69,7 +69,7 @@ def _figures(left: Build, right: Build, benches: _Benches) -> Iterator[Pair]:
     summaries = [build.manifest.summary for build in (left, right)]
     told = [bench or summary["predicted"] for bench, summary in zip(benches, summaries, strict=True)]
     one_frame = all(summary["frames"] == 1 for summary in summaries)
-    key, label = ("latency_cycles", "cycles a frame") if one_frame else ("interval_cycles", "cycles between frames")
+    key, label = ("latency_cycles", "cycles of latency") if one_frame else ("interval_cycles", "cycles of interval")
     if told[0][key] is None:
         key, label = "instructions", "instructions a frame"
     if None not in (told[0][key], told[1][key]):
