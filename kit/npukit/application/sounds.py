@@ -17,7 +17,7 @@ import numpy as np
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
-from npukit.net.c_code.rows import EACH, Steps, stated_rows
+from npukit.net.c_code.rows import EACH, NO_STEPS, Steps, stated_rows
 from npukit.net.c_code.signals import INDENT, LOGARITHMS, STEPS_OF, fourier_parts, parts_of
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
@@ -46,7 +46,7 @@ class _Step:
     shape: tuple[int, ...]
     dtype: str = KIND
     work_bytes: int = 0
-    steps: Steps | None = None
+    steps: Steps = NO_STEPS
 
     @property
     def bytes(self) -> int:
@@ -64,7 +64,7 @@ class _Step:
 def _step(name: str, reads: str, shape: tuple[int, ...], dtype: str = KIND, *tables: np.ndarray, **words: Any) -> _Step:
     """A step with the C of a TensorFlow Lite Micro op of a similar name."""
     file = words.pop("file", name)
-    steps: Steps | None = words.pop("steps", STEPS_OF.get(file))
+    steps: Steps = words.pop("steps", STEPS_OF.get(file, NO_STEPS))
     code = body_of(text_of(f"signal/{file}.c"), {**words, "output_size": prod(shape)})
     return _Step(name, code, tuple(reads.split()), tables, shape, dtype, steps=steps)
 
@@ -205,15 +205,15 @@ def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
     made = draft.new_name(str(declared.features))
     draft.tensors[made] = Tensor(made, (features.windows, features.count), KIND)
     operands = (*given.values(), *_constants(draft, made, tables))
-    windows = None if features.kept else Steps(features.count, ((declared.hop, declared.window, 0),))
+    windows = NO_STEPS if features.kept else Steps(features.count, ((declared.hop, declared.window, 0),))
     rows = _rows(draft, windows, (features.windows, features.count), operands)
     attributes = TvmCode(str(declared.features), code, work_bytes, WHY, given=True, rows=rows)
     return draft.op(draft.before, attributes, operands, None, output=made)
 
 
-def _rows(draft: Draft, steps: Steps | None, shape: tuple[int, ...], operands: Sequence[str]) -> tuple[RowReads, ...]:
+def _rows(draft: Draft, steps: Steps, shape: tuple[int, ...], operands: Sequence[str]) -> tuple[RowReads, ...]:
     """The reads of an op with the output `shape`."""
-    return stated_rows(steps, shape, [draft.tensors[each].shape for each in operands]) if steps else ()
+    return stated_rows(steps, shape, [draft.tensors[each].shape for each in operands])
 
 
 def _constants(draft: Draft, name: str, tables: Sequence[np.ndarray]) -> Iterator[str]:

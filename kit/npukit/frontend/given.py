@@ -9,7 +9,7 @@ from typing import Any
 from tvm import relax
 
 from npukit.errors import NpukitError, nearest
-from npukit.net.c_code.rows import Steps
+from npukit.net.c_code.rows import NO_STEPS, Steps
 from npukit.net.c_code.template import Words, text_of
 from npukit.net.importer.given import call_of
 
@@ -24,7 +24,7 @@ def made_by(
     words: Words | None = None,
     work_bytes: int = 0,
     *,
-    steps: Steps | None = None,
+    steps: Steps = NO_STEPS,
 ) -> relax.Var:
     """The result of a C template in `templates/ops`, with the shape and type in `result`."""
     name = file.rpartition("/")[2].removesuffix(".c")

@@ -16,7 +16,7 @@ from npukit.frontend.given import made_by, tensor_type
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
-from npukit.net.c_code.rows import EACH, Steps
+from npukit.net.c_code.rows import EACH, NO_STEPS, Steps
 from npukit.net.c_code.signals import LOGARITHMS, STEPS_OF, WIDTHS, fourier_parts, parts_of
 from npukit.net.c_code.template import Words
 from npukit.net.importer.given import call_of
@@ -36,7 +36,7 @@ def _code(
     steps: Steps | None = None,
 ) -> relax.Var:
     """A result of the op, from a C template that reads the op's options. `place`: the result's index."""
-    tensor, steps = emitter.tensor(op.outputs[place]), steps or STEPS_OF.get(file)
+    tensor, steps = emitter.tensor(op.outputs[place]), steps or STEPS_OF.get(file, NO_STEPS)
     words = {**{name: int(value) for name, value in options_of(op).items()}, **(words or {})}
     return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, steps=steps)
 

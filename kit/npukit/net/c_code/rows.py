@@ -143,6 +143,10 @@ class Steps(NamedTuple):
     loop: int = 0
 
 
+NO_STEPS = Steps(0)
+"""The statement of C that has no loop over rows."""
+
+
 def stated_rows(steps: Steps, output: Shape, inputs: Sequence[Shape]) -> tuple[RowReads, ...]:
     """The reads of a template's steps. Empty if the output has other rows."""
     axis = long_axis(output)

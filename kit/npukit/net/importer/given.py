@@ -10,7 +10,7 @@ from typing import Any
 from tvm import relax
 from tvm.ir import Call, Op, make_node
 
-from npukit.net.c_code.rows import Steps
+from npukit.net.c_code.rows import NO_STEPS, Steps
 from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
 
@@ -27,10 +27,10 @@ def call_of(
     words: Words | None = None,
     work_bytes: int = 0,
     *,
-    steps: Steps | None = None,
+    steps: Steps = NO_STEPS,
 ) -> Any:
     """The call of an op given as C code. `words`: numbers to substitute, besides p0_size, ... and output_size. `steps`:
-    its loop over rows, if it has one."""
+    its loop over rows."""
     sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
     known = {**sizes, "output_size": _elements(result), **(words or {})}
     told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes}

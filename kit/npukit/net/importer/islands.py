@@ -148,7 +148,7 @@ class Islands:
         name = assembly.new_name(_plain(told["what"]))
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
         output = Tensor(name, shape_of(call), dtype_of(call))
-        steps = Steps(*json.loads(told["steps"] or "null") or (0,))
+        steps = Steps(*json.loads(told["steps"]))
         rows = stated_rows(steps, output.shape, [assembly.tensors[each].shape for each in operands])
         code, work_bytes = told["code"], int(told["work_bytes"])
         attributes = TvmCode(told["what"], code, work_bytes, GIVEN, given=True, loop=steps.loop, rows=rows)

@@ -18,6 +18,8 @@ from tvm.sym import detect_linear_equation
 from npukit.net.c_code.rows import Shape, long_axis, runs_of
 from npukit.net.ops import RowReads, Run
 
+ir: Any = tirx
+_VARIABLE: Any = tvm.ir.Var
 _WORD = 1 << 31
 FEW, MOST_ROWS = 32, 1 << 12
 """Positions of the first axis that are so few that PEs may share each; the most rows of two axes."""
@@ -42,6 +44,7 @@ class _Nest:
 def nest_of(function: Any) -> _Nest:
     """The loops of a function before TVM moves local arrays out of them."""
     loops, fresh, body = [], -1, function.body
+    rest: list[Any]
     while body is not None:
         parts = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
         fresh = len(loops) if fresh < 0 and any(isinstance(each, tirx.AllocBuffer) for each in parts) else fresh
@@ -228,11 +231,11 @@ def bounds(expression: Any, known: Mapping[Any, Interval], steps: np.ndarray) ->
 
 
 def _inner_bounds(expression: Any, known: Mapping[Any, Interval], steps: np.ndarray) -> Interval:
-    if isinstance(expression, tvm.ir.Var) and expression in known:
+    if isinstance(expression, _VARIABLE) and expression in known:
         return known[expression]
     if isinstance(expression, tirx.IntImm):
         return _constant(int(expression.value), int(expression.value), steps)
-    if isinstance(expression, tirx.Cast) and "int" in str(expression.value.ty.dtype):
+    if isinstance(expression, ir.Cast) and "int" in str(expression.value.ty.dtype):
         return bounds(expression.value, known, steps)
     combine = next((each for kind, each in _COMBINED.items() if isinstance(expression, kind)), None)
     if combine is None:
