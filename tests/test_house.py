@@ -1,4 +1,4 @@
-"""The counts of benchmarks/house, and the benchmarks that pages, targets, tests and constants name."""
+"""The figures of the house within their bounds, and the benchmarks that pages, targets, tests and constants name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.house import counts
+from benchmarks.house.house import bounds, table
 
 from helpers import CHECKOUT
 
@@ -69,6 +70,22 @@ def test_pointing_words_are_those_of_docstrings_comments_and_pages(kit: Path) ->
 def test_comments_of_c_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("/* One\n * word */ int it; // so\n")
     assert counts.words(counts.prose_of(tmp_path / "a.c")) == ["one", "word", "so"]
+
+
+def test_no_figure_exceeds_its_bound() -> None:
+    """A change that raises a bound of tests/house_bounds.toml gives its reason in the message of the same commit."""
+    limits, usual = bounds(), bounds()["pointing words in 100"]["goal"]
+    found = {
+        name: (value, limits.get(name, {}).get("bound", usual)) for name, value in counts.figures(CHECKOUT).items()
+    }
+    assert not {name: each for name, each in found.items() if each[0] > each[1]}
+
+
+def test_the_table_has_bounds_and_goals_beside_each_checkout() -> None:
+    limit = bounds()["lines of kit/"]
+    lines = [*table({"before": {"lines of kit/": 90_000}, "here": {"lines of kit/": 80_000}})]
+    assert lines[0] == "| | before | here | bound | goal |"
+    assert lines[2] == f"| lines of kit/ | 90,000 | 80,000 | {limit['bound']:,} | {limit['goal']:,} |"
 
 
 def citations() -> dict[str, set[str]]:
