@@ -151,11 +151,12 @@ def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     """The names that a statement assigns, with their values."""
     if isinstance(node, ast.AnnAssign) and node.value:
         yield ast.unparse(node.target), node.value
-    for target in node.targets if isinstance(node, ast.Assign) else ():
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            yield from zip(map(ast.unparse, target.elts), node.value.elts, strict=True)
-        elif isinstance(node, ast.Assign):
-            yield ast.unparse(target), node.value
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                yield from zip(map(ast.unparse, target.elts), node.value.elts, strict=True)
+            else:
+                yield ast.unparse(target), node.value
 
 
 def _is_numeric(value: ast.expr) -> bool:
