@@ -17,8 +17,6 @@ from npukit import api
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 
-EXAMPLES = Path(__file__).parents[2] / "examples/accelerators"
-
 HALF = """like = "pe-mesh"
 name = "half"
 summary = "pe-mesh, but that every second PE has no MAC array, the root among them"
@@ -62,43 +60,10 @@ pes = [1, 3, 4, 6, 9, 11, 12, 14]
 cpu = "rv32imafc"
 """
 
-TWO = f"""like = "pe-mesh"
-name = "two"
-summary = "pe-mesh, its upper half with systolic arrays, its lower half with vector units"
-runs_on = ["emulator"]
-
-[[accelerator]]
-name = "systolic8x8"
-plugin = "{EXAMPLES / "systolic8x8" / "systolic8x8"}"
-base = 0xE800_0000
-[accelerator.figures]
-scratchpad_bytes = 16384
-accumulator_rows = 64
-port_bytes = 16
-setup_cycles = 12
-
-[[accelerator]]
-name = "vector16"
-plugin = "{EXAMPLES / "vector16" / "vector16"}"
-base = 0xE600_0000
-[accelerator.figures]
-program_words = 64
-setup_cycles = 8
-
-[[kind]]
-pes = [[0, 7]]
-accelerators = ["systolic8x8"]
-
-[[kind]]
-pes = [[8, 15]]
-accelerators = ["vector16"]
-"""
-
 BOARDS = {
     "RISC-V, 1 PE": ("pe-mesh-rv", 1),
     "RISC-V, 16 PEs": ("pe-mesh-rv", 16),
     "half with array": (HALF, 16),
-    "two accelerators": (TWO, 16),
     "half with 64 KB": (SMALL, 16),
     "Cortex-M0+ beside M4F": (M0PLUS, 16),
     "RISC-V beside M4F": (BOTH, 16),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,14 +15,18 @@ import pytest
 from accel.boards import with_accelerator
 from accel.run_net import run_net
 from end_to_end.builds import DIGITS, build
+from frontend.tflite_models import run_micro
 from helpers import CHECKOUT, needs
 from npukit import api
 from npukit.accel.subgraphs.compiler import CompiledBlob, NetworkCompiler, RefusedSubgraph
 from npukit.accel.subgraphs.json_file import subgraph_text
 from npukit.board.board import Board, load_board
+from npukit.cli.next_step import next_step
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, fuse
+from npukit.net.reference.interpreter import run_reference
 from npukit.plan.ir.plan import Compute, PePlan, View
+from npukit.quantize.models import load_model
 from plan.networks import Builder
 
 EXAMPLE = CHECKOUT / "examples/accelerators/graphnpu"
@@ -127,6 +132,23 @@ def test_the_compiler_is_asked_once_for_each_subgraph(tmp_path: Path) -> None:
     assert (tmp_path / "asked").read_text() == "x"
 
 
+def test_a_compiler_that_reads_tflite_gets_what_tflite_micro_runs(tmp_path: Path) -> None:
+    script = tmp_path / "keep.py"
+    answer = json.dumps({"format": "npukit-blob", "version": 1, "blob": "AAEC", "cycles": 7})
+    script.write_text(
+        "import pathlib, shutil, sys\n"
+        f"shutil.copy(sys.argv[1], r'{tmp_path / 'kept.tflite'}')\n"
+        f"pathlib.Path(sys.argv[2]).write_text('''{answer}''')\n"
+    )
+    net = load_model(DIGITS / "digits_int8.tflite").net
+    op = fuse(net.ops, whole=True)
+    answered = NetworkCompiler("npu", (sys.executable, script), {}, form="tflite").compiled(net, op)
+    assert isinstance(answered, CompiledBlob)
+    given = np.random.default_rng(0).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)
+    (got,) = run_micro((tmp_path / "kept.tflite").read_bytes(), [[given]])
+    np.testing.assert_array_equal(got[0], run_reference(net, [given])[0])
+
+
 # --- errors
 
 ANSWER = '{"format": "npukit-blob", "version": 1, "blob": "AAEC", "cycles": 7'
@@ -206,6 +228,20 @@ def test_the_model_refuses_what_is_no_blob(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", in0=inputs)
     with pytest.raises(NpukitError, match="3"):
         api.validate(built.folder, inputs=tmp_path / "in.npz")
+
+
+@pytest.mark.exhaustive
+def test_without_a_model_only_hardware_can_validate_which_is_said(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE / "graphnpu", tmp_path / "graphnpu")
+    shutil.copy(BOARD, tmp_path / "board.toml")
+    plugin = tmp_path / "graphnpu/plugin.py"
+    plugin.write_text(re.sub("    model = .*", "    model = None", plugin.read_text()))
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", str(tmp_path / "board.toml"))
+    with pytest.raises(NpukitError, match="only hardware runs this build: graphnpu has no model") as error:
+        api.validate(built.folder)
+    assert "--on serial" in error.value.tries
+    said = next_step(Path("out"), built.board, built.only_on_hardware)
+    assert said.startswith("npukit export out -o LIBRARY, or npukit flash out: no emulator has graphnpu")
 
 
 # --- operands in the arena

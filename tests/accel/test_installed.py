@@ -36,7 +36,7 @@ def installed(home: Path) -> set[str]:
 @pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None, reason="hatchling, which builds the wheel, is not here"
 )
-@pytest.mark.parametrize("name", ["vector16"])
+@pytest.mark.parametrize("name", ["graphnpu"])
 @pytest.mark.exhaustive
 def test_installed_used_and_removed(name: str, tmp_path: Path) -> None:
     home, project = tmp_path / "env", tmp_path / "project"

@@ -12,30 +12,28 @@ from accel.run_net import Ran, run_net
 from helpers import CHECKOUT
 from npukit.board.board import Board, load_board
 from npukit.net.net import Net
-from npukit.net.ops import Multiply
 from npukit.plan.ir.plan import Join
 from plan.networks import Builder
 
-VECTOR = CHECKOUT / "examples/accelerators/vector16"
+GRAPHNPU = CHECKOUT / "examples/accelerators/graphnpu"
 
 
 class Branches(Builder):
-    """A builder of branches from one input, joined by a sum."""
-
-    def multiply(self, first: str, second: str) -> str:
-        return self._op(Multiply(), (first, second), self.tensors[first].shape, "cpu")
+    """A builder of branches."""
 
     def convolutions(self, source: str) -> str:
         return self.conv(self.conv(source, 64, 3), self.tensors[source].shape[-1], 3)
 
 
 @pytest.fixture(scope="module")
-def with_vector_unit(tmp_path_factory: pytest.TempPathFactory) -> Board:
-    """A mesh whose PEs have a MAC array and a vector unit."""
-    plugin = f'plugin = "{(VECTOR / "vector16").as_posix()}"'
-    figures = ("[accelerator.figures]", "program_words = 64", "setup_cycles = 8")
-    lines = ('name = "vector16"', plugin, "base = 0xE600_0000", *figures)
-    return load_board(with_accelerator(tmp_path_factory.mktemp("board"), "pe-mesh", *lines, own=True))
+def with_graph_npu(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    """A mesh whose PEs have a graph NPU that is slow at pools, and a MAC array too narrow for convolutions."""
+    slot = (GRAPHNPU / "graphnpu.toml").read_text().partition("[[accelerator]]\n")[2]
+    slot = slot.replace("\nbytes_per_cycle = 16", "\nbytes_per_cycle = 1")
+    lines = slot.replace('"graphnpu" #', f'"{(GRAPHNPU / "graphnpu").as_posix()}" #').splitlines()
+    path = Path(with_accelerator(tmp_path_factory.mktemp("board"), "pe-mesh", *lines, own=True))
+    path.write_text(path.read_text().replace("accumulator_bits = 29", "accumulator_bits = 12"))
+    return load_board(str(path))
 
 
 def core_beside_array() -> Net:
@@ -48,8 +46,8 @@ def core_beside_array() -> Net:
 def three_side_by_side() -> Net:
     b = Branches("three", seed=2)
     x, z = b.input(1, 16, 16, 8), b.input(1, 16, 16, 8)
-    weighed, multiplied, convolved = b.softmax(x), b.multiply(x, z), b.convolutions(x)
-    return b.net(b.add(b.add(b.pool(convolved, 2, 1), weighed), multiplied))
+    weighed, pooled = b.softmax(x), b.pool(b.pool(z, 3, 1), 3, 1)
+    return b.net(weighed, pooled, b.convolutions(x))
 
 
 def cycles_by_engine(ran: Ran) -> dict[str, int]:
@@ -79,19 +77,19 @@ def test_the_core_works_while_a_chain_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_two_accelerators_and_the_core_side_by_side(with_vector_unit: Board, tmp_path: Path) -> None:
-    ran = run_net(three_side_by_side(), with_vector_unit, tmp_path)
+def test_two_accelerators_and_the_core_side_by_side(with_graph_npu: Board, tmp_path: Path) -> None:
+    ran = run_net(three_side_by_side(), with_graph_npu, tmp_path)
     apart = cycles_by_engine(ran)
-    assert set(apart) == {"cpu", "mac_array", "vector16"}
+    assert set(apart) == {"cpu", "mac_array", "graphnpu"}
     hidden = sum(apart.values()) - max(apart.values())
     assert check(ran) < sum(apart.values()) - 0.7 * hidden
-    assert {step.engine for step in ran.plan.pes[0].steps if isinstance(step, Join)} == {"mac_array", "vector16"}
+    assert {step.engine for step in ran.plan.pes[0].steps if isinstance(step, Join)} == {"mac_array", "graphnpu"}
 
 
 @pytest.mark.exhaustive
-def test_without_an_order_for_it_less_goes_on_at_once(with_vector_unit: Board, tmp_path: Path) -> None:
-    ordered = run_net(three_side_by_side(), with_vector_unit, tmp_path / "ordered")
-    as_it_is = run_net(three_side_by_side(), with_vector_unit, tmp_path / "as it is", lambda net, _: net)
+def test_without_an_order_for_it_less_goes_on_at_once(with_graph_npu: Board, tmp_path: Path) -> None:
+    ordered = run_net(three_side_by_side(), with_graph_npu, tmp_path / "ordered")
+    as_it_is = run_net(three_side_by_side(), with_graph_npu, tmp_path / "as it is", lambda net, _: net)
     assert check(ordered) < check(as_it_is)
 
 
