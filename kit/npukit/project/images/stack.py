@@ -1,4 +1,8 @@
-"""A bound of the stack's depth, from the image itself, whatever compiler made it."""
+"""A bound of the stack's depth, from the image itself.
+
+Compilers' own reports do not serve: zig knows no `-fcallgraph-info` and writes no file for `-fstack-usage`, and no
+compiler reports assembly and its own libraries.
+"""
 
 from __future__ import annotations
 
