@@ -21,7 +21,7 @@ from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
 from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN
-from npukit.plan.search.tuned_choices import MEMORY_RELAXED, spelled, splits_of, worth_of
+from npukit.plan.search.tuned_choices import MEMORY_RELAXED, worth_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuner import loop_searches, search_space
 from npukit.tuning import VARIABLE, Database, TuningRecord, default_path, load_database
@@ -65,11 +65,10 @@ def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_choices_are_texts_that_read_back() -> None:
-    assert splits_of(spelled(((1, 2, 1, 8), (), (4,)))) == ((1, 2, 1, 8), (), (4,))
     assert worth_of("code 0.25") == 0.25
-    for read, text in ((worth_of, "code -1"), (splits_of, "splits 1x0"), (splits_of, "splits a"), (worth_of, "x 1")):
+    for text in ("code -1", "x 1"):
         with pytest.raises(NpukitError, match="is no tuning record"):
-            read(text)
+            worth_of(text)
 
 
 @pytest.fixture
@@ -273,39 +272,6 @@ def test_an_int8_network_on_the_core_is_never_slower_and_the_next_build_is_the_s
 def tuned_whole(path: Path) -> str:
     """The key of the record for the whole network."""
     return next(key for key, each in load_database(path).records.items() if " on one PE of " in each.what)
-
-
-@pytest.mark.exhaustive
-def test_a_mapping_is_never_slower_and_the_next_build_has_it(
-    found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("npukit.plan.search.neighbours.WEIGHTS", (1.0,))
-    monkeypatch.setattr("npukit.plan.search.neighbours.WIDTH", 2)
-    monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
-    monkeypatch.setattr(search_space, "WORTHS", ())
-    options = api.Options(pes=4)
-    built = api.build(INT8, output=tmp_path / "out", options=options)
-    tuned = api.tune(built.folder)
-    assert tuned.trials > 0
-    assert tuned.after <= tuned.before
-    following = api.build(INT8, output=tmp_path / "next", options=options)
-    assert following.manifest.build_id == api.load(built.folder).manifest.build_id
-
-
-@pytest.mark.exhaustive
-def test_a_round_is_never_slower_and_the_next_build_has_it(
-    found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_space, "WORTHS", ())
-    monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
-    monkeypatch.setattr("npukit.tuner.mappings.MappingSearch._improved", lambda search: False)
-    options = api.Options(pes=2, objective="throughput")
-    built = api.build(INT8, output=tmp_path / "out", options=options)
-    tuned = api.tune(built.folder)
-    assert tuned.trials > 0
-    assert tuned.after <= tuned.before
-    following = api.build(INT8, output=tmp_path / "next", options=options)
-    assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
 @pytest.mark.exhaustive

@@ -547,7 +547,7 @@ def tune(
     key: str | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Measure alternative kernels, loops and mappings, keep the faster ones, and rebuild the folder with them.
+    """Measure alternative kernels, loops and layouts, keep the faster ones, and rebuild the folder with them.
 
     `database`: the file of tuning records (builds look in `$NPUKIT_TUNED` or the user's cache). `merge`: files of
     records to start from. `tracker`: a TVM tracker at `HOST:PORT`; all boards of the key measure side by side.

@@ -58,7 +58,7 @@ from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
 from npukit.plan.search.layout_search import SMALL_MESH
-from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
+from npukit.plan.search.tuned_choices import preference_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_in_order, pes_of_chips, pes_to_use
@@ -188,8 +188,8 @@ def note_check(builds: Mapping[str, Build], check: bool | None, progress: Progre
         note(build, "checked", outcome)
 
 
-def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:
-    """Build the network again as `advice` says. `net`: the build's own net, or one that differs in TVM's code alone."""
+def build_again(build: Build, net: Net, preference: CostPreference, output: Path, progress: Progress) -> Build:
+    """Build the network again with a preference. `net`: the build's own, or one that differs in TVM's code alone."""
     options, planned_for = Options.from_json(build.manifest.options), build.manifest.planned_for
     plugins, told = plugins_of(build.board), build.manifest.summary
     kept = {key: value for key, value in told.items() if key in TOLD}
@@ -197,9 +197,9 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     prepared = Prepared(net, plugins, engines, build.manifest.model_sha256, kept, loops)
     progress.stage(f"plan for {build.board.name}")
     problem = Problem(Graph(net), build.board, engines, max_pes=planned_for.pes)
-    planned = plan_with_kernels(problem, planned_for.objective, advice)
+    planned = plan_with_kernels(problem, planned_for.objective, preference)
     with new_build_folder(output) as folder:
-        compiled = Compiled(prepared, build.board, planned, options, preference=advice.preference)
+        compiled = Compiled(prepared, build.board, planned, options, preference=preference)
         fill_folder(folder, compiled, find_toolchain(options.toolchain, build.board.core.type), progress)
         note_check({"": load_build(folder)}, None, progress)
     return load_build(output)
@@ -326,7 +326,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
         problem = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes)
         planned = plan_as_pinned(problem, options.plan, options.objective)
         return Compiled(prepared, board, planned, options)
-    advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
+    tuned = preference_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
 
     begun = monotonic() - work.seconds
 
@@ -339,12 +339,12 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
     if several and (in_sums := _in_sums(prepared, options, problem)):
         return in_sums
     try:
-        planned = plan_with_kernels(problem, options.objective, advised)
+        planned = plan_with_kernels(problem, options.objective, tuned)
     except DoesNotFit:
         if shallow := _along_depth(prepared, options, problem):
             return shallow
         raise
-    whole = Compiled(prepared, board, planned, options, preference=advised.preference)
+    whole = Compiled(prepared, board, planned, options, preference=tuned)
     crowded = any(pe.orders.pages for pe in whole.plan.pes)
     if crowded and (shallow := _along_depth(prepared, options, problem)):
         whole = better(whole, shallow, "sums whole or one part of the depth after the other")

@@ -22,7 +22,6 @@ from npukit.accel.core_kernels import CostPreference
 from npukit.board.cores import CORES
 from npukit.errors import NpukitError
 from npukit.library.sources import CORTEX_M, EXAMPLE, PORTABLE, library
-from npukit.plan.search.tuned_choices import Advice
 from npukit.project.build_folder import Build
 from npukit.project.toolchain import find_toolchain, target_flags
 
@@ -146,7 +145,7 @@ def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) ->
 def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_path: Path) -> None:
     """The build holds the tuning records used for it. The records of this machine may differ by now."""
     small = CostPreference({op.name: 30.0 for op in on_core.net().ops})
-    with mock.patch("npukit.pipeline.advice_for", return_value=Advice(small)):
+    with mock.patch("npukit.pipeline.preference_for", return_value=small):
         tuned = api.build(DIGITS, output=tmp_path / "tuned", options=api.Options(engine="cpu", pes=1))
     plain = shared_build(DIGITS, tmp_path / "plain", engine="cpu", pes=1)
     assert tuned.plan().pes[0].steps != plain.plan().pes[0].steps

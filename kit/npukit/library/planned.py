@@ -13,7 +13,6 @@ from npukit.net.passes.at_link import without_link
 from npukit.plan.core_plan import Planned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
-from npukit.plan.search.tuned_choices import Advice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.project.build_folder import Build
@@ -79,6 +78,5 @@ def _refuse_mesh(plan: Plan) -> None:
 
 
 def _again(build: Build, net: Net, engines: Engines) -> Planned:
-    advice = Advice(build.manifest.preference)
     problem = Problem(Graph(net), build.board, engines, max_pes=1)
-    return plan_with_kernels(problem, build.plan().objective, advice)
+    return plan_with_kernels(problem, build.plan().objective, build.manifest.preference)

@@ -21,7 +21,6 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.receptive import cuttable_axes
-from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.does_not_fit import most_between_ops, refuse_what_cannot_fit, room_for_tensors, weight_bytes
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
@@ -29,9 +28,7 @@ from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequent
 from npukit.plan.predict.kernel_code import with_kernel_code
 from npukit.plan.predict.memory import VARIABLE_BYTES, missing_bytes, shortfall, with_code, with_near
 from npukit.plan.search.leanest import FarTooLarge
-from npukit.plan.search.neighbours import Alternatives
 from npukit.plan.search.objectives import resident_plan
-from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import read_pins
 
@@ -59,23 +56,19 @@ class Planned:
     kernels: Mapping[str, str]
 
 
-def plan_with_kernels(problem: Problem, objective: str, advice: Advice = NO_ADVICE) -> Planned:
+def plan_with_kernels(problem: Problem, objective: str, preference: CostPreference = USUAL) -> Planned:
     """The better plan for the objective of the one on one PE and the one on the mesh.
 
-    Advice is taken for what is to be fast, where it fits.
+    `preference` counts for objectives of time.
     """
     refuse_what_cannot_fit(problem)
     objective = sequential(problem.net, objective)
-    taken = NO_ADVICE if objective == "memory" else advice
-    alone = _alone(problem, objective, taken.preference)
+    taken = USUAL if objective == "memory" else preference
+    alone = _alone(problem, objective, taken)
     if alone and (objective == "memory" or problem.max_pes == 1 or not _can_be_shared(problem.net, problem.board)):
         return alone
-
-    def planned(known: Problem) -> Plan:
-        return _as_advised(known, objective, taken) or best_plan(known, objective)
-
     try:
-        shared = _on_mesh(problem, planned, taken.preference)
+        shared = _on_mesh(problem, lambda known: best_plan(known, objective), taken)
     except DoesNotFit:
         if alone is None:
             raise
@@ -164,15 +157,6 @@ def _with_constants_near(problem: Problem, planned: Planned, again: Callable[[Pr
 
 def _with_core(problem: Problem, core: Cpu) -> Problem:
     return problem.with_engines({**problem.engines, Cpu.name: core})
-
-
-def _as_advised(problem: Problem, objective: str, advice: Advice) -> Plan | None:
-    """The plan with the mapping that tuning found, if it found one and that fits."""
-    if advice.splits and objective == "latency":
-        return Alternatives(problem).plan(advice.splits)
-    if advice.batch and objective == "throughput":
-        return BatchAlternatives(problem, None).plan(advice.batch)
-    return None
 
 
 def plan_as_pinned(problem: Problem, source: str, objective: str) -> Planned:

@@ -1,47 +1,28 @@
-"""The search space of a build: TVM's loops, the code of the core's kernels, plug-ins' choices, layouts, mapping."""
+"""The search space of a build: TVM's loops, the code of the core's kernels, plug-ins' choices, layouts."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from npukit.accel.choices import choices_of, with_choices
-from npukit.accel.core_kernels import USUAL, core_kernels_alone
-from npukit.accel.cpu import Cpu
-from npukit.accel.engines import core_of, plugins_of
+from npukit.accel.core_kernels import CostPreference
+from npukit.accel.engines import plugins_of
 from npukit.board.board import Board
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
 from npukit.net.importer.loops import LoopKernel
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
-from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
-from npukit.plan.search.layout_search import SMALL_MESH
-from npukit.plan.search.neighbours import Alternatives
-from npukit.plan.search.tuned_choices import (
-    MEMORY_RELAXED,
-    Advice,
-    advice_of,
-    core_ops,
-    kernel_key,
-    kernel_name,
-    network_key,
-    worth_of,
-)
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.problem import Problem, Work
-from npukit.plan.tensors.routes import pes_to_use
+from npukit.plan.search.tuned_choices import MEMORY_RELAXED, core_ops, kernel_key, kernel_name, network_key, worth_of
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))
-"""Blockings that are often good and fit most loops. MetaSchedule continues from there for each kernel."""
+"""Blockings, often good, for most loops. MetaSchedule continues from there for each kernel."""
 USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
 """Prices of a byte of code, relative to the usual price."""
 MEMORY_SAVING = "memory-saving"
-"""The layouts of a network on one core that save memory. The alternative is `memory-relaxed`."""
-OWN_SPLITS, OWN_BATCH = "the planner's own splits", "the planner's own batch"
+"""The memory-saving layouts of a network on a single core. The alternative is `memory-relaxed`."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +52,7 @@ def _loops(key: str, kernel: LoopKernel) -> Parameter:
 
 
 def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterable[Parameter]:
-    """Parameters for the assembly kernels in use, one for each kind and shape."""
+    """Parameters for the assembly kernels in use, by kind and shape."""
     assembled = {row["name"] for row in summary["ops"] if not (row["kernel"] or "plain C").startswith("plain C")}
     by_key: dict[str, list[Op]] = {}
     for op in core_ops(net):
@@ -82,7 +63,7 @@ def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterabl
 
 
 def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
-    """Parameters for the choices of plug-ins, one for each kind and shape."""
+    """Parameters for the choices of plug-ins, by kind and shape."""
     plugins = plugins_of(board)
     by_key: dict[str, list[Op]] = {}
     for op in (op for op in net.ops if op.choice):
@@ -95,27 +76,12 @@ def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
 
 
 def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
-    """A parameter for layouts between kernels if one core runs everything, or for the mapping if several PEs share a
-    frame."""
+    """A parameter for layouts between kernels if a single core runs everything."""
     plan, options = build.plan(), build.manifest.planned_for
     key = network_key(net, build.board, options.objective, options.pes)
     what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
     if layouts and len(plan.pes) == 1 and all(op.engine == CORE for op in net.ops):
         yield Parameter(key, what.replace(" 1 PEs", " one PE"), MEMORY_SAVING, (MEMORY_RELAXED,))
-    if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
-        yield Parameter(key, what, OWN_SPLITS, ())
-    if 1 < len(plan.pes) <= SMALL_MESH and plan.objective == "throughput" and plan.frames > 1 and len(plan.chips) <= 1:
-        yield Parameter(key, f"batches of {what}", OWN_BATCH, ())
-
-
-def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
-    """The alternatives of a frame or batch, with assembly kernels for ops on the core."""
-    order = pes_to_use(build.board, build.manifest.planned_for.pes)
-    core = core_of(build.board).with_kernels(partial(core_kernels_alone, net, USUAL))
-    engines, plan = {**plugins_of(build.board), Cpu.name: core}, build.plan()
-    unlimited = Work(most=sys.maxsize)  # the user limits the time of a tuner
-    problem = Problem(Graph(net), build.board, engines, order, work=unlimited)
-    return BatchAlternatives(problem, plan) if plan.objective == "throughput" else Alternatives(problem)
 
 
 @dataclass(frozen=True)
@@ -124,7 +90,7 @@ class Recipe:
 
     choices: Mapping[str, str]
 
-    def advice(self, parameters: Iterable[Parameter]) -> Advice:
+    def preference(self, parameters: Iterable[Parameter]) -> CostPreference:
         worth: dict[str, float] = {}
         whole = ""
         for parameter in parameters:
@@ -132,7 +98,8 @@ class Recipe:
             if parameter.usual == USUAL_CODE:
                 worth |= dict.fromkeys(parameter.layers, worth_of(choice))
             whole = whole if parameter.layers else choice
-        return advice_of({op: each for op, each in worth.items() if each != 1}, whole)
+        unusual = {op: each for op, each in worth.items() if each != 1}
+        return CostPreference(unusual, memory_relaxed=whole == MEMORY_RELAXED)
 
     def net(self, net: Net, kernels: Mapping[str, LoopKernel], board: Board) -> Net:
         """The net with the chosen loops of TVM's kernels, and the chosen variants of ops on accelerators."""

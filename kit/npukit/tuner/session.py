@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from npukit.accel.core_kernels import CostPreference
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.trials import Measurer
 from npukit.host.budget import MODEL
@@ -19,15 +20,13 @@ from npukit.measure.cases import load_cases
 from npukit.measure.trial import NOT_EXACT, Trial
 from npukit.net.importer.loops import LoopKernel, load_kernels
 from npukit.net.net import Net
-from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build
 from npukit.tuner.loop_searches import LoopSearches
-from npukit.tuner.mappings import MappingSearch
-from npukit.tuner.search_space import OWN_BATCH, OWN_SPLITS, Parameter, Recipe, alternatives_of, search_space
+from npukit.tuner.search_space import Parameter, Recipe, search_space
 from npukit.tuning import Database, TuningRecord, load_database
 
-BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
+BuildAgain = Callable[[Build, Net, CostPreference, Path, Progress], Build]
 Choices = Mapping[str, str]
 """The choice for each parameter, by key."""
 
@@ -73,9 +72,9 @@ class Tuner:
         self._parameters = {parameter.key: parameter for parameter in search_space(build, self._loops)}
         if not self._parameters:
             raise NpukitError(
-                f"nothing to tune in {build.folder}: {_no_mapping(build)}, no kernels of the core, no loops of TVM's, "
-                "no choices of an accelerator's",
-                tries=["npukit build --pes 4", "npukit build --engine cpu"],
+                f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, no choices of an "
+                "accelerator's",
+                tries=["npukit build --engine cpu"],
             )
         self._path, self._database = database, load_database(database)
         self._measurer, self._build_again, self._progress = measurer, build_again, progress
@@ -119,9 +118,6 @@ class Tuner:
             yield from self._searches.proposals(deadline)
         for parameter in (each for each in self._parameters.values() if not each.layers):
             yield from self._together([parameter])
-            if parameter.usual in (OWN_SPLITS, OWN_BATCH):
-                search = MappingSearch(alternatives_of(self._build, self._net), deadline, self._progress)
-                yield from ({parameter.key: s} for s in search.proposals() if s not in self._tried_of(parameter.key))
 
     def _together(self, parameters: Sequence[Parameter]) -> Iterator[Choices]:
         for place in range(max((len(parameter.choices) for parameter in parameters), default=0)):
@@ -137,7 +133,7 @@ class Tuner:
         return found.tried if found else ()
 
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
-        """The proposals and trials. Choices that cannot be built together are tried separately."""
+        """The proposals and trials. Choices without a joint build are tried separately."""
         what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
         ends = f"the last begins in {max(self._deadline - monotonic(), 0):.0f} s and takes about {self._seconds:.0f}"
         self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}; {ends}")
@@ -173,7 +169,7 @@ class Tuner:
         """The build with these choices, and the best known choices for all other parameters."""
         recipe = Recipe({key: choices.get(key) or self._best(parameter) for key, parameter in self._parameters.items()})
         net = recipe.net(self._net, self._loops, self._build.board)
-        return self._build_again(self._build, net, recipe.advice(self._parameters.values()), folder, Silent())
+        return self._build_again(self._build, net, recipe.preference(self._parameters.values()), folder, Silent())
 
     def _best(self, parameter: Parameter) -> str:
         return self._database.choice(parameter.key) or parameter.usual
@@ -199,7 +195,7 @@ class Tuner:
         return self._database.records.get(parameter.key) or TuningRecord(parameter.what, parameter.usual, cost, cost)
 
     def _finish(self, baseline: Trial) -> int:
-        """Combine the best choices. Discards a result that is slower, not exact, or does not fit."""
+        """Combine the best choices. Discards a slower or inexact result, or a result without room."""
         self._progress.stage("the best of all together")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
             ((_, built),) = self._builds({}, iter([Path(scratch) / "best"]))
@@ -237,13 +233,6 @@ def _check(kernels: Mapping[str, LoopKernel], build: Build) -> None:
     from npukit.net.importer.lowering import check_kernels
 
     check_kernels(kernels, build.net(), build.board.name)
-
-
-def _no_mapping(build: Build) -> str:
-    """The reason for not searching the mapping."""
-    if build.plan().frames > 1:
-        return "batches on so many PEs were compared by simulation while they were planned"
-    return "no mesh"
 
 
 def _cost(parameter: Parameter, trial: Trial) -> int:

@@ -13,7 +13,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search import neighbours
 from npukit.plan.search.layout_search import THOROUGH, LatencySearch
-from npukit.plan.search.neighbours import NEAREST, WEIGHTS, Neighbours, NeighbourWalk, are_possible
+from npukit.plan.search.neighbours import NEAREST, WEIGHTS, Neighbours, NeighbourWalk
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import planned
 from npukit.plan.tensors.graph import Graph
@@ -87,5 +87,5 @@ def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:
     splits = Splits(on_eight, 8)
     best = LatencySearch(on_eight, THOROUGH).best_splits()
     found = [each for each, _ in zip(Neighbours(on_eight.graph, splits).of(best), range(50), strict=False)]
-    assert all(are_possible(on_eight.graph, splits, each) for each in found)
+    assert all(splits.is_possible(i, split) for each in found for i, split in enumerate(each))
     assert any(each != best for each in found)

@@ -1,4 +1,4 @@
-"""`npukit tune`: search by measurement for faster kernels, loops and mappings."""
+"""`npukit tune`: search by measurement for faster kernels, loops and layouts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tune(
     tracker: Tracker = None,
     key: BoardKey = None,
 ) -> None:
-    """Measure alternative kernels, loops and mappings, keep the best for future builds, and build again."""
+    """Measure alternative kernels, loops and layouts, keep the best for future builds, and build again."""
     from npukit import api
 
     tuned = api.tune(

@@ -1,108 +1,30 @@
-"""The advice of tuning: by kernels and shapes for the core, by whole networks for the PEs of a board.
+"""The choices of tuning: by kernels and shapes, and by whole networks on one core.
 
-A tuning record's choice is a text for people: `code 0.25`, `memory-relaxed`, `splits 1x2x1x8 1x1x1x16`, or a batch
-(`BatchSpec`), from which it is planned again without a search.
+A tuning record's choice is a text for people: `code 0.25` or `memory-relaxed`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 from npukit.accel.core_kernels import CostPreference
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape, TvmCode
-from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.routes import pes_to_use
 from npukit.tuning import Database
 
-CODE, MEMORY_RELAXED, SPLITS = "code", "memory-relaxed", "splits"
+CODE, MEMORY_RELAXED = "code", "memory-relaxed"
 
 
-BATCHES = "batches"
-_TEXT = re.compile(
-    rf"{BATCHES} on groups of (\d+) PEs with (\d+) interleaved frames and (\d+) micro-batches,"
-    r" room for (\d+) weight tiles of (\d+) bytes: (.+)"
-)
-
-
-@dataclass(frozen=True)
-class BatchSpec:
-    """Groups of so many PEs, each op split so on every group; frames, and the weight tiles of streamed constants."""
-
-    pes: int
-    splits: tuple[Split, ...]
-    interleaved: int
-    micro_batches: int
-    weight_tiles: int
-    weight_tile_bytes: int
-
-    def __str__(self) -> str:
-        return (
-            f"{BATCHES} on groups of {self.pes} PEs with {self.interleaved} interleaved frames"
-            f" and {self.micro_batches} micro-batches,"
-            f" room for {self.weight_tiles} weight tiles of {self.weight_tile_bytes} bytes:"
-            f" {spelled_splits(self.splits)}"
-        )
-
-    @classmethod
-    def parse(cls, text: str) -> BatchSpec:
-        match = _TEXT.fullmatch(text)
-        if match is None or "0" in match.groups()[:5]:
-            raise unreadable(text)
-        pes, interleaved, micro_batches, weight_tiles, weight_tile_bytes = map(int, match.groups()[:5])
-        return cls(pes, read_splits(match[6], text), interleaved, micro_batches, weight_tiles, weight_tile_bytes)
-
-
-def spelled_splits(splits: Sequence[Split]) -> str:
-    return " ".join("x".join(map(str, split)) or "-" for split in splits)
-
-
-def read_splits(part: str, choice: str) -> tuple[Split, ...]:
-    """The splits that a part of a choice spells."""
-    try:
-        found = tuple(() if word == "-" else tuple(map(int, word.split("x"))) for word in part.split())
-    except ValueError as error:
-        raise unreadable(choice) from error
-    if any(number < 1 for split in found for number in split):
-        raise unreadable(choice)
-    return found
-
-
-def unreadable(choice: str) -> NpukitError:
-    return NpukitError(f"{choice!r} is no tuning record", tries=["remove the file of tuning results"])
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Advice for one network on one board. Without splits or a batch the planner finds its own."""
-
-    preference: CostPreference = field(default_factory=CostPreference)
-    splits: tuple[Split, ...] = ()
-    """The split of each op that is a step."""
-    batch: BatchSpec | None = None
-    """The batch for throughput."""
-
-
-NO_ADVICE = Advice()
-
-
-def advice_for(database: Database, net: Net, board: Board, objective: str, max_pes: int | None) -> Advice:
-    """The advice of the tuning records for this network."""
+def preference_for(database: Database, net: Net, board: Board, objective: str, max_pes: int | None) -> CostPreference:
+    """The preference of the tuning records for this network."""
     found = {op.name: database.choice(kernel_key(net, op, board)) for op in core_ops(net)}
     worth = {name: worth_of(choice) for name, choice in found.items() if choice}
-    return advice_of(worth, database.choice(network_key(net, board, objective, max_pes)) or "")
-
-
-def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
-    """The advice of the worth of a byte of each op's code, and the choice for the whole network."""
-    splits = splits_of(whole) if whole.startswith(SPLITS) else ()
-    wanted = BatchSpec.parse(whole) if whole.startswith(BATCHES) else None
-    return Advice(CostPreference(worth, memory_relaxed=whole == MEMORY_RELAXED), splits, wanted)
+    whole = database.choice(network_key(net, board, objective, max_pes))
+    return CostPreference(worth, memory_relaxed=whole == MEMORY_RELAXED)
 
 
 def core_ops(net: Net) -> list[Op]:
@@ -128,7 +50,7 @@ def kernel_name(net: Net, op: Op, board: Board) -> str:
 
 
 def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> str:
-    """The key of a network's mapping.
+    """The key of a network's layouts.
 
     It depends on the ops and their readers, every figure of the board, the PEs, and whether it is a frame's or a
     batch's.
@@ -147,18 +69,7 @@ def worth_of(choice: str) -> float:
             return float(number)
     except ValueError:
         pass
-    raise unreadable(choice)
-
-
-def spelled(splits: Sequence[Split]) -> str:
-    return f"{SPLITS} {spelled_splits(splits)}"
-
-
-def splits_of(choice: str) -> tuple[Split, ...]:
-    word, _, part = choice.partition(" ")
-    if word != SPLITS:
-        raise unreadable(choice)
-    return read_splits(part, choice)
+    raise NpukitError(f"{choice!r} is no tuning record", tries=["remove the file of tuning results"])
 
 
 def _described(net: Net, op: Op) -> str:
