@@ -50,7 +50,6 @@ RUN_ELSEWHERE = {
     "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
     "renode": "Renode, or a port that it opens: tests/emulator/renode",
     "socket://": "Renode, or a port that it opens: tests/emulator/renode",
-    "[OPTIONS]": "what --help prints: test_the_page_of_the_commands_is_their_help",
     "my_npu": "in the folder that `new` leaves: tests/accel/test_new_accelerator.py",
     "my-m33": "in the folder that `new` leaves: tests/end_to_end/test_own_board.py",
     "model.tflite": "a float file of Keras: tests/quantize",
