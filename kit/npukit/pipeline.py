@@ -6,9 +6,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
-from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -30,7 +29,7 @@ from npukit.codegen.streamed import dram_image
 from npukit.dump import dumped
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import DoesNotFit
 from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
 from npukit.measure.cases import Cases, expecting, filled, rounds
@@ -47,22 +46,20 @@ from npukit.net.tensor import Tensor
 from npukit.net.text import print_net
 from npukit.options import Options
 from npukit.passes import OWN, PLACING, SIMPLIFYING, Wanted, run_passes
-from npukit.plan.core_plan import Planned, better, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
-from npukit.plan.k_split import cut_along_depth, cut_as_wanted, deep, spread, worth_trying
+from npukit.plan.layout.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.least_energy import ENERGY, least_energy
+from npukit.plan.planner import Planned, best_of, plan_around, plan_with_kernels
 from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
-from npukit.plan.search.layout_search import SMALL_MESH
-from npukit.plan.search.tuned_choices import preference_for, tuned_choice
+from npukit.plan.layout.tuned_choices import preference_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_in_order, pes_of_chips, pes_to_use
-from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
 from npukit.project.build_folder import (
@@ -114,6 +111,10 @@ class Prepared:
     told: Mapping[str, Any]
     loops: Mapping[str, LoopKernel]
     shared: Net | None = None
+
+    def of(self, net: Net) -> Prepared:
+        """The same with the net of a plan."""
+        return replace(self, net=net, shared=None)
 
     @property
     def nets(self) -> tuple[Net, ...]:
@@ -273,117 +274,50 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
 @uncollected()
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     """The prepared network's plan on the board. Raises an error if the plan misses the required frame rate."""
-    if options.objective == ENERGY and not options.plan:
-        compiled = _least_energy(board, prepared, options, progress)
-    else:
-        compiled = _planned(board, prepared, options, progress, Work())
+    compiled = _planned(board, prepared, options, progress, Work())
     if options.frames_per_second:
         refuse_missed_rate(compiled.net, board, compiled.plan, options.frames_per_second)
     return compiled
 
 
-def _least_energy(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The plan of least energy among those for latency and for throughput."""
-    work, most = Work(), len(pes_to_use(board, options.pes))
-    refusals = list[NpukitError]()
-
-    def plans(pes: int) -> Iterator[Compiled]:
-        for objective in ("latency",) if prepared.net.states or board.noc is None else ("latency", "throughput"):
-            try:
-                asked = replace(options, objective=objective, pes=pes)
-                yield _planned(board, prepared, asked, progress, work)
-            except DoesNotFit as error:
-                refusals.append(error)
-
-    try:
-        best, told = least_energy(board, most, options.frames_per_second, plans)
-    except DoesNotFit as error:
-        raise refusals[-1] from error
-    made_by = {"objective": best.options.objective, "pes": best.options.pes}
-    prepared = replace(best.prepared, told={**best.prepared.told, "energy_trials": told, PLANNED_FOR: made_by})
-    return replace(best, prepared=prepared, options=options)
-
-
 def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress, work: Work) -> Compiled:
     """The best plan of the prepared nets by the objective."""
     progress.stage(f"plan for {board.name}{_if_sequential(prepared.net, options) or _if_long(board, options)}")
-    found: list[Compiled] = []
-    refused: NpukitError | None = None
-    work.plans, work.best = 0, (inf, "")
-    for net in prepared.nets:
-        try:
-            found.append(_planned_net(board, replace(prepared, net=net, shared=None), options, progress, work))
-        except NpukitError as error:
-            refused = error
-    if not found and refused:
-        raise refused
-    return reduce(partial(better, what="ops on their fastest engine or where PEs share them"), found)
-
-
-def _planned_net(board: Board, prepared: Prepared, options: Options, progress: Progress, work: Work) -> Compiled:
-    if options.plan:
-        prepared = replace(prepared, net=with_sums(prepared.net, prepared.engines, options.plan))
-        problem = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes)
-        planned = plan_as_pinned(problem, options.plan, options.objective)
-        return Compiled(prepared, board, planned, options)
-    tuned = preference_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
-
-    begun = monotonic() - work.seconds
+    begun = monotonic()
 
     def tell(text: str) -> None:
         work.seconds = monotonic() - begun
         progress.stage(f"plan for {board.name}: {text}{work.left}")
 
-    problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, work=work, max_pes=options.pes)
-    several = len(problem.order) > board.mesh.pes.count
-    if several and (in_sums := _in_sums(prepared, options, problem)):
-        return in_sums
-    try:
-        planned = plan_with_kernels(problem, options.objective, tuned)
-    except DoesNotFit:
-        if shallow := _along_depth(prepared, options, problem):
-            return shallow
-        raise
-    whole = Compiled(prepared, board, planned, options, preference=tuned)
-    crowded = any(pe.orders.pages for pe in whole.plan.pes)
-    if crowded and (shallow := _along_depth(prepared, options, problem)):
-        whole = better(whole, shallow, "sums whole or one part of the depth after the other")
-    in_sums = None if several else _in_sums(prepared, options, problem)
-    return better(whole, in_sums, "sums whole or in parts") if in_sums else whole
+    if options.plan:
+        return _as_pinned(board, prepared, options)
+
+    def problems(pes: int | None) -> list[Problem]:
+        graphs = map(Graph, prepared.nets)
+        return [Problem(each, board, prepared.engines, tell=tell, work=work, max_pes=pes) for each in graphs]
+
+    tuned = preference_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
+    if options.objective != ENERGY:
+        planned = best_of(problems(options.pes), options.objective, tuned)
+        return Compiled(prepared.of(planned.net), board, planned, options, preference=tuned)
+
+    def plans(pes: int) -> Iterator[Planned]:
+        for objective in ("latency",) if prepared.net.states or board.noc is None else ("latency", "throughput"):
+            yield best_of(problems(pes), objective, tuned)
+
+    best, *_ = trials = least_energy(board, len(pes_to_use(board, options.pes)), options.frames_per_second, plans)
+    made_by = {"objective": best.planned.plan.objective, "pes": best.planned.plan.pes_used}
+    told = {**prepared.told, "energy_trials": list(map(str, trials)), PLANNED_FOR: made_by}
+    return Compiled(replace(prepared.of(best.planned.net), told=told), board, best.planned, options)
 
 
-def _along_depth(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
-    """The plan with deep sums in successive parts, if memory is too short for whole sums; else None."""
-    wanted = deep(prepared.net, prepared.engines)
-    if not wanted:
-        return None
-    cut = replace(prepared, net=cut_along_depth(prepared.net, prepared.engines, wanted))
-    return _plan_of_cut(cut, options, whole, whole.max_pes, partial(plan_with_kernels, objective=options.objective))
-
-
-def _in_sums(prepared: Prepared, options: Options, whole: Problem) -> Compiled | None:
-    """The plan with partial sums, if any op may benefit. Several chips, the slowest case to plan, skip the comparison
-    with the plan without partial sums."""
-    pes = whole.equipped.order
-    wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
-    if not wanted:
-        return None
-    cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
-    planned = partial(plan_with_kernels, objective=options.objective)
-    if len(pes) <= SMALL_MESH:
-        planned = partial(plan_around, pins=spread(cut.net, wanted, pes))
-    return _plan_of_cut(cut, options, whole, len(pes), planned)
-
-
-def _plan_of_cut(
-    cut: Prepared, options: Options, whole: Problem, pes: int | None, planned: Callable[[Problem], Planned]
-) -> Compiled | None:
-    """The plan of a net with cut sums on at most `pes` PEs, counted as one trial of the search for `whole`; or None."""
-    problem = Problem(Graph(cut.net), whole.board, cut.engines, tell=whole.tell, work=whole.work, max_pes=pes)
-    try:
-        return Compiled(cut, whole.board, planned(problem), options)
-    except DoesNotFit:
-        return None
+def _as_pinned(board: Board, prepared: Prepared, options: Options) -> Compiled:
+    """The plan with ops where the user's file or mapper pins them."""
+    assert options.plan
+    prepared = prepared.of(with_sums(prepared.net, prepared.engines, options.plan))
+    problem = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes)
+    planned = plan_around(problem, pins_for(problem, options.plan, options.objective))
+    return Compiled(prepared, board, planned, options)
 
 
 def _if_sequential(net: Net, options: Options) -> str:
@@ -395,7 +329,7 @@ def _if_sequential(net: Net, options: Options) -> str:
 def _if_long(board: Board, options: Options) -> str:
     """A remark before a long search. Equal chips are planned once."""
     pes = min(options.pes or board.pe_count, board.mesh.pes.count)
-    if options.objective != "throughput" or pes <= SMALL_MESH:
+    if options.objective != "throughput" or pes <= 20:
         return ""
     return f": batches on {pes} PEs are compared, which may take minutes; --pes N compares fewer"
 

@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import CORE, LINK, Net
 from npukit.net.passes.at_link import without_link
-from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.plan.planner import Planned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.tensors.graph import Graph

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
 from functools import partial
 from typing import NoReturn
 
-from npukit.accel.engines import AS_ASKED, with_core
+from npukit.accel.engines import AS_ASKED
 from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
@@ -15,19 +14,9 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Dequantize, Quantize, TransposeConv2d
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.channel_bands import in_bands, narrowed
-from npukit.plan.ir.plan import PePlan, Plan
-from npukit.plan.predict.memory import (
-    WORKER_BYTES,
-    WORKER_STACK_BYTES,
-    crowded_region,
-    memory_use,
-    missing_bytes,
-    shortfall,
-)
-from npukit.plan.search.frame_memory import lacking_bytes
-from npukit.plan.search.layout_search import QUICK, SMALL_MESH, LatencySearch
-from npukit.plan.search.leanest import HASTY, Lean, leanest, more_pes
-from npukit.plan.search.tries import planned
+from npukit.plan.ir.plan import MemoryUse, Plan
+from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, crowded_region, memory_use
+from npukit.plan.search.candidate import Candidate, Lacks, Tried
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_to_use
@@ -39,15 +28,16 @@ NAMED = 3
 """Ops that are named of those that read a tensor."""
 
 
-def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
-    """DoesNotFit if the memory of any PE is too small for the plan."""
-    if missing := missing_bytes(problem.board, plan):
-        if problem.board.noc and not plan.streams and len(problem.order) <= SMALL_MESH:
-            lean = leanest(problem, LatencySearch(problem, HASTY))
-            if 0 < lean.missing < missing:
-                raise too_large(problem, lean)
-        raise DoesNotFit(_fault(problem, plan), tries=partial(_remedies, problem, len(plan.pes), missing))
-    _refuse_what_is_no_dram(problem.board, plan)
+def refusal(problem: Problem, log: Sequence[Tried]) -> DoesNotFit:
+    """The refusal of a network, from the candidate that lacks the fewest bytes."""
+    lacking = [(each, each.outcome) for each in log if isinstance(each.outcome, Lacks) and each.outcome.use]
+    if not lacking:
+        what = next((str(each) for each in log), "no mapping exists")
+        return DoesNotFit(f"{problem.net.name} does not fit {problem.board.name}: {what}", tries=_other_ways(problem))
+    tried, closest = min(lacking, key=lambda each: each[1].missing)
+    return DoesNotFit(
+        _fault(tried.candidate, closest), tries=partial(_remedies, problem, tried.candidate.batch.pes, closest.missing)
+    )
 
 
 def _refuse_what_is_no_dram(board: Board, plan: Plan) -> None:
@@ -104,41 +94,6 @@ def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: st
     )
 
 
-def too_large(problem: Problem, lean: Lean) -> DoesNotFit:
-    """The refusal of a network of which the leanest draft is too large."""
-    number, pe, board = len(problem.order), lean.lacking.pe, problem.board
-    region = crowded_region(board.seen_by(pe), lean.lacking.use)
-    streamed = " (commands, descriptors and table; those of accelerators are streamed)"
-    told = {
-        "constants": streamed if lean.streamed else f" (most: {_most_constants(problem, _tiles(problem, lean), pe)})",
-        "activations": f" (most: {_most_held(problem, lean)})",
-    }
-    parts = ", ".join(f"{kind} {size:,}{told.get(kind, '')}" for kind, size in region.parts.items())
-    message = (
-        f"{problem.net.name} on {number} PE{'s, drafted for least memory,' if number > 1 else ''} needs at least "
-        f"{lean.missing:,} bytes more than PE {pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
-    )
-    return DoesNotFit(message, tries=partial(_remedies, problem, number, lean.missing))
-
-
-def _tiles(problem: Problem, lean: Lean) -> list[tuple[Op, Box]]:
-    """The tiles of a draft on the PE that lacks most."""
-    group, graph = in_bands(problem.graph, lean.wanted.groups[0], lean.wanted.bands), problem.graph
-    return [(op, tile.box) for op in graph.ops for tile in group[op.name] if tile.pe == lean.lacking.pe]
-
-
-def _most_held(problem: Problem, lean: Lean) -> str:
-    """The largest part of a tensor that the PE which lacks most reads or makes."""
-    graph = problem.graph
-    held = {
-        (box.elements * graph.element_bytes(name), name)
-        for op, output in _tiles(problem, lean)
-        for name, box in ((op.output, output), *graph.needs_of(op, output))
-    }
-    size, name = max(held, default=(0, "none"))
-    return f"{name}, {size:,}, for {_readers(problem.net, name)}"
-
-
 def most_between_ops(problem: Problem) -> tuple[int, int]:
     """The op behind which most bytes of tensors are left to be read, and how many at least.
 
@@ -170,49 +125,60 @@ def weight_bytes(net: Net, ops: Iterable[Op]) -> int:
     return sum(net.tensor(name).bytes for name in read)
 
 
-def _fault(problem: Problem, plan: Plan) -> str:
-    net, board = problem.net, problem.board
-    pe = max(plan.pes, key=lambda pe: shortfall(board.seen_by(pe.pe), pe.memory))
-    region, number = crowded_region(board.seen_by(pe.pe), pe.memory), len(plan.pes)
+def _fault(candidate: Candidate, lacks: Lacks) -> str:
+    problem, pe = candidate.problem, lacks.pe
+    assert lacks.use
+    board = problem.board.seen_by(pe)
+    region, number = crowded_region(board, lacks.use), candidate.batch.pes
+    least = "" if lacks.plan else "at least "
     most = {
-        "constants": f" (most: {_largest_constants(problem, pe)}{_orders(pe)})",
-        "activations": f" (most: {_largest_buffer(net, pe)})",
+        "constants": f" (most: {_most_constants(candidate, pe)})",
+        "activations": f" (most: {_most_held(candidate, pe)})",
     }
     parts = ", ".join(f"{kind} {size:,}{most.get(kind, '')}" for kind, size in region.parts.items())
     return (
-        f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {region.missing:,} bytes more than "
-        f"PE {pe.pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
-        f"{_in_all_banks(board.seen_by(pe.pe), pe)}"
+        f"{problem.net.name} on {number} PE{'s' if number > 1 else ''} needs {least}{region.missing:,} bytes more than "
+        f"PE {pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
+        f"{_in_all_banks(board, lacks.use)}"
     )
 
 
-def _in_all_banks(board: Board, pe: PePlan) -> str:
-    """The sum over several banks, and what they have together."""
-    names, use = [bank.name for bank in board.banks], pe.memory
+def _in_all_banks(board: Board, use: MemoryUse) -> str:
+    """The sum over several banks, and the sum of their sizes."""
+    names = [bank.name for bank in board.banks]
     in_all = f"{use.activations + sum(use.banks):,} bytes of {sum(bank.size for bank in board.banks):,}"
     return f"; activations in {' and '.join(names)} are {in_all}" if names[1:] else ""
 
 
-def _orders(pe: PePlan) -> str:
-    """The part of its constants that is not the network's, where that counts."""
-    told = "".join(f"; {kind} {size:,}" for kind, size in asdict(replace(pe.orders, pages=())).items() if size)
-    return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
+def _tiles(candidate: Candidate, pe: int) -> list[tuple[Op, Box]]:
+    """The tiles of a candidate on a PE."""
+    graph, batch = candidate.problem.graph, candidate.batch
+    group = in_bands(graph, batch.groups[-1], batch.bands)
+    return [(op, tile.box) for op in graph.ops for tile in group[op.name] if tile.pe == pe]
 
 
-def _largest_constants(problem: Problem, pe: PePlan) -> str:
-    ops = {op.name: op for op in problem.net.ops}
-    return _most_constants(problem, [(ops[step.op], step.output.box) for step in pe.computes()], pe.pe)
-
-
-def _most_constants(problem: Problem, tiles: Sequence[tuple[Op, Box]], pe: int) -> str:
-    sizes = [(problem.cost(op, box, pe).constant_bytes, op.name) for op, box in tiles]
+def _most_constants(candidate: Candidate, pe: int) -> str:
+    """The largest constants on a PE."""
+    problem, streamed = candidate.problem, candidate.batch.stream.ops
+    sizes = [
+        (problem.cost(op, box, pe).constant_bytes, op.name)
+        for op, box in _tiles(candidate, pe)
+        if op.name not in streamed
+    ]
     size, name = max(sizes, key=lambda each: each[0], default=(0, "none"))
     return f"{name}, {size:,}"
 
 
-def _largest_buffer(net: Net, pe: PePlan) -> str:
-    largest = max(pe.buffers, key=lambda b: b.bytes, default=None)
-    return f"{largest.name}, {largest.bytes:,}, for {_readers(net, largest.tensor)}" if largest else "none"
+def _most_held(candidate: Candidate, pe: int) -> str:
+    """The largest part of a tensor that a PE reads or writes."""
+    graph = candidate.problem.graph
+    held = {
+        (box.elements * graph.element_bytes(name), name)
+        for op, output in _tiles(candidate, pe)
+        for name, box in ((op.output, output), *graph.needs_of(op, output))
+    }
+    size, name = max(held, default=(0, "none"))
+    return f"{name}, {size:,}, for {_readers(graph.net, name)}"
 
 
 def _readers(net: Net, tensor: str) -> str:
@@ -240,18 +206,10 @@ def _other_ways(problem: Problem) -> Iterator[str]:
 
 def _more_pes(problem: Problem, pes: int) -> Iterator[str]:
     """A remedy by PEs of the board that were not allowed, or why they would not help."""
-    without_limit = problem.on(pes_to_use(problem.board, None))
+    del pes
     stuck = _too_large_for_any_pe(problem.graph, problem.board)
     if stuck:
         yield f"more PEs would not help: {stuck}"
-    elif len(without_limit.order) > len(problem.order):
-        count, lean, plan = more_pes(without_limit, pes)
-        if lean.pes > pes:
-            yield f"more PEs: --pes {count}: {_effect(problem.board, lean, plan)}"
-        elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
-            yield "--plan FILE (docs/mesh.md): PEs for ops of the core: npukit has them all on one"
-        else:
-            yield f"more PEs do not help: {_effect(problem.board, lean, plan)}"
 
 
 def _accelerated(problem: Problem) -> Iterator[str]:
@@ -300,14 +258,8 @@ def _other_board(problem: Problem) -> Iterator[str]:
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
         if weights > _room_for_weights(board, 1) or held > room_for_tensors(board, 1):
             continue
-        problem = Problem(graph, board, with_core({}, board))
-        assignment = LatencySearch(problem, QUICK).best()
-        if lacking_bytes(problem, assignment):
-            continue
-        plan = planned(problem, assignment)
-        if not missing_bytes(board, plan):
-            yield f"--board {board.name}: fits, {plan.pes[0].memory.free:,} bytes of its memory are left"
-            break
+        yield f"--board {board.name}"
+        break
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
@@ -323,12 +275,3 @@ def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
             what = f"some of {op.name} ({op.title})" if axes else f"{op.name} ({op.title}) whole"
             return f"one PE must compute {what}, with {largest:,} bytes in {room:,}"
     return ""
-
-
-def _effect(board: Board, lean: Lean, plan: Plan | None = None) -> str:
-    """The outcome of a draft for least memory, which a search may still better by a little."""
-    if plan:
-        return f"fits, {plan.predicted.latency_cycles:,} cycles a frame"
-    if lean.is_far(board):
-        return f"{lean.missing:,} bytes are still missing"
-    return f"may fit; a first draft lacks {lean.missing:,} bytes" if lean.missing else "may fit"

@@ -18,7 +18,6 @@ from npukit.net.ops import Conv2d, Dense, Norm, Sums
 from npukit.net.passes.norms import PIECE, cut_in_squares, has_squares
 from npukit.net.passes.sums import cut_in_sums, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.tensors.boxes import GRAINS, WIDE_GRAIN, grid, to_boxes
 
 PRODUCTS = 512
@@ -35,20 +34,20 @@ DEEP = 20 << 10
 
 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
-    """Ops that so many PEs might compute faster with their sums in parts, and in how many.
+    """Ops that this number of PEs might compute faster with their sums in parts, and the number of parts.
 
-    On a large mesh, whose search takes long, only what weighs; the layer may be one with what follows there. RMS norms
-    of a single row are in parts there, as every PE that makes some of it would read all of it.
+    A layer counts if its products weigh in the frame. RMS norms of a single row are in parts too, as every PE that
+    makes some of it would read all of it.
     """
-    large = pes > SMALL_MESH
-    ops = [(op, op.parts[0] if large else op) for op in net.ops]
-    found = {each.name: _parts(net, each, pes) for op, each in ops if _has_sums(net, op, each)}
+    layers = {op.parts[0].name: op for op in net.ops if _has_sums(net, op, op.parts[0])}
     least = WEIGHS * total_macs(net) / pes
-    weighing = {op.name for _, op in ops if not large or macs(net, op) / _blocks(net, op) > least}
-    norms = [op for op in net.ops if large and has_squares(net, op)]
-    found |= {op.name: net.tensor(op.output).shape[-1] // PIECE for op in norms}
-    weighing |= {op.name for op in norms}
-    return {name: parts for name, parts in found.items() if parts > 1 and name in weighing}
+    found = {
+        name: _parts(net, op.parts[0], pes)
+        for name, op in layers.items()
+        if macs(net, op.parts[0]) / _blocks(net, op.parts[0]) > least
+    }
+    found |= {op.name: net.tensor(op.output).shape[-1] // PIECE for op in net.ops if has_squares(net, op)}
+    return {name: parts for name, parts in found.items() if parts > 1}
 
 
 def cut_as_wanted(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Net:

@@ -14,7 +14,8 @@ from npukit.board.board import Board, Grid, Mesh
 from npukit.plan.ir.plan import Plan, Predicted
 from npukit.plan.predict.noc import Links
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
-from npukit.plan.tensors.routes import Routes
+from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.routes import Routes, pes_in_order
 
 _SIGNAL_FLITS = 1
 """Flits of a message that only counts a flag."""
@@ -52,6 +53,16 @@ def _kinds_on(board: Board, chip: int) -> list[tuple[object, ...]]:
     pes = range(chip * count, (chip + 1) * count)
     lacking = [{name for name, without in board.lacking.items() if pe in without} for pe in pes]
     return [(board.cpu_of(pe), board.memory_bytes_of(pe), lacks) for pe, lacks in zip(pes, lacking, strict=True)]
+
+
+def chips_to_fill(problem: Problem) -> tuple[int, ...]:
+    """The chips that the permitted PEs fill, if several; the root's chip is the first of the board."""
+    board = problem.board
+    chips = chips_alike(board) if board.mesh.chips.count > 1 else ()
+    if not chips:
+        return ()
+    filled = chips[: (problem.max_pes or board.pe_count) // len(pes_in_order(board_of_one(board, chips)))]
+    return filled if len(filled) > 1 and filled[0] == 0 else ()
 
 
 def board_of_one(board: Board, chips: Sequence[int]) -> Board:

@@ -1,37 +1,49 @@
-"""Planning: a net and a board become a plan."""
+"""Planning: nets and a board become the best plan for an objective."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from npukit.accel.interface import Accelerator
+from npukit.accel.core_kernels import USUAL, CostPreference
+from npukit.accel.interface import Accelerator, Engines
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.batch_search.low_memory import low_memory_frames
-from npukit.plan.batch_search.throughput import densest_plan
-from npukit.plan.does_not_fit import (
-    refuse_what_cannot_fit,
-    refuse_what_does_not_fit,
-    refuse_what_none_carries,
-    too_large,
-)
+from npukit.net.receptive import cuttable_axes
+from npukit.plan.does_not_fit import refusal, refuse_what_cannot_fit, refuse_what_none_carries
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
-from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
-from npukit.plan.search.leanest import FarTooLarge
-from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest_plan
+from npukit.plan.kernels import kernel_notes, with_kernels
+from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
+from npukit.plan.search.candidate import Fits, Strategy, Tried
+from npukit.plan.search.search import OBJECTIVES, Search
+from npukit.plan.strategies.batches import batches
+from npukit.plan.strategies.drafts import drafts
+from npukit.plan.strategies.groups import groups
+from npukit.plan.strategies.layouts import fewest_pes, layouts, pinned
+from npukit.plan.strategies.list_schedules import list_schedules
+from npukit.plan.strategies.low_memory import low_memory_batch, low_memory_frame
+from npukit.plan.strategies.one_pe import constants_near, one_pe
+from npukit.plan.strategies.streams import streams
+from npukit.plan.strategies.sums import depth, sums
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
 
-OBJECTIVES = {
-    "latency": partial(fastest_plan, last=low_memory_frames),
-    "throughput": densest_plan,
-    "memory": smallest_plan,
-}
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with its net, the engines of its costs, and each core op's kernel or the reason why it has none.
+
+    `log`: every candidate of the search.
+    """
+
+    plan: Plan
+    net: Net
+    engines: Engines
+    kernels: Mapping[str, str]
+    log: Sequence[Tried] = ()
 
 
 def plan_network(
@@ -42,67 +54,123 @@ def plan_network(
     objective: str = "latency",
     max_pes: int | None = None,
 ) -> Plan:
-    """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on."""
-    return best_plan(Problem(Graph(net), board, engines, max_pes=max_pes), objective)
+    """The plan of the net on at most `max_pes` live PEs of the board, with plain C on the core."""
+    problem = Problem(Graph(net), board, engines, max_pes=max_pes)
+    search = _search(objective)
+    _refuse(problem)
+    search.run(problem, STRATEGIES[search.objective.name](problem, search))
+    return _planned(search, problem).plan
 
 
-def best_plan(problem: Problem, objective: str) -> Plan:
-    """The best plan for the objective, if one fits. For throughput other chips do as the root's does."""
-    refuse_what_none_carries(problem)
-    refuse_what_cannot_fit(problem)
-    try:
-        plan = closest_plan(problem, objective)
-    except FarTooLarge as fault:
-        raise too_large(problem, fault.lean) from fault
-    refuse_what_does_not_fit(problem, plan)
-    return plan
+def plan_with_kernels(problem: Problem, objective: str, preference: CostPreference = USUAL) -> Planned:
+    """The best plan for the objective, with the core's kernels in assembly where PEs have room."""
+    return best_of([problem], objective, preference)
+
+
+def best_of(problems: Sequence[Problem], objective: str, preference: CostPreference = USUAL) -> Planned:
+    """The best plan of variants of a net. For throughput, chips like the root's repeat its plan."""
+    search = _search(sequential(problems[0].net, objective))
+    chips = chips_to_fill(problems[0]) if search.objective.name == "throughput" else ()
+    board = problems[0].board
+    if chips:
+        one = board_of_one(board, chips)
+        problems = [replace(each, board=one, order=pes_in_order(one)) for each in problems]
+    for problem in problems:
+        _search_net(search, problem, preference)
+    planned = _planned(search, problems[0])
+    return replace(planned, plan=on_chips(board, planned.plan, chips)) if chips else planned
+
+
+def _search_net(search: Search, problem: Problem, preference: CostPreference) -> None:
+    """Search for the best plan of a net: on one PE, then on the root's chip, then on all PEs."""
+    _refuse(problem)
+    objective = search.objective.name
+    if objective != "throughput" or problem.board.noc is None:
+        search.run(problem, [one_pe(objective, preference)])
+    if problem.board.pe_count == 1 or not any(cuttable_axes(problem.net, op) for op in problem.net.ops):
+        return
+    near = [pe for pe in problem.order if problem.board.is_on_roots_chip(pe)]
+    for order in dict.fromkeys((tuple(near), problem.order)):
+        known = problem.on(order)
+        search.run(with_kernels(known, preference), STRATEGIES[objective](known, search))
+        if search.best is None:
+            search.run(known, STRATEGIES[objective](known, search))
 
 
 def sequential(net: Net, objective: str) -> str:
-    """The objective of a network on a stream: each frame of one with states needs what the one before it left, so that
-    it has the best throughput by latency."""
+    """The objective of a network on a stream: a frame with states waits for the one before, so latency counts."""
     return "latency" if net.states and objective == "throughput" else objective
 
 
-def closest_plan(problem: Problem, objective: str) -> Plan:
-    """The best plan; if none fits, the one that comes closest."""
+def plan_around(problem: Problem, pins: Assignment) -> Planned:
+    """The plan with some ops pinned to PEs; the others are on the PEs of these, or on as many as are allowed."""
+    search = _search("latency")
+    order = _with_others(problem, {tile.pe for tiles in pins.values() for tile in tiles})
+    around = problem.on(order)
+    _refuse(around)
+    for variant in (with_kernels(around), around):
+        if search.best is None:
+            search.run(variant, [pinned(pins)])
+    return _planned(search, around)
+
+
+def _search(objective: str) -> Search:
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
-    objective = sequential(problem.net, objective)
-    if objective == "throughput" and (chips := _chips_to_fill(problem.board, problem.max_pes)):
-        return _on_each_chip(problem, chips)
-    return OBJECTIVES[objective](problem)
+    return Search(OBJECTIVES[objective])
 
 
-def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
-    """The chips that so many PEs fill, if those are several; the root's chip is the first of the board."""
-    chips = chips_alike(board) if board.mesh.chips.count > 1 else ()
-    filled = chips[: (max_pes or board.pe_count) // len(pes_in_order(board_of_one(board, chips)))] if chips else ()
-    return filled if len(filled) > 1 and filled[0] == 0 else ()
+def _refuse(problem: Problem) -> None:
+    refuse_what_none_carries(problem)
+    refuse_what_cannot_fit(problem)
 
 
-def _on_each_chip(problem: Problem, chips: tuple[int, ...]) -> Plan:
-    board = board_of_one(problem.board, chips)
-    one = replace(problem, board=board, order=pes_in_order(board))
-    plan = densest_plan(one)
-    refuse_what_does_not_fit(one, plan)
-    return on_chips(problem.board, plan, chips)
-
-
-def plan_with_pins(problem: Problem, pins: Assignment) -> Plan:
-    """The plan with some ops where the user wants them, the others on the PEs of those, or on as many as are asked."""
+def _with_others(problem: Problem, named: set[int]) -> Sequence[int]:
+    """The named PEs and the first of the others, as many as are allowed, in the order of PEs."""
     order = pes_to_use(problem.board, problem.board.pe_count, problem.engines_in_use)
-    named = {tile.pe for tiles in pins.values() for tile in tiles}
-    free = _with_others(order, named, problem.max_pes) if problem.max_pes else [pe for pe in order if pe in named]
-    free = free or order[:1]
-    around = problem.on(free)
-    refuse_what_none_carries(around)
-    plan = completed_plan(around, pins)
-    refuse_what_does_not_fit(around, plan)
-    return plan
+    others = [pe for pe in order if pe not in named][: max((problem.max_pes or 0) - len(named), 0)]
+    return [pe for pe in order if pe in named or pe in others] or order[:1]
 
 
-def _with_others(order: Sequence[int], named: Collection[int], most: int) -> list[int]:
-    """The named PEs and the first of the others, as many as are allowed, in their order."""
-    others = [pe for pe in order if pe not in named][: max(most - len(named), 0)]
-    return [pe for pe in order if pe in named or pe in others]
+def _latency(problem: Problem, search: Search) -> Iterator[Strategy]:
+    yield list_schedules
+    yield layouts
+    yield sums
+    if search.best is None:
+        yield streams
+        yield drafts
+        yield depth
+    if search.best is None:
+        yield low_memory_frame
+    if search.best and problem.board.shares_memory:
+        yield constants_near(search.best)
+
+
+def _memory(problem: Problem, search: Search) -> Iterator[Strategy]:
+    yield fewest_pes
+    if search.best is None:
+        yield streams
+
+
+def _throughput(problem: Problem, search: Search) -> Iterator[Strategy]:
+    yield groups
+    yield batches
+    if search.best is None:
+        yield low_memory_batch
+    if search.best is None:
+        yield from _latency(problem, search)
+
+
+STRATEGIES: Mapping[str, Callable[[Problem, Search], Iterator[Strategy]]] = {
+    "latency": _latency,
+    "memory": _memory,
+    "throughput": _throughput,
+}
+
+
+def _planned(search: Search, problem: Problem) -> Planned:
+    if search.best is None:
+        raise refusal(problem, search.log)
+    assert isinstance(search.best.outcome, Fits)
+    plan, chosen = search.best.outcome.plan, search.best.candidate.problem
+    return Planned(plan, chosen.net, chosen.engines, kernel_notes(chosen, plan), search.log)

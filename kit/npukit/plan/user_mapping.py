@@ -26,6 +26,7 @@ from npukit.plan.ir.assignment import Assignment, Tile, fault_of
 from npukit.plan.k_split import cut_as_wanted
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order
 
 GROUP = "npukit.mappers"
@@ -72,6 +73,23 @@ class PinFile(_Strict):
     """The file."""
 
     ops: dict[str, OpPin]
+
+
+def pins_for(problem: Problem, source: str, objective: str) -> Assignment:
+    """The pins of a source, checked against the objective and the permitted PEs. A source describes single frames."""
+    if objective != "latency":
+        raise NpukitError(
+            f"plan {source} says where a frame's ops run, which --objective {objective} would change",
+            tries=["--objective latency"],
+        )
+    pins = read_pins(source, problem.graph, problem.board)
+    taken = {problem.board.root_pe, *(tile.pe for tiles in pins.values() for tile in tiles)}
+    if problem.max_pes and len(taken) > problem.max_pes:
+        raise NpukitError(
+            f"plan {source} takes {len(taken)} PEs, the root's included, and --pes allows {problem.max_pes}",
+            tries=[f"--pes {len(taken)}", "build without --pes"],
+        )
+    return pins
 
 
 def read_pins(source: str, graph: Graph, board: Board) -> Assignment:

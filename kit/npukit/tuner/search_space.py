@@ -14,7 +14,7 @@ from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_o
 from npukit.net.importer.loops import LoopKernel
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
-from npukit.plan.search.tuned_choices import MEMORY_RELAXED, core_ops, kernel_key, kernel_name, network_key, worth_of
+from npukit.plan.layout.tuned_choices import MEMORY_RELAXED, core_ops, kernel_key, kernel_name, network_key, worth_of
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))

@@ -44,6 +44,8 @@ class Batch:
     `low_memory` short programs become tables too."""
     fetched: bool = True
     """True if inputs lie in DRAM and each PE fetches a part. False: inputs lie on the root."""
+    patient: bool = True
+    """For a frame that is resident: True if PEs compute on while their messages leave, which takes memory longer."""
 
     @property
     def frames(self) -> int:
@@ -54,6 +56,22 @@ class Batch:
         return len(self.groups) * self.pipeline.interleaved
 
     @property
+    def pes(self) -> int:
+        """The number of PEs that compute or prefetch."""
+        computing = {tile.pe for group in self.groups for tiles in group.values() for tile in tiles}
+        return len(computing.union(self.prefetchers))
+
+    @property
+    def is_frame(self) -> bool:
+        """True for a single frame with inputs on the root and all constants in the PEs."""
+        return self.frames == 1 and not (self.fetched or self.stream.ops or self.bands or self.prefetchers)
+
+    @property
     def fills(self) -> bool:
         """True if weight tiles are as large as the memory permits, and memory is not short."""
         return self.stream.room is not None and not self.low_memory
+
+
+def frame(assignment: Assignment, *, patient: bool = True) -> Batch:
+    """A single frame with inputs on the root and all constants in the PEs."""
+    return Batch((assignment,), fetched=False, patient=patient)

@@ -15,7 +15,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import Bands, Turn
 from npukit.plan.batch.schedule import Place, Schedule, scheduled
 from npukit.plan.batch.weight_tiles import WeightTile, ask_for
-from npukit.plan.emit.allocate import finished
+from npukit.plan.emit.allocate import emit_frame, finished
 from npukit.plan.emit.emitter import Chosen, Emitter, every
 from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.names import in_frame
@@ -27,6 +27,8 @@ from npukit.plan.tensors.problem import Problem
 
 def emit_batch(problem: Problem, wanted: Batch) -> Plan:
     """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs."""
+    if wanted.is_frame:
+        return emit_frame(problem, wanted.groups[0], patient=wanted.patient)
     return steady_batch(problem, wanted, {})
 
 

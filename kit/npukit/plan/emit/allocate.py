@@ -34,31 +34,24 @@ from npukit.plan.predict.memory import (
     in_banks,
     is_table,
     is_worker,
-    missing_bytes,
     shortfall,
 )
 from npukit.plan.tensors.problem import Problem
 
 
-def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
+def emit_frame(problem: Problem, assignment: Assignment, *, patient: bool) -> Plan:
     """The plan of an assignment, one frame at a time, without predicted cycles.
 
-    The plan may exceed a PE's memory. Patient PEs (`Emitter`) reserve the sources of messages longer. If the plan with
-    patient PEs does not fit, PEs wait until their messages have left.
+    The plan may exceed a PE's memory. `patient` PEs (`Emitter`) reserve the sources of messages longer. Others wait
+    until their messages have left.
     """
-    plan = _emitted(problem, assignment, objective, patient=True)
-    too_large = missing_bytes(problem.board, plan)
-    return _emitted(problem, assignment, objective, patient=False) if too_large else plan
-
-
-def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patient: bool) -> Plan:
     root = problem.board.root_pe
     used, ends = useful(problem.graph, assignment), Ends(root, root)
     emitter = Emitter(problem, {0: used}, {0: regions_of(problem.graph, used, ends, 0)}, ends, patient=patient)
     emitter.emit_frame(0)
     emitter.end()
     problem.work.done += emitter.traffic.size
-    return finished(problem, emitter.traffic, objective)
+    return finished(problem, emitter.traffic, "latency")
 
 
 def finished(

@@ -415,6 +415,11 @@ def most_lacking(board: Board, uses: Mapping[int, MemoryUse]) -> Lacking:
     return max(found, key=lambda each: (each.missing, -each.use.free, -each.pe))
 
 
+def lacking_of(board: Board, plan: Plan) -> Lacking:
+    """The PE of the plan with the largest shortfall."""
+    return most_lacking(board, {pe.pe: pe.memory for pe in plan.pes})
+
+
 def missing_bytes(board: Board, plan: Plan) -> int:
     """The largest shortfall in bytes of any memory of any PE."""
     return max(shortfall(board.seen_by(pe.pe), pe.memory) for pe in plan.pes)

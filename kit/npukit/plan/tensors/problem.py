@@ -64,6 +64,17 @@ class Work:
         return f"; at most {seconds / 60:.0f} min more" if seconds > 90 else f"; at most {seconds:.0f} s more"
 
 
+class Share:
+    """A limit on the work from now on, within the limit of the whole call."""
+
+    def __init__(self, work: Work, most: int) -> None:
+        self._work, self._until = work, min(work.done + most, work.most)
+
+    @property
+    def is_spent(self) -> bool:
+        return self._work.done >= self._until
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A graph of ops, the board, the engines of the ops, and the PEs for the plan.

@@ -1,4 +1,4 @@
-"""A lower bound on the memory of a batch's PEs, before emission. A batch with a bound above the memory is not tried."""
+"""Lower bounds on a batch before its emission: the bytes of each PE, and the cycles of a frame."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 
+from npukit.accel.core_kernels import NO_KERNELS
+from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
-from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
@@ -21,11 +22,13 @@ from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, trans
 from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
+    CODE_BYTES,
     LAYER_BYTES,
     LAYER_NUMBER_BYTES,
     PAGE_BYTES,
     STACK_BYTES,
     STEP_BYTES,
+    WORKER_BYTES,
     WORKER_STACK_BYTES,
     Lacking,
     code_bytes_with_table,
@@ -45,69 +48,97 @@ ROWS_OF_A_COMMAND = 3
 weights and parameters. Consecutive weight tiles never lie in the same place."""
 
 
-def may_fit(problem: Problem, wanted: Batch) -> bool:
-    """True if a batch with all constants streamed may fit."""
-    return not any(lacking.missing for lacking in _least(problem, wanted))
-
-
-def least_lacking(problem: Problem, wanted: Batch) -> Lacking:
-    """The PE that lacks the most bytes for a batch with all constants streamed, and a lower bound on the PE's memory
-    use."""
-    *_, whole = _least(problem, wanted)
-    return whole
-
-
-def _least(problem: Problem, wanted: Batch) -> Iterator[Lacking]:
-    """The PE that lacks the most bytes: first without descriptors, because descriptors take longest to compute, then
-    with descriptors.
-
-    Considers the last group: this group neither has the root nor gets places late.
-    """
-    group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
-    thin, late = between(problem.graph, wanted.bands), wanted.low_memory
-    regions = regions_of(problem.graph, group, Ends(DRAM, DRAM), 0, thin, low_memory=late)
-    weight_tiles = _WeightTiles(problem.graph, problem.engines, wanted)
-    in_place = _in_place(problem.graph, problem.engines, group)
-    beside = {op.output: weight_tiles.at_once(op, group) for op in problem.graph.ops}
-    aliased = aliases(problem.graph, problem.engines)
-    held = most_at_once(problem.graph, regions, aliased, in_place, thin, beside, late=late)
-    layers, orders = _layers(group), _orders(problem.graph, problem.engines, group, weight_tiles)
-    pages = frozenset(pe for pe in held if wanted.in_pages and problem.board.is_on_roots_chip(pe))
-    orders = Counter({pe: min(size, 2 * PAGE_BYTES) if pe in pages else size for pe, size in orders.items()})
-    constants = _of_the_core(problem, group) + layers + orders
-    kernels = Counter(tile.pe for op in problem.graph.ops if op.engine == CORE for tile in group[op.name])
-    yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
-    if pages >= held.keys():
-        return
-    descriptors = sum((_descriptors(problem.graph, regions, tensor) for tensor in regions), Counter())
-    constants += Counter({pe: size for pe, size in descriptors.items() if pe not in pages})
-    yield most_lacking(problem.board, _uses(problem.board, constants, held, kernels))
-
-
-def _uses(board: Board, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Mapping[int, MemoryUse]:
-    """The memory use of each PE with a table program. `constants`, `held`: bytes by PE. `kernels`: kernels on the core
-    by PE."""
-    return {
-        pe: memory_use(
-            board.seen_by(pe),
-            constants[pe],
-            held[pe],
-            code_bytes_with_table(0, kernels[pe]),
-            STACK_BYTES if kernels[pe] else WORKER_STACK_BYTES,
-        )
-        for pe in held | constants
-    }
-
-
-def _of_the_core(problem: Problem, group: Assignment) -> Counter[int]:
-    """Bytes of the CPU ops' constants on each PE, never streamed. Constants shared by tiles count once."""
-    found: Counter[int] = Counter()
-    there: set[tuple[int, Hashable]] = set()
+def least_cycles(problem: Problem, batch: Batch) -> float:
+    """A lower bound on the cycles per frame: the busiest PE of a group, and for a single frame the longest path."""
+    group, busy = useful(problem.graph, batch.groups[0]), Counter[int]()
+    least, most = dict[str, int](), dict[str, int]()
     for op in problem.graph.ops:
-        for tile in group[op.name] if op.engine == CORE else ():
+        costs = [(tile.pe, problem.cost(op, tile.box, tile.pe).cycles) for tile in group[op.name]]
+        busy.update(dict(costs))
+        least[op.output], most[op.output] = (edge([c for _, c in costs] or [0]) for edge in (min, max))
+    per_frame = max(busy.values()) / len(batch.groups)
+    return per_frame if batch.frames > 1 else max(per_frame, _longest_path(problem.graph, least, most))
+
+
+def _longest_path(graph: Graph, least: Mapping[str, int], most: Mapping[str, int]) -> int:
+    """Cycles of the longest path through the slowest tile of one op and the fastest tiles of the others."""
+    before, after = dict[str, int](), Counter[str]()
+    for op in graph.ops:
+        before[op.output] = max((before[name] + least[name] for name in graph.sources(op) if name in before), default=0)
+    for op in reversed(graph.ops):
+        for name in graph.sources(op):
+            after[name] = max(after[name], after[op.output] + least[op.output])
+    return max((before[op.output] + most[op.output] + after[op.output] for op in graph.ops), default=0)
+
+
+def least_lacking(problem: Problem, batch: Batch) -> Lacking:
+    """The PE that lacks the most bytes, and a lower bound on its memory use."""
+    lacking = None
+    for lacking in _bounds(problem, batch):
+        if lacking.missing:
+            break
+    assert lacking is not None
+    return lacking
+
+
+def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
+    """The PE that lacks the most bytes: first without descriptors, which take longest to compute, then with them.
+
+    The last group counts, which neither has the root nor gets places late.
+    """
+    graph, root = problem.graph, problem.board.root_pe
+    group = in_bands(graph, useful(graph, batch.groups[-1]), batch.bands)
+    thin, late = between(graph, batch.bands), batch.low_memory
+    ends = Ends(DRAM, DRAM) if batch.fetched else Ends(root, root)
+    regions = regions_of(graph, group, ends, 0, thin, low_memory=late)
+    weight_tiles = _WeightTiles(graph, problem.engines, batch)
+    beside = {op.output: weight_tiles.at_once(op, group) for op in graph.ops}
+    in_place = _in_place(graph, problem.engines, group)
+    held = most_at_once(graph, regions, aliases(graph, problem.engines), in_place, thin, beside, late=late)
+    pages = frozenset(pe for pe in held if batch.in_pages and problem.board.is_on_roots_chip(pe))
+    orders = _orders(problem, group, batch, weight_tiles)
+    orders = Counter({pe: min(size, 2 * PAGE_BYTES) if pe in pages else size for pe, size in orders.items()})
+    constants = _resident(problem, group, batch) + orders + (Counter() if batch.is_frame else _layers(group))
+    kernels = Counter(tile.pe for op in graph.ops if op.engine == CORE for tile in group[op.name])
+    yield _most(problem, constants, held, kernels)
+    if batch.is_frame or pages >= held.keys():
+        return
+    descriptors = sum((_descriptors(graph, regions, tensor) for tensor in regions), Counter())
+    constants += Counter({pe: size for pe, size in descriptors.items() if pe not in pages})
+    yield _most(problem, constants, held, kernels)
+
+
+def _most(problem: Problem, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Lacking:
+    """`constants`, `held`: bytes by PE. `kernels`: kernels on the core by PE."""
+    uses = dict[int, MemoryUse]()
+    for pe in held | constants:
+        code, stack = _program(problem, kernels[pe])
+        uses[pe] = memory_use(problem.board.seen_by(pe), constants[pe], held[pe], code, stack)
+    return most_lacking(problem.board, uses)
+
+
+def _program(problem: Problem, kernels: int) -> tuple[int, int]:
+    """Bytes of code and stack of a PE. Kernels in assembly want the firmware of a worker only."""
+    if len(problem.order) == 1:
+        return CODE_BYTES, STACK_BYTES
+    core = problem.engines[CORE]
+    if isinstance(core, Cpu) and core.kernels is not NO_KERNELS:
+        return WORKER_BYTES, STACK_BYTES if kernels else WORKER_STACK_BYTES
+    return code_bytes_with_table(0, kernels), STACK_BYTES if kernels else WORKER_STACK_BYTES
+
+
+def _resident(problem: Problem, group: Assignment, batch: Batch) -> Counter[int]:
+    """Bytes of the constants that are not streamed, with their commands, and of the layers' records, on each PE.
+    Constants shared by tiles count once."""
+    found, there = Counter[int](), set[tuple[int, Hashable]]()
+    for op in problem.graph.ops:
+        if op.name in batch.stream.ops:
+            continue
+        commands = command_bytes(problem.engines[op.engine])
+        for tile in group[op.name]:
             cost = problem.cost(op, tile.box, tile.pe)
             key = tile.pe, same_constants(problem.graph, op, tile.box, cost)
-            found[tile.pe] += 0 if key in there else cost.constant_bytes
+            found[tile.pe] += commands if key in there else cost.constant_bytes
             there.add(key)
     return found
 
@@ -143,7 +174,7 @@ class _WeightTiles:
         return self._known[key]
 
     def _cut_anew(self, op: Op, box: Box) -> tuple[int, int]:
-        if op.engine == CORE:
+        if op.name not in self._wanted.stream.ops:
             return 0, 0
         size, wanted = partial(self._bytes, op), self._wanted
         if size(box) <= wanted.stream.tile_bytes:
@@ -161,12 +192,12 @@ class _WeightTiles:
         return streamed_bytes(engine, engine.cost(self._graph.net, op, box))
 
 
-def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _WeightTiles) -> Counter[int]:
-    """Bytes of the commands and table rows on each PE."""
+def _orders(problem: Problem, group: Assignment, batch: Batch, weight_tiles: _WeightTiles) -> Counter[int]:
+    """Bytes of the commands and table rows of streamed ops on each PE."""
     found: Counter[int] = Counter()
-    for op in graph.ops:
-        for tile in group[op.name]:
-            found[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box) + command_bytes(engines[op.engine])
+    for op in problem.graph.ops:
+        for tile in group[op.name] if op.name in batch.stream.ops else ():
+            found[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box) + command_bytes(problem.engines[op.engine])
     return found
 
 

@@ -10,26 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from npukit.board.noc import DRAM
-from npukit.dump import lost
 from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.batch.schedule import ends_of
 from npukit.plan.emit.regions import SMALL_PART
 from npukit.plan.ir.assignment import Assignment
+from npukit.plan.layout.splits import Splits
 from npukit.plan.predict.exchange_cycles import exchanges_on, fetch_cycles
-from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import Boxes, Split, hull, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 from npukit.plan.tensors.graph import Aliases, Graph, aliases
 from npukit.plan.tensors.problem import Problem
-
-DUMPED = 8
-"""Assignments behind the best one that a dump shows."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +38,13 @@ class Effort:
     """True if splits that only the price of constants makes cheap are tried too."""
 
 
-SMALL_MESH = 20
-"""PEs on which there is time to walk to neighbours of a frame and to emit batches whole."""
-
-THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
-"""Efforts for meshes of up to SMALL_MESH PEs, and of more."""
+QUICK = Effort(6, 20)
+"""The least effort."""
 
 
 def effort_on(order: Sequence[int]) -> Effort:
-    return THOROUGH if len(order) <= SMALL_MESH else QUICK
+    """The effort for a number of PEs: wide on few PEs, where a search takes least time."""
+    return Effort(min(max(224 // len(order), QUICK.splits), 14), min(max(960 // len(order), QUICK.states), 60))
 
 
 Layout = tuple[tuple[str, Split], ...]
@@ -153,7 +147,7 @@ class LatencySearch:
         self._stored = ends_of(problem, fetched=fetched or from_dram).outputs == DRAM
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
-        self._splits = Splits(
+        self.splits = Splits(
             problem,
             len(problem.order),
             room,
@@ -164,7 +158,7 @@ class LatencySearch:
         )
         self._crowded_from = room if weight_tile_size else None
         self._aliases = aliases(problem.graph, problem.engines)
-        self._occupied = Occupied(problem.graph, self._splits, self._in_dram, self._aliases)
+        self._occupied = Occupied(problem.graph, self.splits, self._in_dram, self._aliases)
         self._exchanges = exchanges_on(problem.board, problem.order)
         self._live_after = problem.graph.live_after()
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
@@ -172,15 +166,15 @@ class LatencySearch:
     def within(self, room: int | None) -> LatencySearch:
         """The search with another room, and the same tables."""
         other = copy(self)
-        other._splits = self._splits.within(room)
+        other.splits = self.splits.within(room)
         other._crowded_from = None if self._crowded_from is None else room
         return other
 
     def on(self, order: Sequence[int]) -> LatencySearch:
         """The search on other PEs, those of this one's order or the first of them, and the same tables."""
         other = copy(self)
-        other._order, other._splits = order, self._splits.on(len(order))
-        other._occupied = Occupied(self._graph, other._splits, self._in_dram, self._aliases)
+        other._order, other.splits = order, self.splits.on(len(order))
+        other._occupied = Occupied(self._graph, other.splits, self._in_dram, self._aliases)
         return other
 
     def with_effort(self, effort: Effort) -> LatencySearch:
@@ -197,14 +191,14 @@ class LatencySearch:
 
     def best(self, price: float = 0.0) -> Assignment:
         """The best assignment if a byte of constants on the fullest PE costs so many cycles."""
-        return self._splits.assignment(self._order, self.best_splits(price))
+        return self.splits.assignment(self._order, self.best_splits(price))
 
     def best_splits(self, price: float = 0.0) -> tuple[Split, ...]:
         """The splits of the best assignment, op by op."""
         return self.best_found(price).splits
 
-    def assignment(self, found: Found) -> Assignment:
-        return self._splits.assignment(self._order, found.splits)
+    def assignment_of(self, splits: Sequence[Split]) -> Assignment:
+        return self.splits.assignment(self._order, splits)
 
     def best_found(self, price: float = 0.0) -> Found:
         """The splits of the best assignment, and what they are expected to take."""
@@ -212,9 +206,7 @@ class LatencySearch:
         for index in range(len(self._graph.ops)):
             states = self._after(index, self._kept(states, price), price)
         finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
-        best, *others = sorted(finished.values(), key=lambda state: _priced(state, price))
-        for other in others[:DUMPED]:
-            lost(partial(self._told, other), partial(self._told, best))
+        best = min(finished.values(), key=lambda state: _priced(state, price))
         return Found(best.splits, best.cycles)
 
     def expected_near(self, here: Sequence[Split]) -> Callable[[Sequence[Split]], int]:
@@ -240,7 +232,7 @@ class LatencySearch:
         """The layout and the state before each op from the `first` on, and behind the last."""
         for index in range(first, len(splits)):
             yield layout, state
-            cost = self._splits.cost(index, splits[index])
+            cost = self.splits.cost(index, splits[index])
             state = self._moved(
                 index, layout, splits[index], state.plus(cost.cycles, cost.constant_bytes, splits[index])
             )
@@ -248,19 +240,13 @@ class LatencySearch:
         yield layout, state
 
     def _begin(self) -> Layout:
-        return tuple((name, self._splits.whole(name)) for name in self._graph.net.begins)
+        return tuple((name, self.splits.whole(name)) for name in self._graph.net.begins)
 
     def _left(self, index: int, layout: Layout, split: Split) -> Layout:
         """The layout behind an op."""
         spread = dict(layout)
         spread[self._graph.ops[index].output] = split
         return tuple([(name, spread[name]) for name in self._live_after[index]])
-
-    def _told(self, state: _State) -> str:
-        """A state in one line, for a dump."""
-        names = (op.name for op in self._graph.ops)
-        splits = ", ".join(f"{name} {split}" for name, split in zip(names, state.splits, strict=True))
-        return f"{state.cycles:,} cycles estimated of {splits}"
 
     def _kept(self, states: dict[Layout, _State], price: float) -> list[tuple[Layout, _State]]:
         return sorted(states.items(), key=lambda item: (_priced(item[1], price), item[0]))[: self._effort.states]
@@ -269,7 +255,7 @@ class LatencySearch:
         """The states after an op, the best of each layout."""
         found: dict[Layout, _State] = {}
         for split in self._candidates(price)[index]:
-            cost = self._splits.cost(index, split)
+            cost = self.splits.cost(index, split)
             for layout, state in states:
                 key = self._left(index, layout, split)
                 least = state.plus(cost.cycles, cost.constant_bytes, split)
@@ -281,12 +267,12 @@ class LatencySearch:
         return found
 
     def _candidates(self, price: float) -> list[list[Split]]:
-        return self._splits.candidates(self._effort.splits, price if self._effort.priced else 0.0)
+        return self.splits.candidates(self._effort.splits, price if self._effort.priced else 0.0)
 
     def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
         """The state with the inputs of the op brought to its PEs, and the bytes that these have no room for."""
         spread = dict(layout)
-        moved = sum([self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split)])
+        moved = sum([self._exchange(name, spread[name], index, split) for name, _ in self.splits.needs(index, split)])
         chained = CHAIN_CYCLES if moved or not index else 0
         crowded = state.crowded + self._missing_bytes(index, layout, split)
         return _State(state.cycles + moved + chained, state.constants, state.splits, crowded)
@@ -295,11 +281,11 @@ class LatencySearch:
         """The state with the outputs brought to the root, or to DRAM."""
         spread, moved = dict(layout), 0
         for name in self._graph.outputs:
-            owned = self._splits.tiles(name, spread[name])
+            owned = self.splits.tiles(name, spread[name])
             if self._stored and self._board.noc:
                 moved += fetch_cycles(self._board.noc, self._graph.shape(name), owned, self._graph.element_bytes(name))
                 continue
-            moved += self._exchanges.cycles(owned, self._splits.gathered(name), self._graph.element_bytes(name))
+            moved += self._exchanges.cycles(owned, self.splits.gathered(name), self._graph.element_bytes(name))
         return state._replace(cycles=state.cycles + moved)
 
     def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:
@@ -311,7 +297,7 @@ class LatencySearch:
         """The cycles to bring one input of an op to the tiles of a split."""
         if name in self._free:
             return 0
-        needs = [boxes for home, boxes in self._splits.needs(index, split) if home == name]
+        needs = [boxes for home, boxes in self.splits.needs(index, split) if home == name]
         moved = sum(self._brought(name, spread, boxes) for boxes in needs)
         return int(moved * self._moves_weigh)
 
@@ -319,7 +305,7 @@ class LatencySearch:
         size = self._graph.element_bytes(name)
         if name in self._in_dram and self._board.noc:
             return fetch_cycles(self._board.noc, self._graph.shape(name), needed, size)
-        return self._exchanges.cycles(self._splits.tiles(name, spread), needed, size)
+        return self._exchanges.cycles(self.splits.tiles(name, spread), needed, size)
 
 
 def _priced(state: _State, price: float) -> tuple[int, float]:

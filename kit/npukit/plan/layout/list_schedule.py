@@ -21,13 +21,8 @@ from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.net.receptive import cuttable_axes, may_be_cut
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.predict.simulate import with_predictions
-from npukit.plan.search.frame_memory import SMALLEST, lacking_bytes, root_lacks_room
-from npukit.plan.search.tries import with_kernels
+from npukit.plan.layout.frame_memory import SMALLEST
 from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
@@ -454,56 +449,3 @@ def schedules_from_dram(problem: Problem) -> Iterator[tuple[Assignment, ListSche
         room = int(part * problem.board.memory_for("constants").size)
         passes = (ListSchedule(problem, room, price, from_dram=True) for price in PRICES)
         yield from islice(((found, each) for each in passes if (found := each.assignment())), 1)
-
-
-def scheduled_plan(problem: Problem) -> Plan | None:
-    """The frame with as much room for constants and states as fits, of those tried; None if none does.
-
-    Of those that fit, the first that leaves room for the kernels of the core, if one does. Of blocks that are alike the
-    first ones tell with which room to begin; smaller ones follow, then larger ones.
-    """
-    if root_lacks_room(problem):
-        return None
-    problem = replace(problem, graph=states_early(problem.graph))
-    shown, rooms = first_blocks(problem.graph), ROOMS
-    if shown is not problem.graph:
-        room, _ = _with_most_room(replace(problem, graph=shown), ROOMS)
-        rooms = sorted(ROOMS, key=lambda part: (part > room, abs(part - room))) if room else ()
-    _, plan = _with_most_room(problem, rooms)
-    return plan and with_predictions(problem.net, problem.board, plan)
-
-
-def _with_most_room(problem: Problem, rooms: Sequence[float]) -> tuple[float, Plan | None]:
-    """The first of these rooms with which a plan fits, with the kernels of the core if they do with one; and the plan.
-
-    No room, and no plan, if none does. Where ops have no place with one room, smaller ones are not tried.
-    """
-    memory = problem.board.memory_for("constants").size
-    closest: tuple[float, Plan | None] = (0.0, None)
-    too_small = 0.0
-    for part in rooms:
-        if part <= too_small:
-            continue
-        assignment, placed = _roomy_assignment(problem, int(part * memory))
-        too_small = too_small if placed else part
-        if assignment is None:
-            continue
-        plan = emit_plan(problem, assignment, "latency")
-        if missing_bytes(problem.board, plan):
-            continue
-        if not missing_bytes(problem.board, with_kernels(problem, plan)):
-            return part, plan
-        closest = closest if closest[1] else (part, plan)
-    return closest
-
-
-def _roomy_assignment(problem: Problem, room: int) -> tuple[Assignment | None, bool]:
-    """The assignment at the first price of constants at which all PEs have room, if they have at one; and whether all
-    ops have a place at any."""
-    placed = False
-    for price in PRICES:
-        found = ListSchedule(problem, room, price).assignment()
-        if found and not lacking_bytes(problem, found):
-            return found, True
-        placed = placed or found is not None
-    return None, placed

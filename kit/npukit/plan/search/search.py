@@ -1,0 +1,124 @@
+"""The search: strategies propose candidates, lower bounds drop hopeless ones, the others are emitted and simulated, and
+the best plan is kept.
+
+The search ends with the same plan on every machine, because its budget counts work instead of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from npukit.accel.cpu import Cpu
+from npukit.errors import DoesNotFit
+from npukit.net.net import CORE
+from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.kernel_code import with_kernel_code
+from npukit.plan.predict.memory import lacking_of, with_near
+from npukit.plan.predict.simulate import ROUNDS, with_predictions
+from npukit.plan.search.bound import least_cycles, least_lacking
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Slow, Strategy, Tried
+from npukit.plan.tensors.problem import Problem
+
+
+LONG = 20_000
+"""Messages of a batch from which on one round is simulated: two take minutes, and their ends weigh little."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`figure`: the figures by which plans are compared, of which less is better. `bound`: the first of them for a
+    plan with at least these cycles per frame, on this number of PEs."""
+
+    name: str
+    figure: Callable[[Plan], tuple[float, ...]]
+    bound: Callable[[float, int], float]
+
+
+OBJECTIVES = {
+    each.name: each
+    for each in (
+        Objective("latency", lambda p: (p.predicted.latency_cycles, p.pes_used), lambda cycles, pes: cycles),
+        Objective("memory", lambda p: (p.pes_used, p.predicted.latency_cycles), lambda cycles, pes: pes),
+        Objective(
+            "throughput",
+            lambda p: (p.predicted.interval_cycles, p.predicted.latency_cycles, p.pes_used),
+            lambda cycles, pes: cycles,
+        ),
+    )
+}
+
+
+@dataclass
+class Search:
+    """A search for one objective. `log`: every candidate with its outcome."""
+
+    objective: Objective
+    best: Tried | None = None
+    log: list[Tried] = field(default_factory=list)
+
+    def run(self, problem: Problem, strategies: Iterable[Strategy]) -> None:
+        """Try the candidates of each strategy until the budget is spent. An interrupt ends the search as well, if a
+        plan fits."""
+        try:
+            for strategy in strategies:
+                self._run(problem, strategy)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+
+    def _run(self, problem: Problem, strategy: Strategy) -> None:
+        with closing(strategy(problem)) as proposals:
+            outcome: Outcome | None = None
+            while not problem.work.is_spent:
+                try:
+                    candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
+                except StopIteration:
+                    return
+                outcome = self._outcome(candidate)
+                self._note(Tried(strategy.__name__, candidate, outcome))
+
+    def _note(self, tried: Tried) -> None:
+        self.log.append(tried)
+        fits = isinstance(tried.outcome, Fits) and not tried.candidate.probe
+        if fits and (self.best is None or self._figure(tried) < self._figure(self.best)):
+            self.best = tried
+        told = f"best of {len(self.log)} candidates so far: {self.best or tried}"
+        tried.candidate.problem.tell(told)
+
+    def _figure(self, tried: Tried) -> tuple[float, ...]:
+        assert isinstance(tried.outcome, Fits)
+        return self.objective.figure(tried.outcome.plan)
+
+    def _outcome(self, candidate: Candidate) -> Outcome:
+        problem, batch = candidate.problem, candidate.batch
+        cycles = least_cycles(problem, batch)
+        if self.best and not candidate.probe and self.objective.bound(cycles, batch.pes) > self._figure(self.best)[0]:
+            return Slow(cycles)
+        least = least_lacking(problem, batch)
+        if least.missing:
+            return Lacks(least.missing, least.pe, least.use)
+        try:
+            plan = _complete(problem, emit_batch(problem, batch))
+        except DoesNotFit as fault:
+            return Lacks(0, problem.board.root_pe, None, what=fault.message)
+        lacking = lacking_of(problem.board, plan)
+        if lacking.missing:
+            return Lacks(lacking.missing, lacking.pe, lacking.use, plan)
+        plan = with_predictions(
+            problem.net, problem.board, plan, ROUNDS if batch.frames > 1 and not candidate.probe else 1
+        )
+        return Fits(replace(plan, objective=self.objective.name))
+
+
+def _complete(problem: Problem, plan: Plan) -> Plan:
+    """The plan with the code of the core's kernels, and the constants copied near at start-up, in its PEs' memory."""
+    core, board = problem.engines[CORE], problem.board
+    plan = with_kernel_code(problem.net, board, plan, core)
+    near = core.constants_near(problem.net) if isinstance(core, Cpu) else 0
+    if not near:
+        return plan
+    pes = (replace(pe, memory=with_near(board.seen_by(pe.pe), pe.memory, near)) for pe in plan.pes)
+    return replace(plan, pes=tuple(pes))

@@ -1,0 +1,132 @@
+"""Drafts: many assignments with streamed weights, estimated; the most promising are emitted first.
+
+To emit a frame on many PEs takes seconds, to estimate it a fraction of one. A draft has its inputs in DRAM, as few
+constants streamed as its memory wants, and an estimate of its cycles. Dedicated PEs prefetch for all others.
+`planner_constants.py wide-frame` measures the constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from math import inf
+
+from npukit.plan.batch.batch import Batch
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.plan import PAGES, PePlan, Plan
+from npukit.plan.layout.frame_memory import WEIGHT_TILES, WINDOW, FrameMemory
+from npukit.plan.layout.layout_search import Effort, LatencySearch
+from npukit.plan.layout.list_schedule import TILE, schedules_from_dram, states_early
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
+from npukit.plan.tensors.problem import Problem
+
+PRICES = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
+"""Cycles per byte of constants on a PE."""
+
+ROOMS = (3 / 8, 1 / 4, 1 / 6)
+"""Parts of a PE's memory for a tile's inputs and output."""
+
+EFFORT = Effort(10, 40, priced=True)
+"""Effort of the search for layouts."""
+
+SEARCHED = 800
+"""Ops placed by all searches for layouts together. Longer networks are searched at fewer prices and rooms."""
+
+PES_OF_A_PREFETCHER = 16
+"""PEs per dedicated prefetching PE. A PE that computes and prefetches delays the fetches of others."""
+
+ORDERS = 20 << 10
+"""Bytes of commands, descriptors and code expected on a PE."""
+
+REPAIRS = 3
+"""Emissions of a draft, with more constants streamed each time."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An assignment with the ops whose constants are streamed, and estimates of the cycles and of the fit."""
+
+    assignment: Assignment
+    streamed: frozenset[str]
+    cycles: int
+    held: FrameMemory
+    fits: bool
+
+
+def drafts(problem: Problem) -> Proposals:
+    """Frames of the drafts by rising estimate; if none fits, all again for short memory."""
+    if problem.board.noc is None or problem.board.shares_memory or len(problem.order) < 2:
+        return
+    problem = replace(problem, graph=states_early(problem.graph))
+    apart = -(-len(problem.order) // PES_OF_A_PREFETCHER)
+    whole = Batch((), prefetchers=tuple(problem.order[:apart]), in_pages=True)
+    found = sorted(_drafts(problem.on(problem.order[apart:]), problem), key=lambda each: (not each.fits, each.cycles))
+    for low_memory in (False, True):
+        fastest = inf
+        for draft in found:
+            if draft.cycles < fastest:
+                fastest = min(fastest, (yield from _repaired(problem, replace(whole, low_memory=low_memory), draft)))
+        if fastest < inf:
+            return
+
+
+def _repaired(problem: Problem, whole: Batch, draft: Draft) -> Generator[Candidate, Outcome, float]:
+    """The cycles of a draft's frame. While orders lack room in memory, more constants are streamed."""
+    cycles = inf
+    for _ in range(REPAIRS):
+        wanted = replace(whole, groups=(draft.assignment,), stream=WEIGHT_TILES.of(draft.streamed))
+        outcome = yield Candidate(problem, wanted)
+        if isinstance(outcome, Fits):
+            cycles = min(cycles, outcome.plan.predicted.latency_cycles)
+        plan = outcome.plan if isinstance(outcome, Fits | Lacks) else None
+        if plan is None or not (isinstance(outcome, Lacks) or any(pe.orders.pages for pe in plan.pes)):
+            break
+        more = _with_more_streamed(draft, plan)
+        if more.streamed == draft.streamed:
+            break
+        draft = more
+    return cycles
+
+
+def _drafts(computing: Problem, problem: Problem) -> Iterator[Draft]:
+    """Drafts by search for layouts at several prices and rooms, and by list scheduling."""
+    search, known = LatencySearch(computing, EFFORT, from_dram=True), set[object]()
+    memory = problem.board.memory_for("activations").size
+    step = -(-len(ROOMS) * len(PRICES) * len(problem.graph.ops) // SEARCHED)
+    for room, price in islice(product(ROOMS, PRICES), 0, None, step):
+        best = search.within(int(room * memory)).best_found(price)
+        if best.splits not in known:
+            known.add(best.splits)
+            yield _draft(problem, search.assignment_of(best.splits), best.cycles)
+    for assignment, schedule in schedules_from_dram(computing):
+        yield _draft(problem, assignment, schedule.cycles, schedule.held)
+
+
+def _draft(problem: Problem, assignment: Assignment, cycles: int, kept: int = 0) -> Draft:
+    """A draft with as few constants streamed as are expected to be enough. `kept`: bytes of resident constants and
+    orders on the fullest PE, if known."""
+    held, streamed = FrameMemory(problem, assignment, cycles), frozenset[str]()
+    memory = problem.board.memory_for("activations").size
+    orders = max(kept - held.least_resident if kept else TILE * held.most_tiles, ORDERS)
+    left: dict[int, int] = {}
+    for _ in range(REPAIRS):
+        beside = orders + held.tensors_and_weight_tiles(streamed)
+        left = {pe: memory - held.program(pe) - beside for pe in held.resident(())}
+        streamed = held.with_more_streamed(streamed, left)
+    fits = all(size <= left[pe] for pe, size in held.resident(streamed).items())
+    return Draft(assignment, streamed, cycles + held.delay(streamed), held, fits)
+
+
+def _with_more_streamed(draft: Draft, plan: Plan) -> Draft:
+    """The draft with as many more constants streamed as its plan lacks room for."""
+    before = draft.held.resident(draft.streamed)
+    weight_tiles = 0 if draft.streamed else WINDOW
+    rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in plan.pes}
+    return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms, core_too=True))
+
+
+def _left(pe: PePlan) -> int:
+    """Bytes left on a PE, or lacking below 0, with all orders in memory."""
+    orders = sum(page.bytes for page in pe.orders.pages)
+    return pe.memory.free - orders + (pe.buffer(PAGES).bytes if orders else 0)

@@ -1,0 +1,240 @@
+"""Groups: data-parallel groups of PEs, each computing frames of its own, chosen by trials of a single group.
+
+Groups differ only in the arrival of their inputs. One group therefore shows the cycles and the memory of all, and a
+trial needs one group's emission instead of a batch on hundreds of PEs. `planner_constants.py batches` measures the
+constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
+
+from npukit.board.noc import DRAM
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.channel_bands import bands_for
+from npukit.plan.batch.schedule import output_bytes
+from npukit.plan.batch.weight_streaming import all_streamed
+from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
+from npukit.plan.emit.messages import descriptor_bytes
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.plan import Plan
+from npukit.plan.layout.layout_search import QUICK, LatencySearch
+from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES
+from npukit.plan.search.bound import least_cycles
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
+from npukit.plan.strategies.batches import groups_of
+from npukit.plan.tensors.problem import Problem, Share
+
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
+"""PEs of a group. A size between two of them gives as many groups on 152 PEs as the next larger one, which is faster."""
+
+PRICE = 0.06
+"""Cycles per byte of constants on a PE."""
+
+SMALL_TILES, LARGE_TILES = (StreamWeights(tile_bytes=size << 10, tiles=2) for size in (9, 17))
+
+HEAVY_MOVES = 3.0
+"""Weight of moving data in a second search for the best sizes: messages take longer while all groups work."""
+
+OTHER_TILES = (replace(LARGE_TILES, room=0), replace(SMALL_TILES, room=0, prefetch_distance=2), SMALL_TILES)
+"""Other weight tiles for the best groups: larger, earlier, or all small, which leaves room for micro-batches."""
+
+PATIENCE = 3
+"""Sizes in a row without gain after which larger ones are not tried."""
+
+SETTLED = 0.87
+"""Lower bound on the cycles of a later micro-batch, relative to the first."""
+
+MOST_MICRO_BATCHES = 4
+
+INTERLEAVED = (1, 2, 4, 6)
+"""Frames that a group computes op by op, one while the tiles of another are in flight."""
+
+WHOLE = 20_000
+"""Work of the batches emitted whole, of which the first that fits is always one."""
+
+WELL_USED = 0.92
+"""Least part of the PEs that the groups of a size take together."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A batch with the cycles of one group in it, and the cycles by which the other groups come later."""
+
+    batch: Batch
+    cycles: int
+    later: float
+
+    @property
+    def interval(self) -> float:
+        """Estimated cycles between frames."""
+        return (self.cycles + self.later) / self.batch.frames
+
+    def interval_in(self, micro_batches: int) -> float:
+        """A lower bound on the interval in this number of micro-batches."""
+        cycles = self.cycles * (1 + (micro_batches - 1) * SETTLED) + self.later
+        return cycles / (micro_batches * self.batch.frames_of_micro_batch)
+
+
+_Trials = Generator[Candidate, Outcome, list[_Trial]]
+
+
+def groups(problem: Problem) -> Proposals:
+    """The batch of the best trial, or of the next best if it does not fit."""
+    problem = problem.alike
+    if problem.board.noc is None or len(problem.order) == 1:
+        return
+    search = LatencySearch(problem, QUICK, fetched=True)
+    found = yield from _of_all_sizes(problem, search)
+    found += yield from _in_micro_batches(problem, found, _least(found))
+    near = [each for each in found if each.interval < 1.02 * _least(found)]
+    moving_less = search.weighing(HEAVY_MOVES)
+    for size in sorted({_size(problem, each.batch) for each in near}):
+        first = yield from _interleaved(problem, _of_size(problem, size, moving_less), _least(found))
+        found += [*first, *(yield from _in_micro_batches(problem, first, _least(found)))]
+    if found:
+        found += yield from _other_tiles(problem, min(found, key=lambda each: each.interval))
+    share = Share(problem.work, WHOLE)
+    for trial in sorted(found, key=lambda each: each.interval):
+        outcome = yield Candidate(problem, trial.batch)
+        if share.is_spent and not isinstance(outcome, Lacks):
+            return
+
+
+def _least(found: Sequence[_Trial]) -> float:
+    return min((each.interval for each in found), default=inf)
+
+
+def _size(problem: Problem, batch: Batch) -> int:
+    return (len(problem.order) - len(batch.prefetchers)) // len(batch.groups)
+
+
+def _of_all_sizes(problem: Problem, search: LatencySearch) -> _Trials:
+    """Trials of each size in one micro-batch, until larger sizes bring nothing."""
+    found, worse = list[_Trial](), 0
+    for size in _sizes(len(problem.order)):
+        first = yield from _interleaved(problem, _of_size(problem, size, search), _least(found))
+        worse = 0 if not found or _least(first) < _least(found) else worse + 1
+        found += first
+        if worse == PATIENCE:
+            break
+    return found
+
+
+def _sizes(count: int) -> Iterator[int]:
+    """Sizes of groups that leave few PEs over. Of sizes with an equal number of groups the largest counts."""
+    largest = {count // size: size for size in SIZES if size <= count}
+    return (size for size in sorted(largest.values()) if count // size * size >= WELL_USED * count)
+
+
+def _of_size(problem: Problem, size: int, search: LatencySearch) -> Batch:
+    """Groups of `size` PEs. The PEs left over prefetch."""
+    order = problem.order
+    assignment = search.on(order[:size]).best(PRICE)
+    # The root has most to hold, and a group's last PE has the fewest tiles.
+    places = list(order) if len(order) % size else [*reversed(order[:size]), *order[size:]]
+    batch = Batch(tuple(groups_of(assignment, order, size, places)), prefetchers=tuple(order[: len(order) % size]))
+    bands = bands_for(problem.graph, problem.board, assignment)
+    return replace(batch, bands=bands, stream=replace(SMALL_TILES, room=0))
+
+
+def _interleaved(problem: Problem, batch: Batch, best: float) -> _Trials:
+    """Trials with more and more interleaved frames, as long as they fit and bring something."""
+    found = list[_Trial]()
+    for count in INTERLEAVED:
+        each = replace(batch, pipeline=replace(batch.pipeline, interleaved=count))
+        first = yield from _first(problem, each, min(best, _least(found)))
+        if _least(first) >= _least(found):
+            break
+        found += first
+    return found
+
+
+def _first(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
+    """A trial of the batch with constants kept, else streamed; without bands, else with bands."""
+    for bands in ({}, batch.bands) if batch.bands else ({},):
+        kept = replace(batch, bands=bands)
+        for each in (kept, all_streamed(problem, kept)):
+            trial = yield from _trial(problem, each, best)
+            if trial:
+                return trial
+    return []
+
+
+def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
+    """A trial of one group of the batch, if it fits. PEs short of room for descriptors make way for prefetching PEs."""
+    if not _root_holds_outputs(problem, batch) or least_cycles(problem, batch) >= best:
+        return []
+    outcome = yield Candidate(problem, replace(batch, groups=_one_of(batch)), probe=True)
+    if not isinstance(outcome, Fits):
+        return []
+    apart = _with_prefetchers(batch, _prefetchers_needed(problem, batch, outcome.plan))
+    if apart != batch:
+        return (yield from _trial(problem, apart, best))
+    return [_Trial(batch, outcome.plan.predicted.latency_cycles, (batch.frames_of_micro_batch - 1) * _input_cycles(problem))]
+
+
+def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) -> _Trials:
+    """Trials in more micro-batches, the most promising first."""
+    found = list[_Trial]()
+    for trial in sorted(waiting, key=lambda each: each.interval_in(MOST_MICRO_BATCHES)):
+        for count in range(2, MOST_MICRO_BATCHES + 1):
+            if trial.interval_in(MOST_MICRO_BATCHES) >= min(best, _least(found)):
+                break
+            longer = replace(trial.batch, pipeline=replace(trial.batch.pipeline, micro_batches=count))
+            tried = yield from _trial(problem, longer)
+            if not tried:
+                break
+            found += tried
+    return found
+
+
+def _other_tiles(problem: Problem, best: _Trial) -> _Trials:
+    """Trials of the best groups with other weight tiles."""
+    found, streamed = list[_Trial](), best.batch.stream.ops
+    for stream in OTHER_TILES if streamed else ():
+        for count in range(best.batch.pipeline.micro_batches, MOST_MICRO_BATCHES + 1):
+            pipeline = replace(best.batch.pipeline, micro_batches=count)
+            tried = yield from _trial(problem, replace(best.batch, stream=stream.of(streamed), pipeline=pipeline))
+            if not tried:
+                break
+            found += tried
+    return found
+
+
+def _one_of(batch: Batch) -> tuple[Assignment]:
+    """A group without the root. If the groups are alike, the emitted one."""
+    return (batch.groups[0 if batch.prefetchers else -1],)
+
+
+def _prefetchers_needed(problem: Problem, batch: Batch, plan: Plan) -> int:
+    """The number of PEs for the descriptors of all streamed constants, by the plan of one group. The root, one of them,
+    holds the outputs too."""
+    streamed = (each for each in plan.messages if each.source_pe >= DRAM and not each.tensor)
+    sizes = {each.source.buffer: len(each.landings) for each in streamed}
+    listed = sum(descriptor_bytes(1, len(batch.groups) * pes) for pes in sizes.values())
+    return ceil((listed + batch.frames * output_bytes(problem.graph)) / MOST_LISTED) if listed else 0
+
+
+def _with_prefetchers(batch: Batch, needed: int) -> Batch:
+    """The batch without its first groups, as many as `needed` prefetching PEs take, if few PEs are lost."""
+    groups, prefetchers = list(batch.groups), list(batch.prefetchers)
+    while len(prefetchers) < needed and len(groups) > 1:
+        prefetchers += dict.fromkeys(tile.pe for tiles in groups.pop(0).values() for tile in tiles)
+    if len(groups) < WELL_USED * len(batch.groups):
+        return batch
+    return replace(batch, groups=tuple(groups), prefetchers=tuple(prefetchers))
+
+
+def _root_holds_outputs(problem: Problem, batch: Batch) -> bool:
+    room = problem.board.memory_for("activations").size - FIRMWARE_BYTES - STACK_BYTES
+    return batch.frames * output_bytes(problem.graph) <= room
+
+
+def _input_cycles(problem: Problem) -> float:
+    """Cycles of the DRAM for a frame's inputs."""
+    assert problem.board.noc is not None
+    inputs = sum(problem.net.tensor(name).bytes for name in problem.net.inputs)
+    return inputs / problem.board.noc.dram_bytes_per_cycle

@@ -1,0 +1,88 @@
+"""Streamed weights: a frame whose constants do not all fit keeps the heaviest in DRAM, in weight tiles of several
+sizes; inputs follow them, and wide tensors are computed in bands."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.channel_bands import bands_for
+from npukit.plan.batch.weight_streaming import WEIGHT_TILES, heaviest_ops
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.layout.layout_search import LatencySearch, effort_on
+from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
+from npukit.plan.tensors.problem import Problem
+
+PRICES = (0.0, 0.06)
+"""Cycles per byte of constants on a PE (`planner_constants.py frame`)."""
+
+FRUGAL = 4
+"""Divisor of a PE's memory: the room for a tile's inputs and output where nothing else fits."""
+
+
+def streams(problem: Problem) -> Proposals:
+    """Frames with as few constants streamed as fit."""
+    if problem.board.noc is None or problem.board.shares_memory:
+        return
+    memory = problem.board.memory_for("activations").size
+    for room in (None, memory // FRUGAL):
+        search, last, fits = LatencySearch(problem, effort_on(problem.order), room=room), None, False
+        for price in PRICES:
+            assignment = search.best(price)
+            if assignment != last:
+                fits |= yield from _ways(problem, assignment)
+            last = assignment
+        if fits:
+            return
+
+
+def _ways(problem: Problem, assignment: Assignment) -> Generator[Candidate, Outcome, bool]:
+    """The assignment with inputs on the root, else in DRAM, else with wide tensors in bands. True if any fits."""
+    whole = Batch((assignment,))
+    bands = bands_for(problem.graph, problem.board, assignment)
+    for way in (replace(whole, fetched=False), whole, *([replace(whole, bands=bands)] if bands else [])):
+        if (yield from _sizes(problem, way)):
+            return True
+    return False
+
+
+def _sizes(problem: Problem, way: Batch) -> Generator[Candidate, Outcome, bool]:
+    """The batch with weight tiles of each size."""
+    batches = [replace(way, stream=stream) for stream in WEIGHT_TILES]
+    smallest = min(batches, key=lambda batch: batch.stream.least_bytes)
+    first = yield from fewest_streamed(problem, smallest)
+    if first is None:
+        return False
+    for batch in batches:
+        if batch is not smallest:
+            yield from fewest_streamed(problem, batch, first)
+    return True
+
+
+def fewest_streamed(problem: Problem, batch: Batch, guess: int = 0) -> Generator[Candidate, Outcome, int | None]:
+    """The least number of heaviest ops to stream so that the batch fits, searched outwards from `guess`; None if no
+    number fits. Assumes that every number above a fitting one fits."""
+    heaviest = heaviest_ops(problem.graph, problem.engines, batch.groups[0])
+    known: dict[int, bool] = {}
+
+    def fits(count: int) -> Generator[Candidate, Outcome, bool]:
+        if count not in known:
+            outcome = yield Candidate(problem, replace(batch, stream=batch.stream.of(heaviest[:count])))
+            known[count] = not isinstance(outcome, Lacks)
+        return known[count]
+
+    if not (yield from fits(guess)) and not (yield from fits(len(heaviest))):
+        return None
+    below, above, at, step = -1, len(heaviest) + 1, guess, 1
+    while below + 1 < above:
+        if (yield from fits(at)):
+            above = at
+        else:
+            below = at
+        if above > len(heaviest):
+            at = min(below + step, len(heaviest))
+        else:
+            at = max(above - step, 0) if below < 0 else (below + above) // 2
+        step *= 2
+    return above

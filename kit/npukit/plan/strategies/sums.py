@@ -1,0 +1,38 @@
+"""Split-K: layers whose sums are made in parts, side by side on more PEs or one after the other in less memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from npukit.net.net import Net
+from npukit.plan.k_split import cut_along_depth, cut_as_wanted, deep, spread, worth_trying
+from npukit.plan.kernels import has_kernels, with_kernels
+from npukit.plan.search.candidate import Proposals
+from npukit.plan.strategies.drafts import drafts
+from npukit.plan.strategies.layouts import pinned
+from npukit.plan.strategies.list_schedules import list_schedules
+from npukit.plan.strategies.streams import streams
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+
+
+def sums(problem: Problem) -> Proposals:
+    """Frames of the net with the sums of its heaviest layers in parts."""
+    pes = problem.equipped.order
+    if wanted := worth_trying(problem.net, len(pes)):
+        cut = _of(problem.on(pes), cut_as_wanted(problem.net, problem.engines, wanted))
+        yield from list_schedules(cut)
+        yield from pinned(spread(cut.net, wanted, pes))(cut)
+
+
+def depth(problem: Problem) -> Proposals:
+    """Frames of the net with sums too deep for a PE's memory made in parts, one after the other."""
+    if wanted := deep(problem.net, problem.engines):
+        cut = _of(problem, cut_along_depth(problem.net, problem.engines, wanted))
+        yield from streams(cut)
+        yield from drafts(cut)
+
+
+def _of(problem: Problem, net: Net) -> Problem:
+    cut = replace(problem, graph=Graph(net))
+    return with_kernels(cut) if has_kernels(problem) else cut
