@@ -16,9 +16,9 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.options import Network, Options
 from npukit.pipeline import Compiled, Prepared, fill_folder, note_check, plan_on, prepare
-from npukit.plan.planner import Planned
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
+from npukit.plan.planner import Planned
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.routes import pes_in_order
 from npukit.progress import Progress

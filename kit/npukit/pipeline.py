@@ -49,17 +49,17 @@ from npukit.passes import OWN, PLACING, SIMPLIFYING, Wanted, run_passes
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
-from npukit.plan.layout.tuned_choices import Advice, advice_for, tuned_choice
+from npukit.plan.layout.tuned_choices import preference_for, tuned_choice
 from npukit.plan.least_energy import ENERGY, least_energy
 from npukit.plan.planner import Planned, best_of, plan_around, plan_with_kernels
 from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
-from npukit.plan.layout.tuned_choices import preference_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_in_order, pes_of_chips, pes_to_use
+from npukit.plan.user_mapping import pins_for, with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
 from npukit.project.build_folder import (

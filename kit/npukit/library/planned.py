@@ -10,9 +10,8 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import CORE, LINK, Net
 from npukit.net.passes.at_link import without_link
-from npukit.plan.planner import Planned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
-from npukit.plan.planner import plan_network
+from npukit.plan.planner import Planned, plan_network, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.project.build_folder import Build

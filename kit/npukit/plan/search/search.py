@@ -22,7 +22,6 @@ from npukit.plan.search.bound import least_cycles, least_lacking
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Slow, Strategy, Tried
 from npukit.plan.tensors.problem import Problem
 
-
 LONG = 20_000
 """Messages of a batch from which on one round is simulated: two take minutes, and their ends weigh little."""
 

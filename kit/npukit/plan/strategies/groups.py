@@ -28,7 +28,7 @@ from npukit.plan.strategies.batches import groups_of
 from npukit.plan.tensors.problem import Problem, Share
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
-"""PEs of a group. A size between two of them gives as many groups on 152 PEs as the next larger one, which is faster."""
+"""PEs of a group. A size in between gives as many groups on 152 PEs as the next larger one, which is faster."""
 
 PRICE = 0.06
 """Cycles per byte of constants on a PE."""
@@ -173,7 +173,8 @@ def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
     apart = _with_prefetchers(batch, _prefetchers_needed(problem, batch, outcome.plan))
     if apart != batch:
         return (yield from _trial(problem, apart, best))
-    return [_Trial(batch, outcome.plan.predicted.latency_cycles, (batch.frames_of_micro_batch - 1) * _input_cycles(problem))]
+    later = (batch.frames_of_micro_batch - 1) * _input_cycles(problem)
+    return [_Trial(batch, outcome.plan.predicted.latency_cycles, later)]
 
 
 def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) -> _Trials:
