@@ -20,8 +20,8 @@ from npukit.measure.validate import ALONE, Validation, validate
 from npukit.net.box import Box
 from npukit.net.net import fuse
 from npukit.net.ops import Conv2d, Softmax
+from npukit.net.ops.softmax import exp_table
 from npukit.net.reference.sharp import inputs_alone
-from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import quantization, requantization
 from npukit.net.value_ranges import Range, value_ranges
 from npukit.plan.ir.plan import Compute
