@@ -30,10 +30,10 @@ def mean(walk: Walk, site: Site) -> AxesView:
     kept = tuple(1 if place in places else size for place, size in enumerate(shape))
     output = Tensor(name, kept, site.dtype, site.quantization)
     reduced = AxesView(walk.assembly.op(name, Mean(places), (view.name,), output), view.order)
-    return walk.settled(_without(walk, reduced, axes, site.shape), site)
+    return walk.settled(without_axes(walk, reduced, axes, site.shape), site)
 
 
-def _without(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
+def without_axes(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
     """The view without axes of size 1 that the model drops."""
     if len(shape) == len(view.order):
         return view

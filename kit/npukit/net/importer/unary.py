@@ -175,6 +175,3 @@ def _evaluated(walk: Walk, core: Any, real: np.ndarray) -> np.ndarray:
         else:
             values[part] = FUNCTIONS[name](*(values[read] for read in _reads(walk, part)))
     return values[parts[-1]]
-
-
-OPERATORS = dict.fromkeys((*FUNCTIONS, *WITH_ATTRIBUTES), lookup)

@@ -448,9 +448,11 @@ def _moves_floats(walk: Walk, core: Any) -> bool:
 
 @cache
 def _operators() -> Mapping[str, Callable[[Walk, Site], AxesView]]:
-    """The import function of each Relax operator with an integer op: the `OPERATORS` of every module of this room."""
+    """The import function of each Relax operator with an integer op: the `OPERATORS` of every module of this room, and
+    lookup tables of other functions of one number."""
     found = (getattr(module, "OPERATORS", {}) for module in modules_of(importer))
-    return {name: operator for operators in found for name, operator in operators.items()}
+    tables = dict.fromkeys((*unary.FUNCTIONS, *unary.WITH_ATTRIBUTES), unary.lookup)
+    return tables | {name: operator for operators in found for name, operator in operators.items()}
 
 
 def _computed_at_once(walk: Walk, site: Site) -> AxesView:
