@@ -183,7 +183,7 @@ class Uart(_Part):
 
 
 class Events(_Part):
-    """Register by which a RISC-V core takes back the events that end WFI (`boards/pe-mesh.md`, section 1.2)."""
+    """Register by which a core takes back the events that end its sleep (`boards/pe-mesh.md`, section 1.2)."""
 
     base: Address
 
