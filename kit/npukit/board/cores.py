@@ -13,12 +13,12 @@ class Architecture:
 
     `firmware`: folder of the firmware with start-up code and fault report. `gcc`: the compiler's program. `qemu`,
     `qemu_package`: the emulator's program and Debian package. `elf`: the name in an image's header. `instructions`: the
-    module of `project/images/` that decodes its code. `address_relocations`: relocations that give code or data an
-    address, other than in calls. `registers`: registers reported by the built-in emulator, in order.
+    decoder in `project/images/`. `address_relocations`: relocations to an address of code or data, except in calls.
+    `registers`: registers reported by the built-in emulator, in order.
 
     `causes`: faults in words, by bit of the core's fault status, or by number if the status has the bit `numbered`.
-    `takes_back_events`: the board has a register by which a core takes back the events that end its sleep.
-    `board_functions`: functions that the support of a stock board must have.
+    `takes_back_events`: a core takes back events through a register of the board. `board_functions`: functions of a
+    stock board's support.
     """
 
     title: str

@@ -11,7 +11,6 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Padding, Pair
-from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, of_window
 from npukit.net.ops.kind import Example, OpSpec, names
@@ -103,14 +102,6 @@ def products_of_a_filter(net: Net, op: Op) -> int:
     return net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:])
 
 
-def _products_of_depthwise(net: Net, op: Op) -> int:
-    return net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:3])
-
-
-def _products_of_transpose(net: Net, op: Op) -> int:
-    return net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3])
-
-
 def _field_of_conv2d(net: Net, op: Op) -> list[InputRule]:
     return [(AxisRule(0), *_window(net, op), AxisRule())]
 
@@ -145,14 +136,6 @@ def _window(net: Net, op: Op) -> InputRule:
     return of_window(kernel, attributes.strides, attributes.padding, attributes.dilation)
 
 
-def _cuttable_without_groups(net: Net, op: Op) -> tuple[int, ...]:
-    return (1, 2, 3) if net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1] else ()
-
-
-def _cuttable_without_multiplier(net: Net, op: Op) -> tuple[int, ...]:
-    return (1, 2, 3) if _keeps_channels(net, op) else ()
-
-
 def window_of_filter(net: Net, op: Op) -> Shape:
     """Rows, columns and channels of the window of a filter over all channels."""
     return *net.tensor(op.inputs[1]).shape[1:3], net.tensor(op.inputs[0]).shape[-1]
@@ -160,15 +143,6 @@ def window_of_filter(net: Net, op: Op) -> Shape:
 
 def _window_of_channel(net: Net, op: Op) -> Shape:
     return *net.tensor(op.inputs[1]).shape[1:3], net.tensor(op.output).shape[-1]
-
-
-def _rows_of_windows(net: Net, op: Op, output: Box) -> int:
-    """Starts of an innermost loop that runs along the rows of a window."""
-    return output.elements * net.tensor(op.inputs[1]).shape[1]
-
-
-def _taps_of_an_output(net: Net, op: Op, output: Box) -> int:
-    return net.tensor(op.inputs[1]).elements // (net.tensor(op.output).shape[-1] * prod(op.of(TransposeConv2d).strides))
 
 
 def _keeps_channels(net: Net, op: Op) -> bool:
@@ -273,13 +247,15 @@ OPS = (
         operands=(2, 3),
         weights=True,
         field=_field_of_conv2d,
-        cuttable=_cuttable_without_groups,
+        cuttable=lambda net, op: (
+            (1, 2, 3) if net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1] else ()
+        ),
         products=products_of_a_filter,
         names=names("CONV_2D", "Conv QLinearConv"),
         core_cycles=(24, 3.2, 6),
         check=sums_fit,
         window=window_of_filter,
-        loops=_rows_of_windows,
+        loops=lambda net, op, output: output.elements * net.tensor(op.inputs[1]).shape[1],
     ),
     OpSpec(
         DepthwiseConv2d,
@@ -289,8 +265,8 @@ OPS = (
         operands=(2, 3),
         weights=True,
         field=_field_of_depthwise,
-        cuttable=_cuttable_without_multiplier,
-        products=_products_of_depthwise,
+        cuttable=lambda net, op: (1, 2, 3) if _keeps_channels(net, op) else (),
+        products=lambda net, op: net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:3]),
         names=names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
         core_cycles=(33, 6.4, 0),
         check=sums_fit,
@@ -305,11 +281,14 @@ OPS = (
         weights=True,
         field=_field_of_transpose_conv2d,
         cuttable=cuttable_but(_field_of_transpose_conv2d),
-        products=_products_of_transpose,
+        products=lambda net, op: net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3]),
         names=names("TRANSPOSE_CONV", "ConvTranspose"),
         core_cycles=(35, 8.2, 0),
         check=sums_fit,
         window=window_of_filter,
-        steps=_taps_of_an_output,
+        steps=lambda net, op, output: (
+            net.tensor(op.inputs[1]).elements
+            // (net.tensor(op.output).shape[-1] * prod(op.of(TransposeConv2d).strides))
+        ),
     ),
 )

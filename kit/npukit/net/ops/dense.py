@@ -83,10 +83,6 @@ def _seen(shape: Shape, axes: tuple[int, ...], last: tuple[int, ...]) -> Shape:
     return transposed(shape, axes)
 
 
-def _products_of_matmul(net: Net, op: Op) -> int:
-    return net.tensor(op.output).elements * net.tensor(op.inputs[0]).shape[-1]
-
-
 def _field_of_dense(net: Net, op: Op) -> list[InputRule]:
     return [(*same_axes(len(net.tensor(op.output).shape) - 1), AxisRule())]
 
@@ -186,7 +182,7 @@ OPS = (
         operands=(2, 2),
         field=_field_of_matmul,
         cuttable=cuttable_but(_field_of_matmul),
-        products=_products_of_matmul,
+        products=lambda net, op: net.tensor(op.output).elements * net.tensor(op.inputs[0]).shape[-1],
         names=names("BATCH_MATMUL", "MatMul QLinearMatMul"),
         core_cycles=(36, 9.3, 0),
         check=_product_fits,

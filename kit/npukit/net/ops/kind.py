@@ -66,25 +66,6 @@ def names(tflite: str, onnx: str) -> FormatNames:
     return FormatNames(tuple(tflite.split()), tuple(onnx.split()))
 
 
-def no_products(net: Net, op: Op) -> int:
-    """Zero: the multiply-accumulates of an op without any."""
-    return 0
-
-
-def no_check(net: Net, op: Op) -> None:
-    """No check beyond those of every op."""
-
-
-def no_window(net: Net, op: Op) -> Shape:
-    """The window of an op without any."""
-    return ()
-
-
-def no_events(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
-    """No events beyond those of every rescaling."""
-    return iter(())
-
-
 def read_of_an_output(net: Net, op: Op, output: Box) -> int:
     """Input elements per output element."""
     return net.tensor(op.inputs[0]).elements // net.tensor(op.output).elements
@@ -93,11 +74,6 @@ def read_of_an_output(net: Net, op: Op, output: Box) -> int:
 def loop_of_each_row(net: Net, op: Op, output: Box) -> int:
     """Starts of an innermost loop that runs along the last axis."""
     return output.elements // output.shape[-1] if output.shape else 1
-
-
-def changed_range(net: Net, op: Op) -> bool:
-    """False: the channels of the output have other ranges than those of the input."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -130,17 +106,17 @@ class OpSpec:
     weights: bool = False
     constant_first: bool = False
     scales: Scales = Scales.ONE
-    check: Callable[[Net, Op], None] = no_check
-    window: Callable[[Net, Op], Shape] = no_window
-    events: Watched = no_events
-    keeps_range: Callable[[Net, Op], bool] = changed_range
+    check: Callable[[Net, Op], None] = lambda net, op: None
+    window: Callable[[Net, Op], Shape] = lambda net, op: ()
+    events: Watched = lambda net, op, operands, result: iter(())
+    keeps_range: Callable[[Net, Op], bool] = lambda net, op: False
     elementwise: bool = False
     field: Callable[[Net, Op], list[InputRule]] = everything
     cuttable: Callable[[Net, Op], tuple[int, ...]] = nowhere
     operand: Operand = whole_operand
     constants: Callable[[Net, Op, Box], Iterable[Constant]] | None = None
     by_channel: bool = False
-    products: Callable[[Net, Op], int] = no_products
+    products: Callable[[Net, Op], int] = lambda net, op: 0
     core_cycles: tuple[float, float, float] = (0, 0, 0)
     steps: Callable[[Net, Op, Box], float] | None = None
     loops: Callable[[Net, Op, Box], int] = loop_of_each_row

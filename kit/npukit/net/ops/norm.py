@@ -37,7 +37,6 @@ FRACTION_BITS = 10
 """Fraction bits of the root mean square."""
 
 OFFSET_BITS, MULTIPLIER_BITS = 30, 31
-
 LARGEST_SHIFT = 22
 
 
@@ -207,16 +206,6 @@ def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     yield from first_of_part(net, op, output)
 
 
-def _steps(net: Net, op: Op, output: Box) -> float:
-    """Numbers of a whole row read for each number of the output."""
-    return net.tensor(op.inputs[0]).shape[-1] / output.shape[-1]
-
-
-def _steps_by_squares(net: Net, op: Op, output: Box) -> float:
-    """Squares read for each number of the output."""
-    return net.tensor(op.inputs[1]).elements / output.shape[-1]
-
-
 OPS = (
     OpSpec(
         Norm,
@@ -233,7 +222,7 @@ OPS = (
         core_cycles=(30, 7, 260),
         operand=broadcast_part,
         constants=_constants,
-        steps=_steps,
+        steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[-1] / output.shape[-1],
     ),
     OpSpec(
         Squares,
@@ -261,6 +250,6 @@ OPS = (
         cuttable=cuttable_but(_field_of_norm_by_squares),
         core_cycles=(30, 7, 260),
         operand=broadcast_part,
-        steps=_steps_by_squares,
+        steps=lambda net, op, output: net.tensor(op.inputs[1]).elements / output.shape[-1],
     ),
 )

@@ -11,7 +11,6 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Padding, Pair
-from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops.events import BORDER, POOLED, Events, any_of
 from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, of_window
@@ -67,18 +66,9 @@ def _window(net: Net, op: Op) -> Shape:
     return *op.of(AveragePool, MaxPool).window, net.tensor(op.inputs[0]).shape[-1]
 
 
-def _places(net: Net, op: Op, output: Box) -> int:
-    """Input positions under a window."""
-    return prod(op.of(AveragePool, MaxPool).window)
-
-
 def _is_bare(net: Net, op: Op) -> bool:
     """True without padding: the output has the range of its input, channel by channel."""
     return not any(op.of(AveragePool, MaxPool).padding)
-
-
-def _rows_columns_channels(net: Net, op: Op) -> tuple[int, ...]:
-    return (1, 2, 3)
 
 
 def average_pool(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -162,11 +152,11 @@ OPS = (
         Example("average_pool(x) window=[2, 2]", _POOLED),
         scales=Scales.EQUAL,
         field=_field_of_pool,
-        cuttable=_rows_columns_channels,
+        cuttable=lambda net, op: (1, 2, 3),
         names=names("AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool"),
         core_cycles=(21, 7.3, 0),
         window=_window,
-        steps=_places,
+        steps=lambda net, op, output: prod(op.of(AveragePool, MaxPool).window),
         events=_events_of_average,
         keeps_range=_is_bare,
     ),
@@ -177,11 +167,11 @@ OPS = (
         Example("max_pool(x) window=[2, 2]", _POOLED),
         scales=Scales.EQUAL,
         field=_field_of_pool,
-        cuttable=_rows_columns_channels,
+        cuttable=lambda net, op: (1, 2, 3),
         names=names("MAX_POOL_2D", "GlobalMaxPool MaxPool"),
         core_cycles=(2, 11, 0),
         window=_window,
-        steps=_places,
+        steps=lambda net, op, output: prod(op.of(AveragePool, MaxPool).window),
         events=_events_of_maximum,
         keeps_range=_is_bare,
     ),

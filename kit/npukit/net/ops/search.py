@@ -10,7 +10,6 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes
-from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, last_axis, same_axes, whole_rows
 from npukit.net.ops.kind import Example, OpSpec, Scales, names
@@ -69,14 +68,6 @@ def top_k(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     return chosen.astype(net.tensor(op.output).dtype)
 
 
-def _searched(net: Net, op: Op, output: Box) -> int:
-    return net.tensor(op.inputs[0]).shape[op.of(ArgMax).axis]
-
-
-def _row(net: Net, op: Op, output: Box) -> int:
-    return net.tensor(op.inputs[0]).shape[-1]
-
-
 OPS = (
     OpSpec(
         ArgMax,
@@ -88,7 +79,7 @@ OPS = (
         cuttable=cuttable_but(_field_of_argmax),
         names=names("ARG_MAX", "ArgMax"),
         core_cycles=(5, 10, 0),
-        steps=_searched,
+        steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[op.of(ArgMax).axis],
     ),
     OpSpec(
         TopK,
@@ -99,6 +90,6 @@ OPS = (
         field=whole_rows,
         cuttable=cuttable_but(whole_rows, last_axis),
         core_cycles=(0, 14, 0),
-        steps=_row,
+        steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[-1],
     ),
 )

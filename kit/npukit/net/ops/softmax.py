@@ -91,11 +91,6 @@ def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     yield from first_of_part(net, op, output)
 
 
-def _steps(net: Net, op: Op, output: Box) -> float:
-    """Numbers of a whole row read for each number of the output."""
-    return net.tensor(op.inputs[0]).shape[-1] / output.shape[-1]
-
-
 OPS = (
     OpSpec(
         Softmax,
@@ -108,7 +103,7 @@ OPS = (
         core_cycles=(36, 25, 160),
         check=_check,
         constants=_constants,
-        steps=_steps,
+        steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[-1] / output.shape[-1],
         events=_events,
     ),
 )

@@ -107,10 +107,6 @@ def _check_types(net: Net, outer: str, plain: Sequence[str]) -> None:
         raise NpukitError("its sums, biases, multipliers and shifts must be int32 without a scale")
 
 
-def _parts(net: Net, op: Op, output: Box) -> int:
-    return len(op.inputs) - 3
-
-
 def _constants_of_total(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     channels = slice(output.start[-1], output.stop[-1])
     for role, name in zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True):
@@ -183,7 +179,7 @@ OPS = (
         cuttable=cuttable_but(elementwise),
         core_cycles=(30, 2.4, 40),
         check=_check_total,
-        steps=_parts,
+        steps=lambda net, op, output: len(op.inputs) - 3,
         constants=_constants_of_total,
     ),
 )

@@ -12,12 +12,6 @@ from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Net, Op
 from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but
 from npukit.net.ops.kind import MANY, Example, OpSpec, Scales, names
-from npukit.net.ops.shapes import Shape
-
-
-def _stated(net: Net, op: Op) -> Shape:
-    """The stated output shape. The code does not reveal a shape."""
-    return net.tensor(op.output).shape
 
 
 def _field_of_code(net: Net, op: Op) -> list[InputRule]:
@@ -40,10 +34,6 @@ def _all_but_rows(net: Net, op: Op) -> tuple[int, ...]:
     return tuple(axis for axis in range(len(net.tensor(op.output).shape)) if axis not in cut)
 
 
-def _products_of_code(net: Net, op: Op) -> int:
-    return op.of(TvmCode).macs
-
-
 def _part_of_code(net: Net, op: Op, name: str, output: Box) -> Box:
     shape, rows = net.tensor(name).shape, rows_of(net, op)
     return rows.box(f"p{op.inputs.index(name)}", output) if rows else Box.whole(shape)
@@ -58,7 +48,7 @@ def _reference(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 OPS = (
     OpSpec(
         TvmCode,
-        _stated,
+        lambda net, op: net.tensor(op.output).shape,
         _reference,
         Example(
             'tvm_code(x) what="dequantize" code="for (int i = 0; i < 16; ++i) { output[i] = (float)p0[i]; }"',
@@ -68,7 +58,7 @@ OPS = (
         scales=Scales.FREE,
         field=_field_of_code,
         cuttable=cuttable_but(_field_of_code, _all_but_rows),
-        products=_products_of_code,
+        products=lambda net, op: op.of(TvmCode).macs,
         names=names(
             "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "
             "GATHER_ND GREATER GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR "

@@ -144,16 +144,5 @@ def _finished(tile: Tile, scaled: Expr) -> Expr:
     return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, chosen))
 
 
-KERNELS = {
-    "add": add,
-    "dequantize": dequantize,
-    "lookup": lookup,
-    "maximum": maximum,
-    "minimum": minimum,
-    "multiply": multiply,
-    "prelu": prelu,
-    "quantize": quantize,
-    "requantize": requantize_op,
-    "select": select_op,
-    "subtract": subtract,
-}
+_NAMED = (add, dequantize, lookup, maximum, minimum, multiply, prelu, quantize, subtract)
+KERNELS = {body.__name__: body for body in _NAMED} | {"requantize": requantize_op, "select": select_op}
