@@ -27,15 +27,18 @@ settings.load_profile("npukit")
 because these are folders and libraries, equal for all examples."""
 
 
-PASSED, NOT_AGAIN = "--passed", "--not-again"
+PASSED, NOT_AGAIN, SLOW_PART = "--passed", "--not-again", "--slow-part"
 SLOW = Path(__file__).with_name("slow.txt")
-"""Names of the exhaustive tests that took longest in a run of `make test-all`, by its list of durations. CI leaves them
-out."""
+"""Names of the exhaustive tests that took longest in a run of `make test-all`, by its list of durations."""
+
+PARTS = 4
+"""Parts of the slow tests. CI runs the part that the commit chooses."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(PASSED, type=Path, metavar="FILE", help="write the names of the tests that passed")
     parser.addoption(NOT_AGAIN, type=Path, metavar="FILE", help="leave out the tests named in a file of --passed")
+    parser.addoption(SLOW_PART, type=int, metavar="N", help="of the slow tests, run those of part N % 4 only")
 
 
 class Passed:
@@ -53,14 +56,14 @@ class Passed:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = set(SLOW.read_text().splitlines())
-    for item in items:
-        if item.nodeid in slow:
-            item.add_marker(pytest.mark.slow)
-    file = config.getoption(NOT_AGAIN)
-    known = set(file.read_text().splitlines()) if file else set[str]()
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
-    items[:] = [item for item in items if item.nodeid not in known]
+    """Deselect the tests that passed before, and the slow tests of other parts."""
+    file, part = config.getoption(NOT_AGAIN), config.getoption(SLOW_PART)
+    left = set(file.read_text().splitlines()) if file else set[str]()
+    if part is not None:
+        slow = SLOW.read_text().splitlines()
+        left |= set(slow).difference(slow[part % PARTS :: PARTS])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+    items[:] = [item for item in items if item.nodeid not in left]
 
 
 def pytest_configure(config: pytest.Config) -> None:
