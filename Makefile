@@ -1,6 +1,6 @@
 # make demo        a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and make
 # make test        every test but slow and exhaustive ones; needs Python 3.11, git and make
-# make test-all    every test, an hour; CI runs a quarter of the slowest: make test-all PYTEST=--slow-part=0
+# make test-all    every test, an hour; CI runs a sixth of the slowest: make test-all PYTEST=--slow-part=0
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
 # make mutants     a sample of changed builds: validation must find them; all: python benchmarks/mutants.py --write
 # make two-chips   two full chips, every PE and every frame; CI runs it

@@ -31,14 +31,14 @@ PASSED, NOT_AGAIN, SLOW_PART = "--passed", "--not-again", "--slow-part"
 SLOW = Path(__file__).with_name("slow.txt")
 """Names of the exhaustive tests that took longest in a run of `make test-all`, by its list of durations."""
 
-PARTS = 4
+PARTS = 6
 """Parts of the slow tests. CI runs the part that the commit chooses."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(PASSED, type=Path, metavar="FILE", help="write the names of the tests that passed")
     parser.addoption(NOT_AGAIN, type=Path, metavar="FILE", help="leave out the tests named in a file of --passed")
-    parser.addoption(SLOW_PART, type=int, metavar="N", help="of the slow tests, run those of part N % 4 only")
+    parser.addoption(SLOW_PART, type=int, metavar="N", help="of the slow tests, run those of part N % 6 only")
 
 
 class Passed:
