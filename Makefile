@@ -1,6 +1,6 @@
 # make demo        a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and make
 # make test        every test but slow and exhaustive ones; needs Python 3.11, git and make
-# make test-all    every test; CI runs it
+# make test-all    every test, an hour; CI runs a sixth of the slowest: make test-all PYTEST=--slow-part=0
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
 # make mutants     a sample of changed builds: validation must find them; all: python benchmarks/mutants.py --write
 # make two-chips   two full chips, every PE and every frame; CI runs it
@@ -22,6 +22,12 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
+# Mutants of the sample.
+MUTANTS := 60
+
+# Further options of pytest for test and test-all.
+PYTEST :=
+
 # One process more than cores: some tests wait for a line or a clock.
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
@@ -38,16 +44,16 @@ demo: $(VENV)/installed
 	@echo "The report: $(BUILD)/report.html"
 
 test: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not exhaustive" --durations=20 --durations-min=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not exhaustive" --durations=20 --durations-min=10 $(PYTEST)
 
 test-all: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=20 --durations-min=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=20 --durations-min=10 $(PYTEST)
 
 onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py
 
 mutants: $(VENV)/installed-for-development
-	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/mutants.py --sample 60 --seed 4 --least 0.98
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/mutants.py --sample $(MUTANTS) --seed 4 --least 0.98
 
 two-chips: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/large/whole_board.py $(MODEL) --emulate --pes 304 --inputs $(INPUTS)

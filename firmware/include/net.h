@@ -146,10 +146,12 @@ struct net_events {
     uint32_t capacity;
 };
 
+/* The kit reads the sizes from these lines. */
 _Static_assert(sizeof(struct net_event) == 8 && sizeof(struct net_events) == 8, "the protocol says so");
 _Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
 _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
 _Static_assert(sizeof(void *) != 4 || sizeof(struct net_state) == 16, "the plan counts on it");
+_Static_assert(sizeof(void *) != 4 || sizeof(struct net_layer) == 24, "the plan counts on it");
 
 /* Step of a frame, in programs that are a table of steps. In a step that computes, `flag` is a signed byte: the number
  * of layers to advance to the next such step, 0 if both compute pieces of one layer. */

@@ -82,6 +82,7 @@ struct mac_array_command {
 };
 
 #if UINTPTR_MAX == UINT32_MAX
+_Static_assert(sizeof(struct mac_array_addition) == 32, "eight words");
 _Static_assert(sizeof(struct mac_array_command) == 96, "a command is 24 words");
 _Static_assert(offsetof(struct mac_array_command, parameters) == 16, "word 4");
 _Static_assert(offsetof(struct mac_array_command, input_channels) == 48, "word 12");

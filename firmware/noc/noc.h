@@ -45,6 +45,7 @@ struct noc_descriptor {
 
 #if UINTPTR_MAX == UINT32_MAX
 _Static_assert(sizeof(struct noc_descriptor) == 48, "a descriptor is 12 words");
+_Static_assert(sizeof(struct noc_destination) == 8, "two words");
 _Static_assert(offsetof(struct noc_descriptor, row_bytes) == 24, "word 6");
 _Static_assert(offsetof(struct noc_descriptor, source_flag) == 36, "word 9");
 #endif

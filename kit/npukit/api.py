@@ -571,7 +571,7 @@ def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
     """The kinds of op: for each kind the board's engines that run it, the types, and the names in model formats."""
     from npukit.accel.engines import engines_of
     from npukit.net.examples import examples
-    from npukit.net.specs.table import SPECS
+    from npukit.net.ops.table import SPECS
 
     engines = engines_of(load_board(board))
     return [

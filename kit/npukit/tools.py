@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
+from npukit.board.cores import ARCHITECTURES
 from npukit.emulator.here import INSTALL
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, run
@@ -40,10 +41,8 @@ class _Program:
 
 
 PROGRAMS = (
-    _Program("arm-none-eabi-gcc", "compiling, instead of ziglang", "apt install gcc-arm-none-eabi"),
-    _Program("riscv64-unknown-elf-gcc", "compiling for RISC-V", "apt install gcc-riscv64-unknown-elf"),
-    _Program("qemu-system-arm", "--on qemu", "apt install qemu-system-arm"),
-    _Program("qemu-system-riscv32", "--on qemu for RISC-V", "apt install qemu-system-misc"),
+    *(_Program(each.gcc, f"compiling for {each.title}", f"apt install {each.gcc_package}") for each in ARCHITECTURES),
+    *(_Program(each.qemu, f"--on qemu for {each.title}", f"apt install {each.qemu_package}") for each in ARCHITECTURES),
     _Program("renode", "--on renode", "https://renode.io"),
     _Program("renode-test", "tests of project/renode", "https://renode.io"),
     _Program("openocd", "npukit flash", "apt install openocd"),

@@ -67,16 +67,21 @@ class Accelerator:
     lacking: Sequence[int] = ()
 
 
+_FAMILIES = ("cortex_m", "riscv")
+"""Instruction sets, by their number in `mesh_set_core`."""
+
+
 @dataclass(frozen=True)
 class Core:
-    """The core of some PEs. `model`: Unicorn's CPU number. `refill_cycles`: extra cycles of a taken branch.
+    """The core of some PEs. `model`: Unicorn's CPU number. `family`: instruction set. `refill_cycles`: extra cycles
+    of a taken branch.
 
     `cycles`: cycles of instructions, by name, that differ from the architecture's usual core.
     """
 
     pes: Sequence[int]
     model: int
-    riscv: bool
+    family: str
     refill_cycles: int
     cycles: Mapping[str, int]
 
@@ -317,10 +322,11 @@ class EmulatedBoard:
         return number
 
     def _set_core(self, core: Core) -> None:
-        costs = riscv.block_costs if core.riscv else blocks.block_costs
+        family = _FAMILIES.index(core.family)
+        costs = (blocks.block_costs, riscv.block_costs)[family]
         decode = self._keep(Decode(partial(_decode, partial(costs, others=core.cycles))))
         for pe in map(self._pe, core.pes):
-            self._core.mesh_set_core(self._mesh, pe, core.model, core.riscv, core.refill_cycles, decode)
+            self._core.mesh_set_core(self._mesh, pe, core.model, family, core.refill_cycles, decode)
 
     def _attach(self, accelerator: Accelerator) -> None:
         library = _library(Path(accelerator.library)) if accelerator.library else self._core

@@ -294,8 +294,7 @@ def _in_fours(weights: np.ndarray, tile: Tile) -> np.ndarray:
 def _sizes(tile: Tile, parts: Parts, shape: DriverShape, way: str) -> Iterator[tuple[str, int]]:
     """The numbers of `struct mla_command`."""
     source, finisher = tile.inputs[0], parts.total or parts.main
-    attributes = finisher.attributes
-    assert isinstance(attributes, Conv2d | Dense | Sums | Total)
+    attributes = finisher.of(Conv2d, Dense, Sums, Total)
     for name, operand in (("input", source), ("output", tile.output)):
         plane = Plane.of(operand.box)
         yield f"{name}_height", plane.height

@@ -50,11 +50,10 @@ class Shift:
 
 def shift_of(net: Net, op: Op, biases: np.ndarray, most: np.ndarray) -> Shift | None:
     """The shift of an op whose sums come to `most` at most by channel, if the array's output stage can do it."""
-    assert isinstance(op.attributes, Conv2d | Dense)
     factors = requantization(net, op)
     right = 1 - int(factors.shifts[0])
     one = np.all(factors.multipliers == HALF) and np.all(factors.shifts == factors.shifts[0]) and 1 <= right <= 31
-    if not one or op.attributes.clamp[0] != 0 or quantization(net, op.output).zero_point != 0:
+    if not one or op.of(Conv2d, Dense).clamp[0] != 0 or quantization(net, op.output).zero_point != 0:
         return None
     rounding = biases + (1 << right >> 1) + (right > 1)
     bits = int((most + np.abs(rounding)).max()).bit_length() + 1

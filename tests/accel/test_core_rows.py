@@ -17,8 +17,8 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
-from npukit.net.norms import norm_constants
 from npukit.net.ops import Norm, Softmax, Total
+from npukit.net.ops.norm import norm_constants
 from npukit.net.passes.norms import cut_in_squares, has_squares
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Quantization

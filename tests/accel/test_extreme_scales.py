@@ -17,8 +17,8 @@ from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.net.specs.spec import Scales
-from npukit.net.specs.table import SPECS
+from npukit.net.ops.kind import Scales
+from npukit.net.ops.table import SPECS
 from npukit.net.tensor import Quantization
 
 SMALLEST, LARGEST, NEAR = -30, 20, 6

@@ -9,8 +9,8 @@ import numpy as np
 
 from npukit.net import ops
 from npukit.net.net import Net, Op
-from npukit.net.norms import norm_constants
-from npukit.net.specs.table import output_shape
+from npukit.net.ops.norm import norm_constants
+from npukit.net.ops.table import output_shape
 from npukit.net.tensor import Quantization, Tensor, untransposed
 
 Shape = tuple[int, ...]

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from npukit.errors import NpukitError
 from npukit.frontend.onnx.qoperator import RULES
 from npukit.net.net import Net
-from npukit.net.specs.table import SPECS
+from npukit.net.ops.table import SPECS
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 

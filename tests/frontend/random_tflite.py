@@ -179,7 +179,7 @@ def _run(net: Net, data: Sequence[np.ndarray]) -> list[np.ndarray]:
     inputs = [_as_integers(net, *pair) for pair in zip(net.inputs, data, strict=True)]
     if {op.kind for op in net.ops} - {"reshape"} != {"dense"}:
         return run_reference(net, inputs)
-    with patch("npukit.net.reference.convolution.multiply_by_quantized_multiplier", rounded_once):
+    with patch("npukit.net.ops.convolution.multiply_by_quantized_multiplier", rounded_once):
         return run_reference(net, inputs)
 
 

@@ -203,8 +203,8 @@ def test_as_a_zephyr_module_the_network_blocks_on_a_semaphore(made: Made, tmp_pa
     built = exported(made, tmp_path)
     assert "cmake: ." in (tmp_path / "lib/zephyr/module.yml").read_text()
     (tmp_path / "CMakeLists.txt").write_text(ZEPHYR)
-    compiler = ";".join(find_toolchain().command)
-    rest = flags()[len(find_toolchain().command) :]
+    words = len(find_toolchain().command)
+    compiler, rest = ";".join(flags()[:words]), flags()[words:]
     include = f"-I{CHECKOUT / 'firmware/libc'}"
     (tmp_path / "hooks.c").write_text(from_page("#include <zephyr/kernel.h>") + CONNECTED)
     words = [f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_ASM_COMPILER={compiler}", "-DACCELERATOR_HOOKS=ON"]

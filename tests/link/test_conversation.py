@@ -11,7 +11,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.conversation import Conversation
 from npukit.link.fault import DeviceFault, explain_fault
 from npukit.link.frames import FrameDecoder, encode_frame
-from npukit.link.messages import ReadCounters, Run
+from npukit.link.messages import ReadCounters, Reset, Run
 from npukit.link.session import Session
 
 GREETING = struct.pack("<HHHHHxx16s", 528, 1, 1, 0, 0, bytes(16)) + b"\5board\5model"
@@ -145,6 +145,17 @@ def test_a_window_of_requests_is_filled_and_what_is_lost_of_it_is_sent_again(mis
 def test_a_window_of_nothing_is_refused() -> None:
     with pytest.raises(NpukitError, match="no request may be under way"):
         open_with(lambda request: reply(request, GREETING[:2] + bytes(2) + GREETING[4:]))
+
+
+def test_an_insistent_request_goes_on_as_long_as_an_answer_may_take() -> None:
+    heard = 0
+
+    def answer(request: bytes) -> bytes:
+        nonlocal heard
+        heard += 1
+        return reply(request, b"") if heard > 2000 else b""
+
+    Conversation(Scripted(answer), answer_seconds=60).insist(Reset())
 
 
 class Timed(Scripted):

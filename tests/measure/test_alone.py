@@ -20,8 +20,8 @@ from npukit.measure.validate import ALONE, Validation, validate
 from npukit.net.box import Box
 from npukit.net.net import fuse
 from npukit.net.ops import Conv2d, Softmax
+from npukit.net.ops.softmax import exp_table
 from npukit.net.reference.sharp import inputs_alone
-from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import quantization, requantization
 from npukit.net.value_ranges import Range, value_ranges
 from npukit.plan.ir.plan import Compute
@@ -137,8 +137,8 @@ def test_inputs_keep_to_the_ranges_and_come_close_to_every_rounding(built: Build
     assert np.array_equal(given, again)
 
 
-def two_convolutions(folder: Path) -> Path:
-    """A model of two padded convolutions and an addition, with calibration inputs in the same folder."""
+def residual_block(folder: Path) -> Path:
+    """A model of three padded convolutions and an addition, with calibration inputs in the same folder."""
     random = np.random.default_rng(7)
     weights = [random.standard_normal((16, channels, 3, 3)).astype(np.float32) / 12 for channels in (3, 16, 16)]
     constants = [numpy_helper.from_array(each, f"w{number}") for number, each in enumerate(weights)]
@@ -149,14 +149,16 @@ def two_convolutions(folder: Path) -> Path:
     nodes.append(helper.make_node("Add", ["a", "c"], ["y"]))
     sizes = {"x": (1, 3, 16, 16), "y": (1, 16, 16, 16)}
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()]
-    graph = helper.make_graph(nodes, "two", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "two.onnx")
+    graph = helper.make_graph(nodes, "block", ends[:1], ends[1:], constants)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "block.onnx"
+    )
     np.savez(folder / "inputs.npz", in0=random.standard_normal((8, *sizes["x"])).astype(np.float32))
-    return folder / "two.onnx"
+    return folder / "block.onnx"
 
 
 def test_a_layer_that_overwrites_the_border_of_its_input_runs_alone(tmp_path: Path) -> None:
-    model = two_convolutions(tmp_path)
+    model = residual_block(tmp_path)
     options = {"calibration": tmp_path / "inputs.npz", "toolchain": "zig", "pes": 1}
     built = build(model, tmp_path / "out", "nrf5340-dk", **options)
     (memory,) = built.plan().pes

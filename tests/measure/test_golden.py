@@ -9,9 +9,9 @@ from net.small_nets import image_net, remembering_net
 from npukit.measure.cases import noise
 from npukit.measure.golden import GOLDEN_CASES, GOLDEN_FRAMES, golden
 from npukit.net.examples import example
+from npukit.net.ops.table import SPECS
 from npukit.net.reference import evaluate
 from npukit.net.reference.coverage import Watch
-from npukit.net.specs.table import SPECS
 
 
 def test_they_reach_more_than_as_many_cases_of_noise() -> None:

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.random_ops import Bundle
-from npukit.net.norms import norm_constants
+from npukit.net.ops.norm import inverse_root, norm_constants
 from npukit.net.reference import evaluate
-from npukit.net.reference.norm import inverse_root
 from npukit.net.tensor import Quantization
 
 

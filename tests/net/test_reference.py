@@ -13,10 +13,10 @@ from small_nets import image_net, op_net, quantized, sine_net
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.net.ops import Add, AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Softmax
-from npukit.net.reference import convolution, evaluate, run_reference
+from npukit.net.ops import Add, AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Softmax, convolution, dense
+from npukit.net.ops.shapes import windows
+from npukit.net.reference import evaluate, run_reference
 from npukit.net.requantize import multiply_by_quantized_multiplier, requantization
-from npukit.net.specs.shapes import windows
 from npukit.net.tensor import Quantization, Tensor
 
 CASE = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 2**32 - 1))
@@ -104,7 +104,7 @@ def test_the_largest_sums_of_a_dense_layer_are_exact(inputs: int, zero: int) -> 
     data, weights = np.full((2, inputs), -128 if zero > 0 else 127, np.int8), np.full((3, inputs), -128, np.int8)
     weights[1, 0], weights[2] = -127, 127
     wanted = (data.astype(np.int64) - zero) @ weights.T.astype(np.int64)
-    np.testing.assert_array_equal(convolution.products(data, zero, weights), wanted)
+    np.testing.assert_array_equal(dense.products(data, zero, weights), wanted)
 
 
 @settings(max_examples=25)

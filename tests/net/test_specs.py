@@ -6,22 +6,18 @@ import pytest
 
 from npukit.codegen.tir.kernels import KERNELS as TIR
 from npukit.net.examples import example
-from npukit.net.ops import KINDS, Attributes
+from npukit.net.net import Fused
+from npukit.net.ops import Attributes
+from npukit.net.ops.table import SPECS
 from npukit.net.receptive import cuttable_axes, input_rules
-from npukit.net.reference.interpreter import KERNELS as REFERENCE
-from npukit.net.specs.table import SPECS
 
 NO_WORK = {"reshape", "tvm_code"}
 """Kinds without a TIR kernel: `reshape` does no work, `tvm_code` is C already."""
 
 
-def test_each_kind_has_one_spec() -> None:
-    assert set(SPECS) == {kind.kind for kind in Attributes.__subclasses__() if kind.kind in KINDS}
-
-
-def test_each_kind_has_a_reference_and_a_kernel() -> None:
-    assert set(REFERENCE) - {"fused"} == set(SPECS)
-    assert set(TIR) >= set(SPECS) - NO_WORK
+def test_each_kind_has_a_spec_and_a_kernel() -> None:
+    assert set(SPECS) == {kind.kind for kind in Attributes.__subclasses__()} - {Fused.kind}
+    assert set(TIR) == set(SPECS) - NO_WORK
 
 
 @pytest.mark.parametrize("kind", sorted(SPECS))

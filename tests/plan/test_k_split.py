@@ -16,8 +16,8 @@ from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import CORE, Net
-from npukit.net.norms import norm_constants
 from npukit.net.ops import Sums
+from npukit.net.ops.norm import norm_constants
 from npukit.net.passes.sums import cut_in_sums
 from npukit.net.reference.interpreter import run_reference
 from npukit.options import Options

@@ -32,7 +32,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError, raised
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import KINDS
+from npukit.net.ops.table import SPECS
 
 Answer = TypeVar("Answer")
 
@@ -169,7 +169,7 @@ def _fault_of_abilities(abilities: Any, commands: CommandFormat | None) -> str |
         return f"{abilities!r} is no Abilities"
     if any(isinstance(pattern, str) or len(pattern) < SHORTEST_PATTERN for pattern in abilities.patterns):
         return "a pattern is a tuple of two kinds of op or more, or of a name and a pattern of Relax's"
-    strange = [kind for pattern in abilities.chains for kind in pattern if kind not in KINDS]
+    strange = [kind for pattern in abilities.chains for kind in pattern if kind not in SPECS]
     if strange:
         return f"a pattern has {strange[0]!r}, which is no kind of op"
     if not all(_IDENTIFIER.fullmatch(name) and size > 0 for name, size in abilities.memories.items()):

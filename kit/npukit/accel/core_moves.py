@@ -200,8 +200,7 @@ def _runs(places: Sequence[int]) -> Iterator[_Run]:
 
 def _padded(net: Net, op: Op, output: Box, held: Strides, made: Strides) -> Iterator[_Move]:
     """The input's part of a box, and the fills around it: before and behind along each axis."""
-    assert isinstance(op.attributes, Pad)
-    shape, before = net.tensor(op.inputs[0]).shape, op.attributes.before
+    shape, before = net.tensor(op.inputs[0]).shape, op.of(Pad).before
     first = [max(start, edge) for start, edge in zip(output.start, before, strict=True)]
     stop = [min(stop, edge + size) for stop, edge, size in zip(output.stop, before, shape, strict=True)]
     if any(end <= start for start, end in zip(first, stop, strict=True)):

@@ -22,7 +22,7 @@ from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operan
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Norm, NormBySquares, Softmax, Squares, Total
-from npukit.net.reference.softmax import exp_table
+from npukit.net.ops.softmax import exp_table
 from npukit.net.requantize import quantization
 
 

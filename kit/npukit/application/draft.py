@@ -10,8 +10,8 @@ import numpy as np
 
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import Attributes, Reshape, Slice, Transpose, TvmCode
+from npukit.net.ops.table import output_shape
 from npukit.net.passes.simplify import moves_nothing
-from npukit.net.specs.table import output_shape
 from npukit.net.tensor import Quantization, Tensor
 
 Axes = tuple[int, ...]

@@ -183,7 +183,7 @@ class Uart(_Part):
 
 
 class Events(_Part):
-    """Register by which a RISC-V core takes back the events that end WFI (`boards/pe-mesh.md`, section 1.2)."""
+    """Register for taking back the events of a core's sleep (`boards/pe-mesh.md`, section 1.2)."""
 
     base: Address
 

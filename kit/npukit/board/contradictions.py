@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from npukit.board.cores import CORES, RISC_V
+from npukit.board.cores import ARCHITECTURES, CORES
 from npukit.board.lines import Where
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ def contradictions(board: Board) -> Iterator[Fault]:
     yield from _of_addresses(board)
     yield from _of_waits(board)
     cores = [CORES[cpu] for cpu in board.cpus]
-    if board.events and all(core.architecture is not RISC_V for core in cores):
-        yield ("events",), f"[events] is for RISC-V cores: a {cores[0].title} has events of its own"
+    if board.events and not any(core.architecture.takes_back_events for core in cores):
+        takers = " or ".join(each.title for each in ARCHITECTURES if each.takes_back_events)
+        yield ("events",), f"[events] is for {takers} cores: a {cores[0].title} has events of its own"
     if board.pe_count > 1 and board.noc is None:
         yield ("mesh",), f"{board.pe_count} PEs need a [noc]"
     if "emulator" in board.runs_on and not board.noc and not board.emulator:

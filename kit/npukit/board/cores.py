@@ -11,33 +11,105 @@ from typing import Literal
 class Architecture:
     """An instruction set: common properties of its cores.
 
-    `firmware`: folder of the firmware with start-up code and fault report. `gcc`: the compiler's program. `qemu`: the
-    emulator's program. `elf_machine`: machine number in the header of an image. `registers`: registers reported by the
-    built-in emulator, in order.
+    `firmware`: folder of the firmware with start-up code and fault report. `gcc`: the compiler's program. `qemu`,
+    `qemu_package`: the emulator's program and Debian package. `elf`: the name in an image's header. `instructions`: the
+    decoder in `project/images/`. `address_relocations`: relocations to an address of code or data, except in calls.
+    `registers`: registers reported by the built-in emulator, in order.
+
+    `causes`: faults in words, by bit of the core's fault status, or by number if the status has the bit `numbered`.
+    `takes_back_events`: a core takes back events through a register of the board. `board_functions`: functions of a
+    stock board's support.
     """
 
+    title: str
     firmware: str
     gcc: str
     qemu: str
-    elf_machine: int
+    qemu_package: str
+    elf: str
+    instructions: str
+    address_relocations: tuple[int, ...]
     registers: tuple[str, ...]
+    causes: Mapping[int, str]
+    numbered: int = 0
+    takes_back_events: bool = False
+    board_functions: tuple[str, ...] = ()
+
+    @property
+    def gcc_package(self) -> str:
+        """The Debian package of the compiler: `gcc-arm-none-eabi` of `arm-none-eabi-gcc`."""
+        return f"gcc-{self.gcc.removesuffix('-gcc')}"
 
 
-_ARGUMENTS = tuple(f"a{i}" for i in range(8))
+_ARM_CAUSES = {
+    0: "instruction fetch from forbidden memory",
+    1: "data access to forbidden memory",
+    3: "forbidden memory on return from an exception",
+    4: "forbidden memory on entry to an exception (stack overflow?)",
+    8: "bus error on instruction fetch",
+    9: "bus error on a data access",
+    10: "bus error on an earlier store",
+    11: "bus error on return from an exception",
+    12: "bus error on entry to an exception (stack overflow?)",
+    16: "undefined instruction",
+    17: "invalid processor state",
+    18: "invalid return from an exception",
+    19: "FPU used while off",
+    24: "unaligned access",
+    20: "the stack overflows its limit",
+    25: "division by zero",
+}
+"""Causes by bit of the Configurable Fault Status Register (Armv7-M Architecture Reference Manual, B3.2.15, and
+Armv8-M's, D1.2.7)."""
+
 CORTEX_M = Architecture(
+    title="Cortex-M",
     firmware="cortex_m",
     gcc="arm-none-eabi-gcc",
     qemu="qemu-system-arm",
-    elf_machine=40,
+    qemu_package="qemu-system-arm",
+    elf="EM_ARM",
+    instructions="thumb",
+    address_relocations=(2, 47),  # R_ARM_ABS32, R_ARM_THM_MOVW_ABS_NC
     registers=(*(f"r{i}" for i in range(13)), "sp", "lr", "pc", "xpsr"),
+    causes=_ARM_CAUSES,
 )
+
+_RISC_V_CAUSES = {
+    0: "jump to an odd address",
+    1: "instruction fetch from forbidden memory",
+    2: "undefined instruction",
+    3: "breakpoint",
+    4: "unaligned load",
+    5: "load from forbidden memory",
+    6: "unaligned store",
+    7: "store to forbidden memory",
+    11: "environment call",
+}
+"""Causes by `mcause` (The RISC-V Instruction Set Manual, volume II, 3.1.15)."""
+
 RISC_V = Architecture(
+    title="RISC-V",
     firmware="riscv",
     gcc="riscv64-unknown-elf-gcc",
     qemu="qemu-system-riscv32",
-    elf_machine=243,
-    registers=(*_ARGUMENTS, "t0", "t1", "t2", "s0", "s1", "sp", "ra", "pc", "gp"),
+    qemu_package="qemu-system-misc",
+    elf="EM_RISCV",
+    instructions="riscv",
+    address_relocations=(1, 20, 23, 26),  # R_RISCV_32, R_RISCV_GOT_HI20, R_RISCV_PCREL_HI20, R_RISCV_HI20
+    registers=(*(f"a{i}" for i in range(8)), "t0", "t1", "t2", "s0", "s1", "sp", "ra", "pc", "gp"),
+    causes=_RISC_V_CAUSES,
+    numbered=1 << 31,
+    takes_back_events=True,
+    board_functions=("core_restart",),
 )
+
+ARCHITECTURES = (CORTEX_M, RISC_V)
+
+
+def architecture_of(elf: str) -> Architecture:
+    """The architecture of an image, by the name in its header."""
+    return next(each for each in ARCHITECTURES if each.elf == elf)
 
 
 Assembly = Literal["none", "moves", "dsp", "helium"]

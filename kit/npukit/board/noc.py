@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from npukit.structs import bytes_of
+
 DRAM = 0x8000_0000
 """Number of the first chip's DRAM, where descriptors and notes expect a PE. Chip n's DRAM is `DRAM + n`."""
 
-DESCRIPTOR_BYTES = 48
+DESCRIPTOR_BYTES = bytes_of("noc_descriptor")
 
-DESTINATION_BYTES = 8
+DESTINATION_BYTES = bytes_of("noc_destination")
 """Bytes of an entry in a multicast's list of destinations."""

@@ -29,7 +29,8 @@ from npukit.codegen.names import Names
 from npukit.codegen.parts import Part, callees_of
 from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
-from npukit.codegen.tir.kernels import ANYWHERE, kernel, nameless
+from npukit.codegen.tir.kernels import kernel, nameless
+from npukit.net.ops.table import SPECS
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
 _Found = TypeVar("_Found")
@@ -208,7 +209,7 @@ class _Kernels:
 
     def number(self, part: Part) -> int:
         tile = part.tile
-        operands, anywhere = (tile.output, *tile.inputs), tile.op.kind in ANYWHERE
+        operands, anywhere = (tile.output, *tile.inputs), SPECS[tile.op.kind].elementwise
         places = tuple((e.box.shape if anywhere else e.box, e.row_stride, e.pixel_stride) for e in operands)
         constants = tuple((c.symbol, str(c.values.dtype), c.values.size) for c in part.lowered.constants)
         told = tile.op.name, places, tile.scratch is None, constants

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from npukit.board.board import AcceleratorSlot, Board, Flash, Memory, Noc
-from npukit.board.cores import CORES, RISC_V
+from npukit.board.cores import CORES
 from npukit.board.noc import DRAM
 from npukit.board.registers import UartRegisters
 from npukit.emulator.fault_plan import FaultPlan
@@ -362,7 +362,7 @@ def _cores(board: Board) -> Iterator[dict[str, Any]]:
         pes.setdefault(board.cpu_of(pe), []).append(pe)
     for cpu, own in pes.items():
         core = CORES[cpu]
-        facts = {"model": core.unicorn, "riscv": core.architecture is RISC_V, "refill_cycles": core.refill_cycles}
+        facts = {"model": core.unicorn, "family": core.architecture.firmware, "refill_cycles": core.refill_cycles}
         yield {"pes": own, **facts, "cycles": dict(core.cycles)}
 
 

@@ -16,9 +16,6 @@ from npukit.errors import NpukitError
 from npukit.host.budget import EMULATOR
 from npukit.host.programs import find_program, start
 
-DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
-"""Debian package of each QEMU program."""
-
 _SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_WAKES = 0.05
 _MOST_BYTES = 1 << 16
@@ -34,14 +31,15 @@ class QemuMachine:
         """`others`: images of the cores after the first."""
         if board.qemu is None:
             raise NpukitError(f"board {board.name} does not run on QEMU")
-        name = board.core.type.architecture.qemu
+        architecture = board.core.type.architecture
+        name = architecture.qemu
         program = find_program(name)
         if program is None:
             raise NpukitError(
                 f"{name} is not on PATH",
                 tries=[
                     *(["--on emulator"] if "emulator" in board.runs_on else []),
-                    f"apt install {DEBIAN_PACKAGES[name]}",
+                    f"apt install {architecture.qemu_package}",
                     "brew install qemu",
                     "https://www.qemu.org/download",
                 ],

@@ -32,7 +32,7 @@ from npukit.link.messages import (
 from npukit.link.transport import Transport, Witness
 
 _ATTEMPTS = 12
-_INSISTENT_PAUSES = (0.02,) * 500
+_INSISTENT_PAUSE = 0.02
 """Seconds between repetitions to a device that may hear requests only between two frames."""
 _MOST_LINES = 1000
 
@@ -114,7 +114,8 @@ class Conversation:
 
     def insist(self, request: Request[Answer]) -> Answer:
         """Repeat a request often until the answer comes: the device may be busy, and its UART may hold one byte."""
-        ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
+        pauses = [_INSISTENT_PAUSE] * round(self._answer_seconds / _INSISTENT_PAUSE)
+        ((_, reply),) = self._exchange([request], self._answer_seconds, None, pauses)
         return _answer_in(request, reply)
 
     def listen(self, seconds: float) -> None:

@@ -212,12 +212,12 @@ def _near(
 
 
 def _source(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:
+    """The place of an input; of an arranged one the whole buffer, with the border."""
     place = _place(net, pe, tensor, view)
-    made = place.buffer.arrangement
-    if made is None:
+    if (made := place.buffer.arrangement) is None:
         return place
-    whole = np.array([place.buffer.offset]), np.array([made.bytes])
-    return replace(place, starts=whole[0], sizes=whole[1], zero=quantization(net, tensor).zero_point)
+    start, size = np.array([place.buffer.offset]), np.array([made.bytes])
+    return replace(place, starts=start, sizes=size, zero=quantization(net, tensor).zero_point)
 
 
 def _place(net: Net, pe: PePlan, tensor: str, view: View) -> _Place:

@@ -11,7 +11,8 @@ import numpy as np
 from npukit.measure.cases import Cases, counts, drawn, noise
 from npukit.net.cost import total_macs
 from npukit.net.net import Net
-from npukit.net.reference.coverage import BY_CHANNEL, ENTRIES, Coverage, Key, Seen, Watch
+from npukit.net.ops.events import ENTRIES
+from npukit.net.reference.coverage import BY_CHANNEL, Coverage, Key, Seen, Watch
 from npukit.net.tensor import Tensor
 
 GOLDEN_CASES, GOLDEN_FRAMES = 8, 4

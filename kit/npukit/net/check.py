@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, prod
 
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import TvmCode
 from npukit.net.c_code.function import C_TYPES, check_code
 from npukit.net.c_code.rows import check_rows
-from npukit.net.checks.extents import check_extent
-from npukit.net.checks.overflow import check_range
 from npukit.net.cost import total_macs
-from npukit.net.limits import MACS, check_shape
+from npukit.net.limits import COLUMNS, EXTENT, MACS, SCRATCH, WINDOW, check_shape
 from npukit.net.net import Fused, Net, Op, State, fuse
-from npukit.net.ops import TvmCode
-from npukit.net.specs.spec import Scales
-from npukit.net.specs.table import SPECS, output_shape
+from npukit.net.ops.kind import Scales
+from npukit.net.ops.table import SPECS, output_shape
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_tensor
 
@@ -131,10 +129,11 @@ def _check_op(net: Net, op: Op) -> None:
         check_rows(net, op, op.attributes)
         if op.attributes.work_bytes < 0:
             raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
+        SCRATCH.check(op.attributes.work_bytes, "it")
     _check_shape(net, op)
-    check_extent(net, op)
+    _check_window(net, op)
     _check_types(net, op)
-    check_range(net, op)
+    SPECS[op.kind].check(net, op)
 
 
 def _check_operands(net: Net, op: Op) -> None:
@@ -156,39 +155,35 @@ def _check_shape(net: Net, op: Op) -> None:
         raise NpukitError(f"its output is {list(expected)}, not {list(stated)}")
 
 
+def _check_window(net: Net, op: Op) -> None:
+    """Raise an error with the limit if the op's window, or an image under it, exceeds it."""
+    if not (window := SPECS[op.kind].window(net, op)):
+        return
+    *sides, channels = window
+    WINDOW.check(prod(sides), "it")
+    for size in _extents(net, op, sides):
+        EXTENT.check(size, "it")
+    COLUMNS.check(prod(net.tensor(op.output).shape[:3]) * prod(sides) * channels, "it")
+
+
+def _extents(net: Net, op: Op, window: Sequence[int]) -> tuple[int, ...]:
+    """Padded image sides, dilated window sides and strides."""
+    attributes, (_, height, width, _) = op.attributes, net.tensor(op.inputs[0]).shape
+    top, left, bottom, right = (max(side, 0) for side in attributes.padding)  # type: ignore[attr-defined]
+    gaps = getattr(attributes, "dilation", (1, 1))
+    dilated = (extent * gap for extent, gap in zip(window, gaps, strict=True))
+    return (height + top + bottom, width + left + right, *dilated, *attributes.strides)  # type: ignore[attr-defined]
+
+
 def _check_types(net: Net, op: Op) -> None:
     spec = SPECS[op.kind]
     for name in (op.inputs[0], op.output):
-        if spec.scales in (Scales.ONE, Scales.EQUAL) and not _whole(net.tensor(name)):
+        if spec.scales in (Scales.ONE, Scales.EQUAL) and not net.tensor(name).has_one_scale:
             raise NpukitError(f"{name!r} needs one scale and one zero point")
-    if op.kind == "quantize" and not (net.tensor(op.output).dtype == "int8" and _whole(net.tensor(op.output))):
-        raise NpukitError("its result must be int8 with one scale and one zero point")
-    if op.kind in ("sums", "total"):
-        _check_sums(net, op)
     if spec.scales in (Scales.EQUAL, Scales.EQUAL_OR_NONE):
         _check_unchanged(net, op)
     if spec.weights:
         _check_weights(net, op)
-
-
-def _check_sums(net: Net, op: Op) -> None:
-    """Check that sums are int32 without a scale, and that the layer's input and final output are int8 with a single
-    scale."""
-    if op.kind == "sums":
-        outer, plain = op.inputs[0], (*op.outputs, *op.inputs[2:])
-        if op.inputs[1] not in net.constants or net.tensor(op.inputs[1]).dtype != "int8":
-            raise NpukitError("its weights must be int8 constants")
-    else:
-        outer, plain = op.output, op.inputs
-    if net.tensor(outer).dtype != "int8" or not _whole(net.tensor(outer)):
-        raise NpukitError(f"{outer!r} must be int8 with one scale and one zero point")
-    if any(net.tensor(name).dtype != "int32" or net.tensor(name).quantization for name in plain):
-        raise NpukitError("its sums, biases, multipliers and shifts must be int32 without a scale")
-
-
-def _whole(tensor: Tensor) -> bool:
-    """True if the tensor has a single scale for all elements."""
-    return tensor.quantization is not None and tensor.quantization.axis is None
 
 
 def _check_unchanged(net: Net, op: Op) -> None:

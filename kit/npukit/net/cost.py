@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.net.net import Net, Op
-from npukit.net.specs.table import SPECS
+from npukit.net.ops.table import SPECS
 
 
 def macs(net: Net, op: Op) -> int:

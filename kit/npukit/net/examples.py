@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from npukit.net.check import check_net
 from npukit.net.net import Net
+from npukit.net.ops.table import SPECS
 from npukit.net.parse import parse_net
-from npukit.net.specs.table import SPECS
 
 
 def examples() -> Iterator[Net]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from npukit.net.ops import Attributes, Matmul, TvmCode
+from npukit.net.attributes import Attributes, TvmCode
 from npukit.net.tensor import Tensor
+
+Kind = TypeVar("Kind", bound=Attributes)
 
 CORE = "cpu"
 """The core, an engine of every PE."""
@@ -46,6 +48,11 @@ class Op:
     @property
     def kind(self) -> str:
         return self.attributes.kind
+
+    def of(self, *kinds: type[Kind]) -> Kind:
+        """The attributes of an op of one of `kinds`."""
+        assert isinstance(self.attributes, kinds)
+        return self.attributes
 
     @property
     def parts(self) -> tuple[Op, ...]:
@@ -163,9 +170,3 @@ class Net:
         tensors = {name: self.tensors[name] for name in names if name in self.tensors}
         constants = {name: self.constants[name] for name in names if name in self.constants}
         return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants, states)
-
-
-def operand_axes(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The transpositions of both inputs of a matrix product."""
-    assert isinstance(op.attributes, Matmul)
-    return op.attributes.first, op.attributes.second

@@ -13,9 +13,10 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import Attributes
 from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Fused, Net, Op, State
-from npukit.net.ops import KINDS, Attributes
+from npukit.net.ops.table import SPECS
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
 
@@ -208,7 +209,7 @@ class _Parser:
             outputs.append(self._tensor(tokens))
         tokens.expect("=")
         name = tokens.name()
-        kind = Fused if name == Fused.kind else KINDS[name]
+        kind = Fused if name == Fused.kind else SPECS[name].attributes
         inputs = self._names(tokens)
         return _rest(tokens, kind, tuple(inputs), tuple(outputs))
 

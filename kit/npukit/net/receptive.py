@@ -14,8 +14,8 @@ from npukit.net.box import Box
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Fused, Net, Op
 from npukit.net.ops import Total
-from npukit.net.specs.fields import AxisRule, InputRule
-from npukit.net.specs.table import SPECS
+from npukit.net.ops.fields import AxisRule, InputRule, box_needed
+from npukit.net.ops.table import SPECS
 
 
 def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:
@@ -88,12 +88,3 @@ def may_be_cut(net: Net, op: Op, parts: Sequence[int]) -> bool:
     shape = net.tensor(op.output).shape
     largest = tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
     return may_be_one(net, op, Box.whole(largest))
-
-
-def box_needed(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
-    """The box of an input of shape `shape` needed for a box of the output."""
-    spans = [
-        r.all_of(size) if r.axis is None else r.span(output.start[r.axis], output.stop[r.axis], size)
-        for r, size in zip(rule, shape, strict=True)
-    ]
-    return Box(tuple(start for start, _ in spans), tuple(stop for _, stop in spans))

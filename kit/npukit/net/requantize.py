@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import DepthwiseConv2d
 from npukit.net.tensor import Quantization
 
 ADD_LEFT_SHIFT = 20
@@ -189,7 +188,7 @@ def _scales(net: Net, op: Op) -> tuple[float, tuple[float, ...], float]:
 
 def output_channel_axis(op: Op) -> int:
     """The axis of output channels in an op's weights."""
-    return 3 if isinstance(op.attributes, DepthwiseConv2d) else 0
+    return 3 if op.kind == "depthwise_conv2d" else 0
 
 
 def add_rescaling(net: Net, op: Op) -> AddRescaling:

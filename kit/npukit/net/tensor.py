@@ -47,6 +47,11 @@ class Tensor:
     """Name of the layer in the user's model that produces the tensor."""
 
     @property
+    def has_one_scale(self) -> bool:
+        """True if the tensor has a single scale for all elements."""
+        return self.quantization is not None and self.quantization.axis is None
+
+    @property
     def elements(self) -> int:
         return prod(self.shape)
 

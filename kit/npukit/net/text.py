@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from npukit.net.attributes import Attributes
 from npukit.net.net import CORE, Fused, Net, Op, State
-from npukit.net.ops import Attributes
 from npukit.net.tensor import Quantization, Tensor
 
 LONGEST_NAME = 60

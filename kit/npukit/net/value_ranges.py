@@ -11,7 +11,8 @@ from math import prod
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
+from npukit.net.ops.table import SPECS
 from npukit.net.requantize import doubling_high_multiply, quantization, requantization, rounding_shift_right
 
 LOWEST, HIGHEST = -128, 127
@@ -85,16 +86,8 @@ def filter_of(net: Net, op: Op) -> LayerWeights | None:
 
 
 def passes_on(net: Net, op: Op) -> bool:
-    """True for a pool whose output has the range of its input, channel by channel."""
-    attributes = op.attributes
-    return isinstance(attributes, AveragePool | MaxPool) and not any(attributes.padding) and _is_single(net, op)
-
-
-def is_renamed(net: Net, op: Op) -> bool:
-    """True for a reshape that adds or removes axes of size 1 but keeps the channel axis."""
-    given, made = (net.tensor(name).shape for name in (op.inputs[0], op.outputs[0]))
-    same = [size for size in given if size != 1] == [size for size in made if size != 1] and given[-1:] == made[-1:]
-    return isinstance(op.attributes, Reshape) and same and _is_single(net, op)
+    """True for an op whose output has the range of its input, channel by channel, but for a clamp."""
+    return op.parts == (op,) and SPECS[op.kind].keeps_range(net, op) and _is_single(net, op)
 
 
 def _is_single(net: Net, op: Op) -> bool:
@@ -112,10 +105,7 @@ def value_ranges(net: Net) -> dict[str, Range]:
         if made is not None:
             found[op.output] = _output_range(net, made, given)
         elif given is not None and passes_on(net, op):
-            assert isinstance(op.attributes, AveragePool | MaxPool)
-            found[op.output] = given.clamped(op.attributes.clamp)
-        elif given is not None and is_renamed(net, op):
-            found[op.output] = given
+            found[op.output] = given.clamped(getattr(op.attributes, "clamp", (LOWEST, HIGHEST)))
     return found
 
 

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board
-from npukit.board.cores import RISC_V
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.host.programs import run
@@ -74,7 +73,7 @@ def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
             defined |= Elf(output).function_names
     headers = [include / "hal.h", *([data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h"] if board.stock else [])]
     declared = {name for header in headers for name in _DECLARED.findall(header.read_text(encoding="utf-8"))}
-    declared |= {"core_restart"} if board.stock and board.core.type.architecture is RISC_V else set[str]()
+    declared |= {*board.core.type.architecture.board_functions} if board.stock else set[str]()
     declared -= set[str]() if board.shares_memory else {"core_number"}
     return sorted(declared - defined)
 

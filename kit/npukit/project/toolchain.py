@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from npukit.board.cores import CORTEX_M4F, CoreType
+from npukit.board.cores import CORTEX_M4F, Architecture, CoreType
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, find_zig, run, start
 from npukit.project.files import Tuning
@@ -148,7 +148,7 @@ def find_toolchain(choice: str | None = None, core: CoreType = CORTEX_M4F) -> To
         found = finders[name]()
         if found:
             return found
-    raise _nothing_found(choice, gcc)
+    raise _nothing_found(choice, core.architecture)
 
 
 def _find_gcc(program: str) -> Toolchain | None:
@@ -170,19 +170,14 @@ def _first_line(command: list[str]) -> str:
     return result.stdout.strip().splitlines()[0]
 
 
-def _nothing_found(choice: str | None, gcc: str) -> NpukitError:
+def _nothing_found(choice: str | None, core: Architecture) -> NpukitError:
     remedies = {
-        "gcc": f"install {gcc} (Debian: apt install {_packaged(gcc)})",
+        "gcc": f"install {core.gcc} (Debian: apt install {core.gcc_package})",
         "zig": PACKAGE,
     }
-    what = {"gcc": gcc, "zig": "the Python package ziglang"}
+    what = {"gcc": core.gcc, "zig": "the Python package ziglang"}
     names = [choice] if choice else list(what)
     missing = " and ".join(what[name] for name in names)
     return NpukitError(
         f"no cross compiler: {missing} not found", tries=[*(remedies[name] for name in names), "npukit doctor"]
     )
-
-
-def _packaged(gcc: str) -> str:
-    """The Debian package of a GCC: `gcc-arm-none-eabi` of `arm-none-eabi-gcc`."""
-    return f"gcc-{gcc.removesuffix('-gcc')}"

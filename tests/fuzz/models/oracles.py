@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import resource
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,8 +24,9 @@ from frontend.tflite_models import run_litert
 from fuzz.models.driver import NOT_JUDGED
 from npukit.net.cost import total_macs
 from npukit.net.net import Net
-from npukit.net.reference import convolution, run_reference
-from npukit.net.reference.interpreter import KERNELS
+from npukit.net.ops import dense
+from npukit.net.ops.table import SPECS
+from npukit.net.reference import run_reference
 from npukit.net.requantize import SATURATES, effective_scales
 from npukit.net.tables import quantised
 from oracles.onnx_runtime import DITHERED_OPS, EVALUATOR_OPS, NotDefined, Session
@@ -64,7 +66,7 @@ def _compared_with_litert(net: Net, path: Path, dice: np.random.Generator) -> st
         raise NotJudged("LiteRT's sums may wrap")
     inputs, given = _cases(net, dice)
     theirs = _elsewhere(_litert, path, given)
-    with patch.dict(KERNELS, {"dense": _dense_rounded_once}):
+    with patch.dict(SPECS, {"dense": replace(SPECS["dense"], reference=_dense_rounded_once)}):
         ours = run_reference(net, inputs)
     return _told_apart(net, ours, theirs, max((WITHIN.get(op.kind, 0) for op in net.ops), default=0))
 
@@ -133,8 +135,8 @@ def _spread(net: Net) -> float:
 
 def _dense_rounded_once(*given: Any) -> np.ndarray:
     """A dense layer rounded once, as in LiteRT. TFLite Micro and npukit round twice."""
-    with patch("npukit.net.reference.convolution.multiply_by_quantized_multiplier", rounded_once):
-        return convolution.dense(*given)
+    with patch("npukit.net.ops.convolution.multiply_by_quantized_multiplier", rounded_once):
+        return dense.dense(*given)
 
 
 def _numbers(net: Net, name: str, dice: np.random.Generator) -> np.ndarray:

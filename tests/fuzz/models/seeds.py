@@ -14,7 +14,7 @@ import tflite
 from onnx import numpy_helper
 
 from helpers import CHECKOUT
-from npukit.net.specs.table import SPECS
+from npukit.net.ops.table import SPECS
 
 sys.path.append(str(CHECKOUT / "tests/frontend"))
 from tflite_models import Model  # pyright: ignore[reportMissingImports]

@@ -22,9 +22,9 @@ from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Matmul
+from npukit.structs import bytes_of
 
-COMMAND_BYTES = 96
-ADDITION_BYTES = 32
+COMMAND_BYTES, ADDITION_BYTES = bytes_of("mac_array_command"), bytes_of("mac_array_addition")
 
 
 class MacArray:

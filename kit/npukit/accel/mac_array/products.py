@@ -14,8 +14,9 @@ from npukit.accel.interface import Address, ConstantArray, Field, Operand, Tile
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.packing import pack_parameters, parameter_bytes
 from npukit.net.box import Box
-from npukit.net.net import Net, Op, operand_axes
+from npukit.net.net import Net, Op
 from npukit.net.ops import Matmul
+from npukit.net.ops.dense import operand_axes
 from npukit.net.requantize import matmul_rescaling
 from npukit.net.tensor import transposed, untransposed
 
@@ -42,8 +43,7 @@ class Products:
 
     @classmethod
     def of(cls, net: Net, op: Op, output: Box, figures: Figures) -> Products:
-        attributes = op.attributes
-        assert isinstance(attributes, Matmul)
+        attributes = op.of(Matmul)
         *leading, rows, columns = untransposed(output.shape, attributes.result)
         depth = net.tensor(op.inputs[0]).shape[-1]
         along_pixels = attributes.second != () and attributes.second[-1] != len(attributes.second) - 1
@@ -81,12 +81,11 @@ class Products:
 
     def commands(self, tile: Tile) -> Iterator[Fields]:
         """The addresses, sizes and strides in each command."""
-        assert isinstance(tile.op.attributes, Matmul)
         axes = (*operand_axes(tile.op), ())
         first, second = (
             _Matrices.of(operand, order, len(self.leading)) for operand, order in zip(tile.inputs, axes, strict=False)
         )
-        made = _Matrices.of(tile.output, _inverse(tile.op.attributes.result), len(self.leading))
+        made = _Matrices.of(tile.output, _inverse(tile.op.of(Matmul).result), len(self.leading))
         first, second = self.in_turn(first, second)
         for position in product(*map(range, self.leading)):
             yield (

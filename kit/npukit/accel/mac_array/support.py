@@ -130,8 +130,7 @@ def repeated(net: Net, op: Op) -> str | None:
 
 
 def _over_pixels(net: Net, op: Op, _: Figures) -> str | None:
-    assert isinstance(op.attributes, Mean)
-    images = len(net.tensor(op.inputs[0]).shape) == 4 and sorted(op.attributes.axes) == [1, 2]
+    images = len(net.tensor(op.inputs[0]).shape) == 4 and sorted(op.of(Mean).axes) == [1, 2]
     return None if images else "the MAC array takes the mean over all pixels of an image only"
 
 

@@ -223,16 +223,14 @@ def _reshape(graph: _Graph, op: Op) -> None:
 
 
 def _softmax(graph: _Graph, op: Op) -> None:
-    assert isinstance(op.attributes, Softmax)
     real = graph.real(op.inputs[0])
-    if op.attributes.beta != 1.0:
-        beta = graph.constant(f"{op.name} beta", np.array(op.attributes.beta, np.float32))
+    if op.of(Softmax).beta != 1.0:
+        beta = graph.constant(f"{op.name} beta", np.array(op.of(Softmax).beta, np.float32))
         real = graph.node("Mul", [real, beta], f"{op.name} scaled")
     graph.result(op, graph.node("Softmax", [real], f"{op.name} real", axis=-1))
 
 
 def _pad(graph: _Graph, op: Op) -> None:
-    assert isinstance(op.attributes, Pad)
     known, attributes = quantization(graph.net, op.inputs[0]), op.attributes
     amounts = graph.numbers(op, "pads", (*attributes.before, *attributes.after))
     value = np.array((attributes.value - known.zero_point) * known.scale, np.float32)
@@ -241,8 +239,7 @@ def _pad(graph: _Graph, op: Op) -> None:
 
 
 def _slice(graph: _Graph, op: Op) -> None:
-    attributes = op.attributes
-    assert isinstance(attributes, Slice)
+    attributes = op.of(Slice)
     if min(attributes.strides) < 1:
         raise NpukitError(f"{op.name}: ONNX has no form of a slice that goes backwards here")
     axes = tuple(range(len(attributes.begin)))

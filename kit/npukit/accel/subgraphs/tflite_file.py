@@ -203,25 +203,19 @@ def _reshape(model: Model, op: Op) -> None:
 
 
 def _softmax(model: Model, op: Op) -> None:
-    assert isinstance(op.attributes, Softmax)
-    model.add("SOFTMAX", op.inputs, op.output, Beta=op.attributes.beta)
+    model.add("SOFTMAX", op.inputs, op.output, Beta=op.of(Softmax).beta)
 
 
 def _transpose(model: Model, op: Op) -> None:
-    assert isinstance(op.attributes, Transpose)
-    model.add("TRANSPOSE", (op.inputs[0], model.numbers(op, "axes", op.attributes.axes)), op.output)
+    model.add("TRANSPOSE", (op.inputs[0], model.numbers(op, "axes", op.of(Transpose).axes)), op.output)
 
 
 def _mean(model: Model, op: Op) -> None:
-    assert isinstance(op.attributes, Mean)
-    model.add(
-        "MEAN", (op.inputs[0], model.numbers(op, "axes", op.attributes.axes)), op.output, "Reducer", KeepDims=True
-    )
+    model.add("MEAN", (op.inputs[0], model.numbers(op, "axes", op.of(Mean).axes)), op.output, "Reducer", KeepDims=True)
 
 
 def _concat(model: Model, op: Op) -> None:
-    assert isinstance(op.attributes, Concat)
-    model.add("CONCATENATION", op.inputs, op.output, Axis=op.attributes.axis)
+    model.add("CONCATENATION", op.inputs, op.output, Axis=op.of(Concat).axis)
 
 
 def _pad_op(model: Model, op: Op) -> None:
@@ -231,8 +225,7 @@ def _pad_op(model: Model, op: Op) -> None:
 
 
 def _slice(model: Model, op: Op) -> None:
-    attributes = op.attributes
-    assert isinstance(attributes, Slice)
+    attributes = op.of(Slice)
     if min(attributes.strides) < 1:
         raise NpukitError(f"{op.name}: TFLite has no form of a slice that goes backwards here")
     parts = {"begin": attributes.begin, "end": attributes.end, "strides": attributes.strides}

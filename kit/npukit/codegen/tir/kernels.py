@@ -11,54 +11,22 @@ from textwrap import indent
 from npukit.accel.core_filters import VECTOR_WEIGHTS
 from npukit.accel.core_writes import apart_from_output
 from npukit.accel.interface import ConstantArray, Tile
+from npukit.codegen.tir import ops
 from npukit.codegen.tir.c_text import function_bodies, tidied_body, wrapped
 from npukit.codegen.tir.door import TirFunction, TirParameter, define, print_c
-from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed, vectors
 from npukit.codegen.tir.ops.fixed_point import helper_functions
+from npukit.codegen.tir.ops.vectors import IN_VECTORS
 from npukit.errors import NpukitError
 from npukit.net.c_code.function import C_TYPES, declaration, pointers
 from npukit.net.c_code.rows import part_of, rows_of
 from npukit.net.ops import TvmCode
+from npukit.net.ops.table import modules_of
 
 KERNELS: Mapping[str, Callable[..., None]] = {
-    "add": elementwise.add,
-    "argmax": movement.argmax,
-    "average_pool": pooling.average_pool,
-    "concat": movement.concat,
-    "conv2d": filters.conv2d,
-    "dense": filters.dense,
-    "depthwise_conv2d": filters.depthwise_conv2d,
-    "dequantize": elementwise.dequantize,
-    "lookup": elementwise.lookup,
-    "matmul": transposed.matmul,
-    "max_pool": pooling.max_pool,
-    "maximum": elementwise.maximum,
-    "mean": blend.mean,
-    "minimum": elementwise.minimum,
-    "norm": norm.norm,
-    "norm_by_squares": norm.norm_by_squares,
-    "multiply": elementwise.multiply,
-    "pad": movement.pad,
-    "prelu": elementwise.prelu,
-    "quantize": elementwise.quantize,
-    "requantize": elementwise.requantize_op,
-    "resize_bilinear": blend.resize_bilinear,
-    "resize_nearest": blend.resize_nearest,
-    "select": elementwise.select_op,
-    "slice": movement.slice_,
-    "softmax": softmax.softmax,
-    "squares": norm.squares,
-    "subtract": elementwise.subtract,
-    "sums": filters.sums,
-    "top_k": movement.top_k,
-    "total": filters.total,
-    "transpose": movement.transpose,
-    "transpose_conv2d": transposed.transpose_conv2d,
+    kind: body for module in modules_of(ops) for kind, body in getattr(module, "KERNELS", {}).items()
 }
-"""The writer of each kind's statements: (tile, inputs..., constants..., output)."""
-
-ANYWHERE = frozenset(kind for kind, body in KERNELS.items() if body.__module__ == elementwise.__name__)
-"""Kinds whose statements depend on the shapes of boxes only, not on their places in the tensors."""
+"""The writer of each kind's statements: (tile, inputs..., constants..., output). Each module of the room names its
+own."""
 
 _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 
@@ -89,7 +57,7 @@ def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
         raise NpukitError(f"{tile.op.name}: the core has no kernel for {tile.op.kind}", tries=["npukit ops"])
     parameters = _parameters(tile, constants)
     in_lanes = any(each.name == VECTOR_WEIGHTS for each in parameters)
-    body = (vectors.KERNELS if in_lanes else KERNELS)[tile.op.kind]
+    body = (IN_VECTORS if in_lanes else KERNELS)[tile.op.kind]
     return TirKernel(tile, define(tile.name, parameters, lambda *arrays: body(tile, *arrays)))
 
 
@@ -147,9 +115,8 @@ def _body_of_tvm(kernel: TirKernel) -> str:
 
 def given_c(tile: Tile) -> str:
     """The part of an op's C that computes a tile: its rows. Each array begins with the first row in memory."""
-    attributes, rows = tile.op.attributes, rows_of(tile.net, tile.op)
-    assert isinstance(attributes, TvmCode)
-    return part_of(attributes.code, rows, tile.output.box) if rows else attributes.code
+    code, rows = tile.op.of(TvmCode).code, rows_of(tile.net, tile.op)
+    return part_of(code, rows, tile.output.box) if rows else code
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:

@@ -15,10 +15,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from npukit.net.attributes import TvmCode
 from npukit.net.c_code.function import MATH, pointers
 from npukit.net.c_code.parse import Array, Assignment, Choice, Expression, Loop, Statement, statements
 from npukit.net.net import Net, Op
-from npukit.net.ops import TvmCode
 
 _LONGEST = 20_000
 """Characters of code that is looked into; longer code, of which TVM makes none, counts a cycle for each."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import TvmCode
 from npukit.net.net import Net, Op
-from npukit.net.ops import TvmCode
 
 C_TYPES = {
     "bool": "bool",

@@ -13,9 +13,9 @@ from math import prod
 from typing import NamedTuple
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import Pair, RowReads, Run, TvmCode
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Pair, RowReads, Run, TvmCode
 
 Shape = tuple[int, ...]
 Places = tuple[Pair, ...]

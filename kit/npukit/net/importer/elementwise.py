@@ -133,3 +133,14 @@ def softmax(walk: Walk, site: Site) -> AxesView:
     order = (*(place for place in view.order if place != axis), axis)
     inputs = [walk.assembly.arranged(view, order)]
     return walk.settled(walk.add(site.quantized(SIGMOID_OUTPUT), Softmax(beta), inputs, order), site)
+
+
+OPERATORS = {
+    "maximum": maximum,
+    "minimum": minimum,
+    "multiply": multiply,
+    "nn.prelu": prelu,
+    "nn.softmax": softmax,
+    "subtract": subtract,
+    "where": select,
+}

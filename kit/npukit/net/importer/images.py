@@ -63,3 +63,9 @@ def resize(walk: Walk, source: AxesView, call: Any) -> AxesView:
     else:
         raise NpukitError(f"it resizes by {method}, which npukit does not compute yet")
     return AxesView(walk.assembly.derive(kind, data, after), order)
+
+
+OPERATORS = {
+    **dict.fromkeys(("nn.avg_pool1d", "nn.avg_pool2d"), average_pool),
+    **dict.fromkeys(("nn.max_pool1d", "nn.max_pool2d"), max_pool),
+}

@@ -117,6 +117,8 @@ def _as_images(walk: Walk, names: list[str]) -> list[str]:
 LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}
 """Operators that can absorb a bias."""
 
+OPERATORS = {**LINEAR, "add": add_or_bias}
+
 
 def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
     """The int32 sums of a layer with a float result, and their quantisation. None if the operands are floats."""

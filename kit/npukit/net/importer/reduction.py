@@ -12,8 +12,8 @@ from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
 from npukit.net.importer.expressions import IntegerConstant, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
-from npukit.net.norms import norm_constants
 from npukit.net.ops import ArgMax, Concat, Mean, Norm, Reshape
+from npukit.net.ops.norm import norm_constants
 from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def mean(walk: Walk, site: Site) -> AxesView:
     kept = tuple(1 if place in places else size for place, size in enumerate(shape))
     output = Tensor(name, kept, site.dtype, site.quantization)
     reduced = AxesView(walk.assembly.op(name, Mean(places), (view.name,), output), view.order)
-    return walk.settled(_without(walk, reduced, axes, site.shape), site)
+    return walk.settled(without_axes(walk, reduced, axes, site.shape), site)
 
 
-def _without(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
+def without_axes(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
     """The view without axes of size 1 that the model drops."""
     if len(shape) == len(view.order):
         return view
@@ -106,3 +106,6 @@ def _reals(walk: Walk, expression: Any) -> np.ndarray:
 def _part(walk: Walk, expression: Any, wanted: Quantization) -> AxesView | IntegerConstant:
     constant = walk.constant(expression)
     return requantized(walk, constant or walk.activation(expression), wanted)
+
+
+OPERATORS = {"concat": concat, "mean": mean, "nn.layer_norm": norm, "nn.rms_norm": norm}

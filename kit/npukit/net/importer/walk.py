@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
+from npukit.net import importer
 from npukit.net.check import check_net
 from npukit.net.importer import unary
 from npukit.net.importer.assembly import AxesView, NetInMaking, Order, straight
@@ -32,11 +33,11 @@ from npukit.net.importer.given import is_given
 from npukit.net.importer.islands import Islands
 from npukit.net.importer.linear import LINEAR, SUMMED, of_integers
 from npukit.net.importer.movement import MOVEMENTS, moved_from
-from npukit.net.importer.operators import OPERATORS
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize, Reshape
+from npukit.net.ops.table import modules_of
 from npukit.net.passes.constants import fold_constants
 from npukit.net.passes.simplify import fold_padding
 from npukit.net.tables import relu_table
@@ -442,14 +443,23 @@ def _computed(walk: Walk, site: Site) -> AxesView:
 
 def _moves_floats(walk: Walk, core: Any) -> bool:
     """True for a move of a value computed in float."""
-    return callee(core) in MOVEMENTS and callee(core) not in OPERATORS and walk.operand(core) is None
+    return callee(core) in MOVEMENTS and callee(core) not in _operators() and walk.operand(core) is None
+
+
+@cache
+def _operators() -> Mapping[str, Callable[[Walk, Site], AxesView]]:
+    """The import function of each Relax operator with an integer op: the `OPERATORS` of every module of this room, and
+    lookup tables of other functions of one number."""
+    found = (getattr(module, "OPERATORS", {}) for module in modules_of(importer))
+    tables = dict.fromkeys((*unary.FUNCTIONS, *unary.WITH_ATTRIBUTES), unary.lookup)
+    return tables | {name: operator for operators in found for name, operator in operators.items()}
 
 
 def _computed_at_once(walk: Walk, site: Site) -> AxesView:
     if isinstance(site.core, relax.Var):
         return _quantized_input(walk, site)
-    if callee(site.core) in OPERATORS:
-        return OPERATORS[callee(site.core)](walk, site)
+    if callee(site.core) in _operators():
+        return _operators()[callee(site.core)](walk, site)
     return walk.settled(walk.activation(site.core), site)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from npukit.net.net import Net, Op
 from npukit.net.ops import Dense, Reshape
 from npukit.net.tensor import Tensor
-from npukit.net.value_ranges import LayerWeights, Range, filter_of, is_renamed, passes_on, value_ranges
+from npukit.net.value_ranges import LayerWeights, Range, filter_of, passes_on, value_ranges
 
 _Kept = Mapping[str, np.ndarray]
 """Mask of kept channels by tensor name. Tensors without an entry keep all channels."""
@@ -56,7 +56,7 @@ class _Layer:
 
 def _layer(net: Net, op: Op) -> _Layer | None:
     found = filter_of(net, op)
-    return _Layer(op, found) if found or passes_on(net, op) or is_renamed(net, op) else None
+    return _Layer(op, found) if found or passes_on(net, op) else None
 
 
 def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, Range]) -> _Kept:

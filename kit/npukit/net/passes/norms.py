@@ -26,8 +26,7 @@ def cut_in_squares(net: Net, name: str) -> Net:
     """The net with an RMS norm split in two: op `NAME_squares` sums the squares of each piece, and the norm reads the
     sums."""
     norm = next(op for op in net.ops if op.name == name)
-    attributes, source = norm.attributes, norm.inputs[0]
-    assert isinstance(attributes, Norm)
+    attributes, source = norm.of(Norm), norm.inputs[0]
     *rows, length = net.tensor(norm.output).shape
     squares = Tensor(f"{norm.output}_squares", (*rows, length // PIECE, 1), "int32")
     first = Op(f"{name}_squares", Squares(PIECE), (source,), (squares.name,)).placed(CORE, _REASON)

@@ -43,11 +43,10 @@ def _after(before: Op | None, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _writing(net: Net, op: Op, behind: Op) -> Net:
     """The net with a product merged with a transposition, its only reader."""
-    assert isinstance(op.attributes, Matmul)
     if not isinstance(behind.attributes, Transpose) or behind.attributes.axes[-1] != len(behind.attributes.axes) - 1:
         return net
     axes = behind.attributes.axes
-    result = transposed(op.attributes.result or tuple(range(len(axes))), axes)
+    result = transposed(op.of(Matmul).result or tuple(range(len(axes))), axes)
     product = replace(op, attributes=replace(op.attributes, result=result), outputs=behind.outputs)
     ops = tuple(product if each is op else each for each in net.ops if each is not behind)
     return without_unread(net.with_ops(ops))

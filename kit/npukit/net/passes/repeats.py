@@ -34,8 +34,7 @@ def _repeats(net: Net, op: Op) -> bool:
 
 def _resized(net: Net, op: Op) -> tuple[list[Tensor], list[Op]]:
     """The tensors and ops of the replacement: reshape, resize, reshape."""
-    assert isinstance(op.attributes, Concat)
-    axis, times, given = op.attributes.axis, len(op.inputs), net.tensor(op.inputs[0])
+    axis, times, given = op.of(Concat).axis, len(op.inputs), net.tensor(op.inputs[0])
     image = (*given.shape[:axis], *given.shape[axis + 1 :])
     places = [list(range(size)) for size in image[1:3]]
     places[axis - ROWS] = [place for place in places[axis - ROWS] for _ in range(times)]

@@ -28,8 +28,7 @@ def _surrounds_with_zeros(net: Net, op: Op) -> bool:
 
 
 def _with_padding(op: Op, pad: Op) -> Op:
-    attributes, around = op.attributes, pad.attributes
-    assert isinstance(attributes, Conv2d | DepthwiseConv2d)
+    attributes, around = op.of(Conv2d, DepthwiseConv2d), pad.attributes
     assert isinstance(around, Pad)
     added = (*around.before[1:3], *around.after[1:3])
     top, left, bottom, right = (own + more for own, more in zip(attributes.padding, added, strict=True))

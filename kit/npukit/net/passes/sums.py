@@ -87,7 +87,6 @@ def _window(op: Op, first: int) -> Sums:
 
 def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], constants: dict[str, np.ndarray]) -> Op:
     """The op of the total: adds and requantises partial sums."""
-    assert isinstance(op.attributes, Conv2d | Dense)
     bias, factors = net.constant(op, 2), requantization(net, op)
     channels = net.tensor(op.output).shape[-1:]
     values = {
@@ -100,7 +99,7 @@ def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], consta
         constants[name] = value.astype(np.int32)
         tensors[name] = Tensor(name, channels, "int32")
     reason = "sums are added by the core"
-    return replace(op, attributes=Total(op.attributes.clamp), inputs=(*sums, *names), engine=CORE, reason=reason)
+    return replace(op, attributes=Total(op.of(Conv2d, Dense).clamp), inputs=(*sums, *names), engine=CORE, reason=reason)
 
 
 def _without_unread(net: Net) -> Net:

@@ -7,17 +7,18 @@ the layer's output after its clamp. Events ruled out by the actual weights are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Softmax
-from npukit.net.reference.interpreter import KERNELS, Held, evaluate
-from npukit.net.reference.pooling import window_sums
-from npukit.net.reference.softmax import exp_table
+from npukit.net.ops import Conv2d, DepthwiseConv2d, Softmax
+from npukit.net.ops.events import CLOSE, ENTRIES, HALF, HIGH, LOW, PADDING, ROUNDED, TIES, TWICE, Events, any_of
+from npukit.net.ops.softmax import exp_table
+from npukit.net.ops.table import SPECS
+from npukit.net.reference.interpreter import Held, evaluate, run_op
 from npukit.net.requantize import Rescaling, quantization, rescalings, wrap_int32
 from npukit.net.value_ranges import Range, accumulators, filter_of, requantized, value_ranges
 
@@ -74,7 +75,7 @@ class Watch:
 
         def run(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
             with rescalings() as calls:
-                result = KERNELS[op.kind](net, op, operands)
+                result = run_op(net, op, operands)
             events = [self._events(op, operands, result, calls)]
             if padding and isinstance(op.attributes, Conv2d | DepthwiseConv2d):
                 events.append(_padding(net, op, operands, result))
@@ -88,13 +89,10 @@ class Watch:
         ops = {part.name: part for op in self._net.ops for part in op.parts}
         return {(layer, kind): self._can_be(ops[layer], kind, places[0]) for (layer, kind), places in seen.items()}
 
-    def _events(
-        self, op: Op, operands: Sequence[np.ndarray], result: np.ndarray, calls: Sequence[Rescaling]
-    ) -> Iterator[tuple[str, np.ndarray]]:
+    def _events(self, op: Op, operands: Sequence[np.ndarray], result: np.ndarray, calls: Sequence[Rescaling]) -> Events:
         if result.dtype == np.int8:
             yield from _rescaled(self._net, op, result, calls)
-        if op.kind in _OTHERS:
-            yield from _OTHERS[op.kind](self._net, op, operands, result)
+        yield from SPECS[op.kind].events(self._net, op, operands, result)
 
     def _can_be(self, op: Op, kind: str, places: np.ndarray) -> np.ndarray:
         """Mask of the places where the event is possible within the value ranges."""
@@ -117,10 +115,6 @@ class Watch:
         return _by_group(can[np.newaxis])[0]
 
 
-LOW, HIGH, ROUNDED, TWICE = "clamped low", "clamped high", "first rounding", "rounding twice"
-CLOSE, HALF, TIES = "close to the next rounding", "second rounding", "negative ties"
-PADDING, ENTRIES, POOLED, BORDER = "padding", "table entries", "mean's rounding", "padding that never counts"
-
 BY_CHANNEL = (LOW, HIGH, ROUNDED, TWICE)
 """Kinds of event counted per lane of channels."""
 
@@ -139,11 +133,7 @@ def _over(events: np.ndarray, axis: int) -> np.ndarray:
     return np.asarray(events.any(axis=axis))
 
 
-def _any(events: np.ndarray) -> np.ndarray:
-    return np.asarray(events.reshape(len(events), -1).any(axis=1, keepdims=True))
-
-
-def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) -> Iterator[tuple[str, np.ndarray]]:
+def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) -> Events:
     """Events of the output's rescaling: TensorFlow Lite's two roundings, and the clamp.
 
     Both roundings equal a single floor of `total` / 2^(31 + right). `total` includes the halves of both roundings and
@@ -165,16 +155,16 @@ def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) 
     below = total & ((np.int64(1) << (31 + right)) - 1)
     above = (np.int64(1) << (31 + right)) - below
     down, up = known & (made > lowest) & (made <= highest), known & (made >= lowest) & (made < highest)
-    grouped = _by_group if np.size(multiplier) > 1 else _any
+    grouped = _by_group if np.size(multiplier) > 1 else any_of
     yield LOW, grouped(known & (made < lowest))
     yield HIGH, grouped(known & (made > highest))
     if sum(each.value.size for each in calls) == result.size:  # earlier roundings would make this rounding nearly exact
         yield ROUNDED, grouped(down & (below < 1 << 30))
         yield TWICE, grouped(up & (above <= 1 << 30))
-    yield HALF, _any(down & (below < half))
-    yield TIES, _any(up & tied & (above <= 1 << 31))
+    yield HALF, any_of(down & (below < half))
+    yield TIES, any_of(up & tied & (above <= 1 << 31))
     steps = [np.int64(1) << (31 + right - power) for power in CLOSEST]
-    close = [_any(each) for step in steps for each in (up & (above <= step), down & (below < step))]
+    close = [any_of(each) for step in steps for each in (up & (above <= step), down & (below < step))]
     yield CLOSE, np.concatenate(close, axis=1)
 
 
@@ -189,11 +179,10 @@ def _of_output(result: np.ndarray, calls: Sequence[Rescaling]) -> Rescaling | No
     return Rescaling(value.reshape(result.shape), calls[-1].multiplier, calls[-1].shift)
 
 
-def _padding(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def _padding(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
     """Events of padding: each side where the border pixel would give another result than padding, and padding off by
     one."""
-    attributes, image = op.attributes, operands[0]
-    assert isinstance(attributes, Conv2d | DepthwiseConv2d)
+    attributes, image = op.of(Conv2d, DepthwiseConv2d), operands[0]
     top, left, bottom, right = attributes.padding
     if not any(attributes.padding) or min(attributes.padding) < 0:
         return
@@ -202,27 +191,10 @@ def _padding(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarra
     zero = quantization(net, op.inputs[0]).zero_point
     one_off = np.pad(image, around, constant_values=zero + 1 if zero < 127 else zero - 1)
     inside = np.pad(image, around, mode="edge")
-    wrong = [
-        (KERNELS[op.kind](net, bare, [each, *operands[1:]]) != result).any(axis=(1, 4)) for each in (inside, one_off)
-    ]
+    wrong = [(run_op(net, bare, [each, *operands[1:]]) != result).any(axis=(1, 4)) for each in (inside, one_off)]
     edges = wrong[0][:, 0], wrong[0][:, :, 0], wrong[0][:, -1], wrong[0][:, :, -1]
-    sides = [_any(edge) for edge, count in zip(edges, attributes.padding, strict=True) if count]
-    yield PADDING, np.concatenate([*sides, _any(wrong[1])], axis=1)
-
-
-def _lookup(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    data = operands[0]
-    yield ENTRIES, _used(data.astype(np.int64) - np.iinfo(data.dtype).min, len(operands[1]))
-
-
-def _softmax(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    data = operands[0].astype(np.int64)
-    yield ENTRIES, _used(data.max(axis=-1, keepdims=True) - data, 256)
-    yield HIGH, _any(result == 127)
-
-
-def _used(entries: np.ndarray, size: int) -> np.ndarray:
-    return np.stack([np.bincount(each.ravel(), minlength=size) > 0 for each in entries])
+    sides = [any_of(edge) for edge, count in zip(edges, attributes.padding, strict=True) if count]
+    yield PADDING, np.concatenate([*sides, any_of(wrong[1])], axis=1)
 
 
 def _entries(net: Net, op: Op, given: Range | None) -> np.ndarray:
@@ -234,38 +206,3 @@ def _entries(net: Net, op: Op, given: Range | None) -> np.ndarray:
         return (table > 0) & (np.arange(256) <= high - low)
     size = net.constants[op.inputs[1]].size
     return np.ones(size, bool) if size != 256 else (np.arange(256) >= low + 128) & (np.arange(256) <= high + 128)
-
-
-def _average(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Events of an average pool: negative and positive means rounded away from zero, and border windows with fewer
-    elements."""
-    attributes, shape = op.attributes, net.tensor(op.output).shape
-    assert isinstance(attributes, AveragePool)
-    images = operands[0].reshape(-1, *operands[0].shape[2:])
-    counts = window_sums(np.ones_like(images[:1, :, :, :1]), attributes, shape)
-    sums = window_sums(images, attributes, shape)
-    up = np.abs(sums) // counts != (np.abs(sums) + counts // 2) // counts
-    yield POOLED, np.stack([(up & sign).reshape(len(result), -1).any(axis=1) for sign in (sums < 0, sums > 0)], axis=1)
-    if any(attributes.padding):
-        full = attributes.window[0] * attributes.window[1]
-        yield BORDER, _any((sums // full != sums // counts).reshape(len(result), -1))
-
-
-def _maximum(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Events of a max pool: border maxima below 0 and below the zero point. Padding of either value, if counted, would
-    hide the maximum."""
-    assert isinstance(op.attributes, MaxPool)
-    if any(op.attributes.padding):
-        border = np.concatenate([result[:, :, [0, -1]].ravel(), result[:, :, :, [0, -1]].ravel()]).reshape(
-            len(result), -1
-        )
-        yield BORDER, _any(border < min(0, quantization(net, op.inputs[0]).zero_point))
-
-
-_Events = Callable[[Net, Op, Sequence[np.ndarray], np.ndarray], Iterator[tuple[str, np.ndarray]]]
-_OTHERS: Mapping[str, _Events] = {
-    "average_pool": _average,
-    "lookup": _lookup,
-    "max_pool": _maximum,
-    "softmax": _softmax,
-}

@@ -2,55 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
-from npukit.net.reference import arithmetic, blend, convolution, movement, norm, pooling, softmax, tvm_code
-
-Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
-"""Function that computes an op's output from its inputs. Activations have a leading case axis, constants have none."""
-
-KERNELS: Mapping[str, Kernel] = {
-    "add": arithmetic.add,
-    "argmax": movement.argmax,
-    "average_pool": pooling.average_pool,
-    "concat": movement.concat,
-    "conv2d": convolution.conv2d,
-    "dense": convolution.dense,
-    "depthwise_conv2d": convolution.depthwise_conv2d,
-    "dequantize": arithmetic.dequantize,
-    "lookup": arithmetic.lookup,
-    "matmul": convolution.matmul,
-    "max_pool": pooling.max_pool,
-    "maximum": arithmetic.maximum,
-    "mean": blend.mean,
-    "minimum": arithmetic.minimum,
-    "norm": norm.norm,
-    "norm_by_squares": norm.norm_by_squares,
-    "multiply": arithmetic.multiply,
-    "pad": movement.pad,
-    "prelu": arithmetic.prelu,
-    "quantize": arithmetic.quantize,
-    "requantize": arithmetic.requantize,
-    "reshape": movement.reshape,
-    "resize_bilinear": blend.resize_bilinear,
-    "resize_nearest": movement.resize_nearest,
-    "select": arithmetic.select,
-    "slice": movement.slice_,
-    "softmax": softmax.softmax,
-    "squares": norm.squares,
-    "subtract": arithmetic.subtract,
-    "sums": convolution.sums,
-    "top_k": movement.top_k,
-    "total": convolution.total,
-    "transpose": movement.transpose,
-    "transpose_conv2d": convolution.transpose_conv2d,
-    "tvm_code": tvm_code.tvm_code,
-}
-
+from npukit.net.ops.kind import Reference
+from npukit.net.ops.table import SPECS
 
 Held = Mapping[str, np.ndarray]
 """All activations of a frame by name, states included."""
@@ -64,11 +23,11 @@ def run_reference(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def run_op(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     """The output of one op."""
-    return KERNELS[op.kind](net, op, operands)
+    return SPECS[op.kind].reference(net, op, operands)
 
 
 def evaluate(
-    net: Net, inputs: Sequence[np.ndarray], before: Held | None = None, run: Kernel = run_op
+    net: Net, inputs: Sequence[np.ndarray], before: Held | None = None, run: Reference = run_op
 ) -> dict[str, np.ndarray]:
     """Every activation of the net by name, with a leading case axis if the inputs have one.
 

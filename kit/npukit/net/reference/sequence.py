@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.reference.interpreter import KERNELS
+from npukit.net.reference.interpreter import run_op
 
 Edges = dict[int, list[int]]
 """Indices of the successors, or of the predecessors, of each op."""
@@ -62,7 +62,7 @@ class _Sequence:
         return any(name in self.states and self.states[name] in made for op in ops for name in op.inputs)
 
     def _at_once(self, op: Op) -> dict[str, np.ndarray]:
-        return {op.output: KERNELS[op.kind](self.net, op, [self._operand(name) for name in op.inputs])}
+        return {op.output: run_op(self.net, op, [self._operand(name) for name in op.inputs])}
 
     def _operand(self, name: str) -> np.ndarray:
         """A constant, or all frames of a tensor. A state is delayed by one frame and begins with its initial value."""
@@ -82,7 +82,7 @@ class _Sequence:
         for frame in range(self.frames):
             now |= {name: each if name in self.net.constants else each[frame, None] for name, each in given.items()}
             for op in ops:
-                now[op.output] = KERNELS[op.kind](self.net, op, [now[name] for name in op.inputs])
+                now[op.output] = run_op(self.net, op, [now[name] for name in op.inputs])
             found.append({name: now[name] for name in made})
             now |= {name: now[becomes] for name, becomes in kept.items()}
         return {name: np.concatenate([values[name] for values in found]) for name in made}

@@ -17,8 +17,8 @@ import numpy as np
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Softmax
+from npukit.net.ops.windows import padded, taps
 from npukit.net.reference.sharp_rows import sharp_rows
-from npukit.net.reference.window import padded, taps
 from npukit.net.requantize import quantization, requantization, wrap_int32
 from npukit.net.value_ranges import LayerWeights, Range, accumulators, filter_of
 

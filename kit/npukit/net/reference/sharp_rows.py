@@ -11,7 +11,7 @@ import numpy as np
 
 from npukit.net.net import Net
 from npukit.net.ops import Softmax
-from npukit.net.reference.softmax import exp_table, shares, terms
+from npukit.net.ops.softmax import exp_table, shares, terms
 from npukit.net.requantize import quantization
 
 MOST_ROWS, MOST_ELEMENTS = 1024, 1 << 18
@@ -38,9 +38,8 @@ def sharp_rows(
 ) -> np.ndarray | None:
     """`count` inputs of sharp rows for a net with a single softmax. None if rows are too short or no row is found."""
     op, tensor = net.ops[0], net.tensor(net.inputs[0])
-    assert isinstance(op.attributes, Softmax)
     length, rows = tensor.shape[-1], count * tensor.elements // tensor.shape[-1]
-    table = exp_table(quantization(net, op.inputs[0]).scale, op.attributes.beta)
+    table = exp_table(quantization(net, op.inputs[0]).scale, op.of(Softmax).beta)
     rows = min(rows, MOST_ROWS, MOST_ELEMENTS // length)
     found = _differences(table, length, rows, rng) if length >= 4 and rows else np.zeros((0, length))
     if len(found) == 0:

@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from npukit.net.attributes import TvmCode
 from npukit.net.c_code.cycles import cycles
 from npukit.net.c_code.function import declaration, math_functions, pointers
 from npukit.net.net import Net, Op
-from npukit.net.ops import TvmCode
 from npukit.net.reference.sandbox import Sandbox
 
 NAN = np.uint32(0x7FC00000)
@@ -70,8 +70,7 @@ def _sources(same: _Same) -> tuple[str, ...]:
 
 def _source(net: Net, op: Op) -> str:
     """The C function without its name, from the parameter list on."""
-    attributes = op.attributes
-    assert isinstance(attributes, TvmCode)
+    attributes = op.of(TvmCode)
     parameters = (declaration(each.dtype, each.name, written=each.written) for each in pointers(net, op))
     return f"({', '.join(parameters)})\n{{\n{attributes.code}}}\n"
 

@@ -14,8 +14,8 @@ import numpy as np
 from npukit.accel.interface import Cost
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
+from npukit.net.ops.fields import AxisRule
 from npukit.net.receptive import cuttable_axes, may_be_cut
-from npukit.net.specs.fields import AxisRule
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.boxes import (

@@ -14,6 +14,7 @@ import numpy as np
 
 from npukit.board.board import Board
 from npukit.plan.ir.plan import MemoryUse, Plan
+from npukit.structs import bytes_of
 
 ALIGNMENT = 16
 """Alignment of buffers in bytes: the MAC array and the DMA move 16 bytes at a time."""
@@ -40,8 +41,10 @@ MANY_PROGRAMS = 512
 build; a row of a table takes some twenty cycles more than a statement. SmolLM2-135M would have 1751. Eight blocks of
 TinyLlama, which would be a tenth slower as tables, have 327."""
 
-STEP_BYTES = 8
-"""Bytes of `struct net_step` of the firmware."""
+STEP_BYTES, LAYER_BYTES, STATE_BYTES, CONTROL_BYTES, RECORD_BYTES = (
+    bytes_of(f"net_{struct}") for struct in ("step", "layer", "state", "control", "record")
+)
+"""Bytes of the firmware's structures. The control block and a record per layer begin every PE's activations."""
 
 MANY_TOLD = 3
 """Receiving PEs from which on a signal in a table is a multicast with a list of PEs."""
@@ -55,12 +58,6 @@ ROWS_OF_A_PAGE = 4
 
 CODE_OF_THE_LOOP = 5 << 8
 """Bytes of the loop that executes a table: measured 1.0 KB."""
-
-LAYER_BYTES = 24
-"""Bytes of `struct net_layer` of the firmware."""
-
-STATE_BYTES = 16
-"""Bytes of `struct net_state` of the firmware."""
 
 CODE_OF_STATES = 192
 """Bytes of the code that resets states, and of the host's request for a reset."""
@@ -80,10 +77,6 @@ WORKER_STACK_BYTES = 5 << 7
 
 VARIABLE_BYTES = 8 << 10
 """Bytes left free for the firmware's own variables: measured 2 KB at most."""
-
-
-CONTROL_BYTES, RECORD_BYTES = 64, 16
-"""Bytes of `struct net_control` and `struct net_record` of the firmware, at the beginning of every PE's activations."""
 
 
 PACKINGS = 40

@@ -17,9 +17,9 @@ from npukit.accel.interface import Accelerator
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
+from npukit.net.ops.fields import InputRule
 from npukit.net.passes.at_link import inside
 from npukit.net.receptive import box_needed, input_rules, needs_of_many
-from npukit.net.specs.fields import InputRule
 from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes
 from npukit.plan.tensors.reshapes import reshaped, reshaped_box
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 
+from npukit.board.cores import architecture_of
 from npukit.project.images.elf import Elf, ElfFunction
-from npukit.project.images.riscv import RISC_V
-from npukit.project.images.thumb import THUMB_CODE
-from npukit.project.images.walk import FunctionWalk, MachineCall, StackState
+from npukit.project.images.walk import FunctionWalk, InstructionSet, MachineCall, StackState
 
 MOST_VISITS = 64
 """Limit on visits of an instruction with ever more stack. Beyond it, a loop never frees the stack."""
 
-INSTRUCTION_SETS = {"EM_ARM": THUMB_CODE, "EM_RISCV": RISC_V}
+
+@cache
+def _instructions_of(elf: str) -> InstructionSet:
+    """The decoder of an architecture's code."""
+    return import_module(f"{__package__}.{architecture_of(elf).instructions}").INSTRUCTIONS
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Frame:
 
 def frame_of(elf: Elf, function: ElfFunction) -> Frame:
     """Follow every path through the function."""
-    instructions = INSTRUCTION_SETS[elf.machine]
+    instructions = _instructions_of(elf.machine)
     walk = FunctionWalk(elf, function, instructions.decode)
     pending = [(function.address, StackState())]
     while pending:

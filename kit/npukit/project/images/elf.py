@@ -15,6 +15,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
+from npukit.board.cores import architecture_of
+
 THUMB = 1
 """Bit in the address of every function of an M-profile core."""
 LARGEST_GAP = 1 << 20
@@ -190,7 +192,7 @@ def _pointed_at_in(object_file: bytes) -> frozenset[str]:
 
 
 def _pointed_at(file: ELFFile) -> Iterator[str]:
-    kinds = _OF_ADDRESSES[file["e_machine"]]
+    kinds = architecture_of(file["e_machine"]).address_relocations
     for table in file.iter_sections():
         if not isinstance(table, RelocationSection):
             continue
@@ -206,9 +208,6 @@ def _pointed_at(file: ELFFile) -> Iterator[str]:
 
 
 _SHF_ALLOC, _STT_FUNC = 2, 2
-_OF_ADDRESSES = {"EM_ARM": (2, 47), "EM_RISCV": (1, 20, 23, 26)}
-"""Relocations that give code or data an address, other than in calls: R_ARM_ABS32, R_ARM_THM_MOVW_ABS_NC; R_RISCV_32,
-R_RISCV_GOT_HI20, R_RISCV_PCREL_HI20, R_RISCV_HI20."""
 
 
 def _section(section) -> Section:

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from elftools.elf.enums import ENUM_E_MACHINE
+
 from npukit.board.board import Board
 from npukit.board.cores import CORES, CoreType
 from npukit.errors import NpukitError
@@ -34,7 +36,7 @@ def _fault(data: bytes, board: Board, cores: Sequence[CoreType]) -> str:
     )
     sizes = segment_bytes == _SEGMENT.size and (not section_count or section_bytes == _SECTION.size)
     for core in cores:
-        if machine != core.architecture.elf_machine or not sizes:
+        if machine != ENUM_E_MACHINE[core.architecture.elf] or not sizes:
             return f"it is not for a {core.title}"
     if not 0 < segment_count <= MOST_PARTS or not 0 < section_count <= MOST_PARTS:
         return f"it has {segment_count:,} segments and {section_count:,} sections"

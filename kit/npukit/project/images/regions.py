@@ -15,6 +15,7 @@ from npukit.host.budget import BUILD
 from npukit.host.parallel import apart
 from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image, Overlay
+from npukit.structs import bytes_of
 
 CODE, CONSTANTS, OWN_DATA = REGIONS = ("code", "constants", "own data")
 """Names of the regions, in the order of the firmware's `rpc_loaded`."""
@@ -22,8 +23,7 @@ FACTOR = 0xFFFFFF4E
 """The factor of digests: the largest for which FACTOR * 2^32 - 1 is a safe prime."""
 _START, _WORD = 1, 4
 _LOW = 0xFFFF_FFFF
-_STEP_BYTES = 8
-"""Bytes of a `struct net_step`."""
+_STEP_BYTES = bytes_of("net_step")
 _EXPECTED = "self_test_expected"
 
 

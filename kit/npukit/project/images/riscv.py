@@ -160,4 +160,4 @@ def _far(walk: FunctionWalk, instruction: RiscvInstruction, base: str) -> int | 
 
 _MACHINE = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
 
-RISC_V = InstructionSet(_decode, _after, _successors)
+INSTRUCTIONS = InstructionSet(_decode, _after, _successors)

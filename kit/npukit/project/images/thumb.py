@@ -246,4 +246,4 @@ def _machine() -> capstone.Cs:
 
 _MACHINE = _machine()
 
-THUMB_CODE = InstructionSet(_decode, _after, _successors)
+INSTRUCTIONS = InstructionSet(_decode, _after, _successors)

@@ -8,8 +8,8 @@ from itertools import product
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides, each_row, from_first, unrolled
-from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm, NormBySquares
+from npukit.net.ops.norm import FRACTION_BITS, headroom
 
 _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
 """Numbers per word, and the registers for words loaded together."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_row, from_first, unrolled
-from npukit.net.reference.softmax import ACCUMULATOR_INTEGER_BITS
+from npukit.net.ops.softmax import ACCUMULATOR_INTEGER_BITS
 from npukit.net.requantize import rounding_shift_right
 
 LONGEST = 4095

@@ -11,7 +11,7 @@ from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.ops import Mean, ResizeBilinear
-from npukit.net.reference.blend import ONE
+from npukit.net.ops.resize import ONE
 from npukit.net.requantize import mean_rescaling, quantization
 
 SHIFT = 2 * (ONE.bit_length() - 1)
@@ -20,8 +20,7 @@ WORD_BITS = 32
 
 
 def mean(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    assert isinstance(attributes, Mean)
+    attributes, given, made = tile.op.of(Mean), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     reduced = tuple(size if axis in attributes.axes else 1 for axis, size in enumerate(given.shape))
     count = prod(reduced)
     factor = mean_rescaling(tile.net, tile.op, count)
@@ -74,8 +73,7 @@ def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed
 
 def _dropped_bits(tile: Tile) -> int:
     """The number of low bits equal to zero in every product of two shares."""
-    attributes = tile.op.attributes
-    assert isinstance(attributes, ResizeBilinear)
+    attributes = tile.op.of(ResizeBilinear)
     down, across = (
         int(np.gcd.reduce([ONE, *(step for *_, step in places)])) for places in (attributes.rows, attributes.columns)
     )
@@ -85,3 +83,6 @@ def _dropped_bits(tile: Tile) -> int:
 def _index(layout: Strided, n: Expr, row: Expr, column: Expr, c: Expr) -> Expr:
     image, down, across, one = layout.strides
     return n * image + row * down + column * across + c * one
+
+
+KERNELS = {"mean": mean, "resize_bilinear": resize_bilinear, "resize_nearest": resize_nearest}

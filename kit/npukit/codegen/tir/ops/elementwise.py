@@ -82,8 +82,7 @@ def lookup(tile: Tile, source: Pointed, table: Pointed, output: Pointed) -> None
 
 def quantize(tile: Tile, *arrays: Pointed) -> None:
     zero_point = quantization(tile.net, tile.op.output).zero_point
-    assert isinstance(tile.op.attributes, Quantize)
-    rounded = _halves_away if tile.op.attributes.away else _halves_to_even
+    rounded = _halves_away if tile.op.of(Quantize).away else _halves_to_even
     low, high = (cast("float32", limit - zero_point) for limit in (-128, 127))
 
     def element(value: Expr, offset: Expr, step: Expr) -> Expr:
@@ -143,3 +142,7 @@ def _finished(tile: Tile, scaled: Expr) -> Expr:
     bounds = (int(limits.min), int(limits.max))
     chosen = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else bounds
     return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, chosen))
+
+
+_NAMED = (add, dequantize, lookup, maximum, minimum, multiply, prelu, quantize, subtract)
+KERNELS = {body.__name__: body for body in _NAMED} | {"requantize": requantize_op, "select": select_op}

@@ -46,8 +46,7 @@ def sums(tile: Tile, source: Pointed, *rest: Pointed) -> None:
 
 def total(tile: Tile, *arrays: Pointed) -> None:
     *parts, bias, multipliers, shifts, zero, output = arrays
-    attributes = tile.op.attributes
-    assert isinstance(attributes, Total)
+    attributes = tile.op.of(Total)
     given, made = [Layout.of(operand) for operand in tile.inputs], Layout.of(tile.output)
     only_right = bool((tile.net.constants[tile.op.inputs[-1]] <= 0).all())
     scale = (lambda value, factor, shift: scale_down(value, factor, 0 - shift)) if only_right else requantize
@@ -232,3 +231,6 @@ def _source_channel(tile: Tile, channel: Expr) -> Expr:
     multiplier = tile.net.tensor(tile.op.output).shape[3] // tile.net.tensor(tile.op.inputs[0]).shape[3]
     absolute = channel + tile.output.box.start[3]
     return (absolute if multiplier == 1 else quotient(absolute, multiplier)) - tile.inputs[0].box.start[3]
+
+
+KERNELS = {"conv2d": conv2d, "dense": dense, "depthwise_conv2d": depthwise_conv2d, "sums": sums, "total": total}

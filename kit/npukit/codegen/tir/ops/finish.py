@@ -42,8 +42,7 @@ class Finish:
     """The arithmetic from sums to outputs, with the last two or three constants of a filter kernel."""
 
     def __init__(self, tile: Tile, constants: tuple[Pointed, ...]) -> None:
-        attributes = tile.op.attributes
-        assert isinstance(attributes, Conv2d | DepthwiseConv2d | Dense | TransposeConv2d)
+        attributes = tile.op.of(Conv2d, DepthwiseConv2d, Dense, TransposeConv2d)
         self._fast = in_one_step(tile.net, tile.op)
         own = 2 if self._fast is None else 3
         self._bias = constants[0] if len(constants) > own else None

@@ -15,16 +15,14 @@ LIMIT = 1 << 30
 
 
 def transpose(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    assert isinstance(attributes, Transpose)
+    attributes, given, made = tile.op.of(Transpose), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     turned = Strided(made.shape, tuple(given.strides[axis] for axis in attributes.axes))
     with each_position(made.shape) as position:
         output[made.index(position)] = source[turned.index(position)]
 
 
 def pad(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    assert isinstance(attributes, Pad)
+    attributes, given, made = tile.op.of(Pad), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     with each_element([made]) as (place,):
         output[place] = cast(tile.output.tensor.dtype, attributes.value)
     start = tuple(map(sum, zip(tile.inputs[0].box.start, attributes.before, strict=True)))
@@ -37,8 +35,7 @@ def pad(tile: Tile, source: Pointed, output: Pointed) -> None:
 
 
 def concat(tile: Tile, *arrays: Pointed) -> None:
-    attributes, made, output = tile.op.attributes, Strided.of(tile.output), arrays[-1]
-    assert isinstance(attributes, Concat)
+    attributes, made, output = tile.op.of(Concat), Strided.of(tile.output), arrays[-1]
     begin = 0
     for source, given in in_order(tile, arrays[:-1]):
         with each_position(given.shape) as position:
@@ -48,8 +45,7 @@ def concat(tile: Tile, *arrays: Pointed) -> None:
 
 
 def slice_(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    assert isinstance(attributes, Slice)
+    attributes, given, made = tile.op.of(Slice), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     corners = zip(attributes.begin, tile.output.box.start, attributes.strides, tile.inputs[0].box.start, strict=True)
     begins = [begin + start * stride - held for begin, start, stride, held in corners]
     with each_position(made.shape) as position:
@@ -60,8 +56,7 @@ def slice_(tile: Tile, source: Pointed, output: Pointed) -> None:
 
 
 def argmax(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    assert isinstance(attributes, ArgMax)
+    attributes, given, made = tile.op.of(ArgMax), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     with each_position(made.shape) as position:
 
         def at(place: Expr, position: list[Expr] = position) -> Expr:
@@ -75,8 +70,7 @@ def argmax(tile: Tile, source: Pointed, output: Pointed) -> None:
 
 def top_k(tile: Tile, source: Pointed, output: Pointed) -> None:
     """Each turn finds the largest key below the previous key. Keys order elements by value, then by place."""
-    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
-    assert isinstance(attributes, TopK)
+    attributes, given, made = tile.op.of(TopK), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     with each_position(given.shape[:-1], "row_") as row:
         last = Local("last", "int32", LIMIT)
         with loop("rank", 0, attributes.count) as rank:
@@ -89,3 +83,6 @@ def top_k(tile: Tile, source: Pointed, output: Pointed) -> None:
             chosen = value if attributes.values else value * KEY - best.value
             output[made.index([*row, rank])] = cast(tile.output.tensor.dtype, chosen)
             last.set(best.value)
+
+
+KERNELS = {"argmax": argmax, "concat": concat, "pad": pad, "slice": slice_, "top_k": top_k, "transpose": transpose}

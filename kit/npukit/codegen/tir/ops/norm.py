@@ -9,8 +9,8 @@ from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop,
 from npukit.codegen.tir.ops.fixed_point import clamp, inverse_root
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.strided import Strided, each_position
-from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm, NormBySquares, Squares
+from npukit.net.ops.norm import FRACTION_BITS, headroom
 from npukit.net.requantize import quantization
 
 
@@ -37,8 +37,7 @@ def norm(tile: Tile, source: Pointed, multipliers: Pointed, offsets: Pointed, *r
 
 
 def squares(tile: Tile, source: Pointed, output: Pointed) -> None:
-    assert isinstance(tile.op.attributes, Squares)
-    given, made, piece = Strided.of(tile.inputs[0]), Strided.of(tile.output), tile.op.attributes.piece
+    given, made, piece = Strided.of(tile.inputs[0]), Strided.of(tile.output), tile.op.of(Squares).piece
     zero = quantization(tile.net, tile.op.inputs[0]).zero_point
     with each_position(made.shape[:-1]) as (*rows, place):
         total = Local("squares", "int32", 0)
@@ -52,8 +51,7 @@ def norm_by_squares(
     tile: Tile, source: Pointed, squared: Pointed, multipliers: Pointed, offsets: Pointed, output: Pointed
 ) -> None:
     """Compute the tile's part of a single row."""
-    attributes, given = tile.op.attributes, Strided.of(tile.inputs[1])
-    assert isinstance(attributes, NormBySquares)
+    attributes, given = tile.op.of(NormBySquares), Strided.of(tile.inputs[1])
     total = Local("squares", "int32", 0)
     with loop("p", 0, given.shape[-2]) as place:
         total.set(total.value + squared[place * given.strides[-2]])
@@ -99,3 +97,6 @@ def _zeros(value: Expr) -> Expr:
     """The leading zeros of a 64-bit value."""
     low, high = (let(name, cast("uint32", value >> number("int64", bits))) for name, bits in (("low", 0), ("high", 32)))
     return select(high > 0, call("__builtin_clz", high), call("__builtin_clz", low) + 32)
+
+
+KERNELS = {"norm": norm, "norm_by_squares": norm_by_squares, "squares": squares}

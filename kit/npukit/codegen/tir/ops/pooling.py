@@ -12,8 +12,7 @@ from npukit.net.ops import AveragePool, MaxPool
 
 
 def average_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
-    assert isinstance(attributes, AveragePool)
+    attributes, given, made = tile.op.of(AveragePool), Layout.of(tile.inputs[0]), Layout.of(tile.output)
     sweep_y, sweep_x = sweeps_of(tile)
     with each_pixel(made) as (n, y, x):
         rows, columns = sweep_y.range_at(y), sweep_x.range_at(x)
@@ -28,8 +27,7 @@ def average_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
 
 
 def max_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
-    attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
-    assert isinstance(attributes, MaxPool)
+    attributes, given, made = tile.op.of(MaxPool), Layout.of(tile.inputs[0]), Layout.of(tile.output)
     sweep_y, sweep_x = sweeps_of(tile)
     with each_pixel(made) as (n, y, x):
         rows, columns = sweep_y.range_at(y), sweep_x.range_at(x)
@@ -39,3 +37,6 @@ def max_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
                 value = let("value", cast("int32", source[given.index(n, row, column, c)]))
                 largest.set(select(value > largest.value, value, largest.value))
             output[made.index(n, y, x, c)] = cast("int8", clamp(largest.value, attributes.clamp))
+
+
+KERNELS = {"average_pool": average_pool, "max_pool": max_pool}

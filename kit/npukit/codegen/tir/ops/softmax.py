@@ -6,7 +6,7 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop, number, select
 from npukit.codegen.tir.ops.fixed_point import clamp, high_product, reciprocal, rounded_shift
 from npukit.codegen.tir.ops.layout import Layout
-from npukit.net.reference.softmax import ACCUMULATOR_INTEGER_BITS
+from npukit.net.ops.softmax import ACCUMULATOR_INTEGER_BITS
 
 OUTPUT_BITS = 8
 WIDEST_SHIFT = 31
@@ -49,3 +49,6 @@ def _fraction(total: Expr, zeros: Expr) -> Expr:
 def _shifted(value: Expr, shift: Expr) -> Expr:
     """A rounded right shift. Rows of more than 512 can need a shift by 32 or more, which leaves 0."""
     return select(shift > WIDEST_SHIFT, 0, rounded_shift(value, select(shift > WIDEST_SHIFT, WIDEST_SHIFT, shift)))
+
+
+KERNELS = {"softmax": softmax}

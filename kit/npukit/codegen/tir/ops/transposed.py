@@ -9,16 +9,15 @@ from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.pixels import each_pixel
 from npukit.codegen.tir.ops.strided import Strided, each_position
-from npukit.net.net import operand_axes
 from npukit.net.ops import Matmul, TransposeConv2d
+from npukit.net.ops.dense import operand_axes
 from npukit.net.requantize import matmul_rescaling, quantization
 from npukit.net.tensor import untransposed
 
 
 def transpose_conv2d(tile: Tile, source: Pointed, weights: Pointed, *rest: Pointed) -> None:
     *constants, output = rest
-    attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
-    assert isinstance(attributes, TransposeConv2d)
+    attributes, given, made = tile.op.of(TransposeConv2d), Layout.of(tile.inputs[0]), Layout.of(tile.output)
     finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
     (stride_y, stride_x), (top, left, *_), start = attributes.strides, attributes.padding, tile.output.box.start
@@ -46,8 +45,7 @@ def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple
 
 
 def matmul(tile: Tile, first: Pointed, second: Pointed, output: Pointed) -> None:
-    attributes, made = tile.op.attributes, Strided.of(tile.output)
-    assert isinstance(attributes, Matmul)
+    attributes, made = tile.op.of(Matmul), Strided.of(tile.output)
     left, right = (
         Strided.of(operand).transposed(axes) for operand, axes in zip(tile.inputs, operand_axes(tile.op), strict=True)
     )
@@ -63,3 +61,6 @@ def matmul(tile: Tile, first: Pointed, second: Pointed, output: Pointed) -> None
             total.set(total.value + wide(a, zeros[0]) * wide(b, zeros[1]))
         scaled = requantize(total.value, factor.multiplier, factor.shift)
         output[made.index(position)] = cast("int8", clamp(scaled + zeros[2], attributes.clamp))
+
+
+KERNELS = {"matmul": matmul, "transpose_conv2d": transpose_conv2d}

@@ -83,4 +83,4 @@ def _blocks(channels: int) -> Iterator[tuple[Expr, int]]:
         yield whole * VECTOR_LANES, rest
 
 
-KERNELS: Mapping[str, Callable[..., None]] = {"conv2d": conv2d, "dense": dense, "depthwise_conv2d": depthwise_conv2d}
+IN_VECTORS: Mapping[str, Callable[..., None]] = {"conv2d": conv2d, "dense": dense, "depthwise_conv2d": depthwise_conv2d}

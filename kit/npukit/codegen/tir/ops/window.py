@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, let, loop, quotient, select
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums
+from npukit.net.ops.table import SPECS
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ class Sweep:
 
 def sweeps_of(tile: Tile) -> tuple[Sweep, Sweep]:
     """The windows along rows and along pixels."""
-    attributes, source, result = tile.op.attributes, tile.inputs[0].box, tile.output.box
-    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums | AveragePool | MaxPool)
+    attributes: Any = tile.op.attributes
+    source, result = tile.inputs[0].box, tile.output.box
     taps, dilation = window_of(tile)
     rows, columns = (
         Sweep(
@@ -92,12 +93,8 @@ def sweeps_of(tile: Tile) -> tuple[Sweep, Sweep]:
 
 def window_of(tile: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
     """Taps and dilation, each along y and x."""
-    attributes = tile.op.attributes
-    if isinstance(attributes, AveragePool | MaxPool):
-        return attributes.window, (1, 1)
-    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
-    _, height, width, _ = tile.net.tensor(tile.op.inputs[1]).shape
-    return (height, width), attributes.dilation
+    height, width, _ = SPECS[tile.op.kind].window(tile.net, tile.op)
+    return (height, width), getattr(tile.op.attributes, "dilation", (1, 1))
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import Padding, Pair
 from npukit.net.net import Net, Op
-from npukit.net.ops import Padding, Pair
 
 Shape = tuple[int, ...]
 

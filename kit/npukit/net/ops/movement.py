@@ -1,17 +1,65 @@
-"""Specs of data movement, and of ops as C code."""
+"""Ops that move values without changing any."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import ClassVar
+
+import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.c_code.rows import rows_of
+from npukit.net.attributes import Attributes
+from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Concat, Pad, Pair, Reshape, Slice, Transpose, TvmCode
-from npukit.net.specs.fields import AxisRule, InputRule, boxed_axes, cuttable_but
-from npukit.net.specs.shapes import Shape, check_axes
-from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
+from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes, cuttable_but
+from npukit.net.ops.kind import MANY, Example, OpSpec, Scales, names
+from npukit.net.ops.shapes import Shape, check_axes
+
+
+@dataclass(frozen=True)
+class Reshape(Attributes):
+    """The same bytes with another shape, or another scale and zero point."""
+
+    kind: ClassVar[str] = "reshape"
+
+
+@dataclass(frozen=True)
+class Transpose(Attributes):
+    """Axis i of the output is axis axes[i] of the input."""
+
+    kind: ClassVar[str] = "transpose"
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pad(Attributes):
+    """Padding of `before` and `after` positions on each axis, filled with `value`."""
+
+    kind: ClassVar[str] = "pad"
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Concat(Attributes):
+    """inputs: activations with the output's quantisation, concatenated along `axis`."""
+
+    kind: ClassVar[str] = "concat"
+    axis: int = -1
+
+
+@dataclass(frozen=True)
+class Slice(Attributes):
+    """Elements from `begin` to before `end`, in steps of `strides`, on each axis."""
+
+    kind: ClassVar[str] = "slice"
+    begin: tuple[int, ...] = ()
+    end: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
 
 
 def _reshape(net: Net, op: Op) -> Shape:
@@ -24,16 +72,14 @@ def _reshape(net: Net, op: Op) -> Shape:
 
 
 def _transpose(net: Net, op: Op) -> Shape:
-    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
-    assert isinstance(attributes, Transpose)
+    attributes, shape = op.of(Transpose), net.tensor(op.inputs[0]).shape
     if sorted(attributes.axes) != list(range(len(shape))):
         raise NpukitError(f"axes {attributes.axes} do not suit an input of shape {list(shape)}")
     return tuple(shape[axis] for axis in attributes.axes)
 
 
 def _pad(net: Net, op: Op) -> Shape:
-    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
-    assert isinstance(attributes, Pad)
+    attributes, shape = op.of(Pad), net.tensor(op.inputs[0]).shape
     widths = (*attributes.before, *attributes.after)
     if len(widths) != 2 * len(shape) or min(widths, default=0) < 0 or not -128 <= attributes.value <= 127:
         raise NpukitError(f"padding {attributes.before}, {attributes.after} does not suit shape {list(shape)}")
@@ -41,8 +87,7 @@ def _pad(net: Net, op: Op) -> Shape:
 
 
 def _concat(net: Net, op: Op) -> Shape:
-    attributes, shapes = op.attributes, [net.tensor(name).shape for name in op.inputs]
-    assert isinstance(attributes, Concat)
+    attributes, shapes = op.of(Concat), [net.tensor(name).shape for name in op.inputs]
     check_axes((attributes.axis,), shapes[0])
     rest = {shape[: attributes.axis] + shape[attributes.axis + 1 :] for shape in shapes}
     if len(rest) != 1 or len({len(shape) for shape in shapes}) != 1:
@@ -52,8 +97,7 @@ def _concat(net: Net, op: Op) -> Shape:
 
 
 def _slice(net: Net, op: Op) -> Shape:
-    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
-    assert isinstance(attributes, Slice)
+    attributes, shape = op.of(Slice), net.tensor(op.inputs[0]).shape
     ranges = list(zip(attributes.begin, attributes.end, attributes.strides, strict=True))
     inside = all(0 <= begin < end <= size and step > 0 for (begin, end, step), size in zip(ranges, shape, strict=False))
     if len(ranges) != len(shape) or not inside:
@@ -62,21 +106,18 @@ def _slice(net: Net, op: Op) -> Shape:
 
 
 def _field_of_concat(net: Net, op: Op) -> list[InputRule]:
-    assert isinstance(op.attributes, Concat)
     rank = len(net.tensor(op.output).shape)
-    rule = tuple(AxisRule() if axis == op.attributes.axis else AxisRule(axis) for axis in range(rank))
+    rule = tuple(AxisRule() if axis == op.of(Concat).axis else AxisRule(axis) for axis in range(rank))
     return [rule] * len(list(net.activations(op)))
 
 
 def _joined_axis(net: Net, op: Op) -> tuple[int, ...]:
-    assert isinstance(op.attributes, Concat)
-    return (op.attributes.axis,)
+    return (op.of(Concat).axis,)
 
 
 def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
     """Rules of a pad. A tile of padding alone reads the nearest input position, because no tile may read nothing."""
-    assert isinstance(op.attributes, Pad)
-    sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.attributes.before, strict=True)
+    sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.of(Pad).before, strict=True)
     return [
         tuple(AxisRule(axis, places=_places(before, size, padded)) for axis, (size, padded, before) in enumerate(sizes))
     ]
@@ -95,9 +136,8 @@ def _nearest(place: int, size: int) -> tuple[int, int]:
 
 def _field_of_slice(net: Net, op: Op) -> list[InputRule]:
     """Rules of a slice. Kernels read whole axes wherever boxes of the input cannot be smaller than the tensor."""
-    assert isinstance(op.attributes, Slice)
     boxed = boxed_axes(net.tensor(op.inputs[0]).shape)
-    pairs = zip(op.attributes.begin, op.attributes.strides, strict=True)
+    pairs = zip(op.of(Slice).begin, op.of(Slice).strides, strict=True)
     return [
         tuple(
             AxisRule(axis, stride, -begin) if axis in boxed else AxisRule()
@@ -107,45 +147,62 @@ def _field_of_slice(net: Net, op: Op) -> list[InputRule]:
 
 
 def _field_of_transpose(net: Net, op: Op) -> list[InputRule]:
-    assert isinstance(op.attributes, Transpose)
-    axes = op.attributes.axes
+    axes = op.of(Transpose).axes
     return [tuple(AxisRule(axes.index(axis)) for axis in range(len(axes)))]
 
 
-def _stated(net: Net, op: Op) -> Shape:
-    """The stated output shape. The code does not reveal a shape."""
-    return net.tensor(op.output).shape
+def reshape(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return operands[0].reshape(-1, *net.tensor(op.output).shape)
 
 
-def _field_of_code(net: Net, op: Op) -> list[InputRule]:
-    """Rules of C code: matching rows of inputs that the code reads row by row, the whole of other inputs."""
-    rows = rows_of(net, op)
-    return [
-        tuple(_rule_of(rows.along(f"p{place}", axis) if rows else None) for axis in range(len(net.tensor(name).shape)))
-        for place, name in enumerate(op.inputs)
-        if name not in net.constants
+def transpose(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.of(Transpose)
+    return operands[0].transpose(0, *(axis + 1 for axis in attributes.axes))
+
+
+def pad(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.of(Pad)
+    widths = [(0, 0), *zip(attributes.before, attributes.after, strict=True)]
+    return np.pad(operands[0], widths, constant_values=attributes.value)
+
+
+def concat(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """Concatenate the inputs. A constant input is repeated for every case."""
+    attributes = op.of(Concat)
+    cases = max(len(value) for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants)
+    parts = [
+        np.broadcast_to(value, (cases, *value.shape)) if name in net.constants else value
+        for name, value in zip(op.inputs, operands, strict=True)
     ]
+    return np.concatenate(parts, axis=attributes.axis + 1)
 
 
-def _rule_of(along: tuple[int, tuple[Pair, ...]] | None) -> AxisRule:
-    return AxisRule(along[0], places=along[1]) if along else AxisRule()
+def slice_(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.of(Slice)
+    parts = zip(attributes.begin, attributes.end, attributes.strides, strict=True)
+    return operands[0][(slice(None), *(slice(*part) for part in parts))]
 
 
-def _all_but_rows(net: Net, op: Op) -> tuple[int, ...]:
-    rows = rows_of(net, op)
-    cut = rows.cut if rows else ()
-    return tuple(axis for axis in range(len(net.tensor(op.output).shape)) if axis not in cut)
+def _part_of_concat(net: Net, op: Op, name: str, output: Box) -> Box:
+    whole, axis = Box.whole(net.tensor(name).shape), op.of(Concat).axis
+    starts, stops = (
+        (*box[:axis], end[axis], *box[axis + 1 :])
+        for box, end in ((output.start, whole.start), (output.stop, whole.stop))
+    )
+    return Box(starts, stops)
 
 
-def _products_of_code(net: Net, op: Op) -> int:
-    assert isinstance(op.attributes, TvmCode)
-    return op.attributes.macs
+def _is_renamed(net: Net, op: Op) -> bool:
+    """True for a reshape that adds or removes axes of size 1 but keeps the channel axis."""
+    given, made = (net.tensor(name).shape for name in (op.inputs[0], op.output))
+    return [size for size in given if size != 1] == [size for size in made if size != 1] and given[-1:] == made[-1:]
 
 
-MOVES = (
+OPS = (
     OpSpec(
         Concat,
         _concat,
+        concat,
         Example("concat(x, x) axis=3", "int8[1,2,2,8] scale 0.5 zero 0"),
         operands=(1, MANY),
         constant_first=True,
@@ -154,10 +211,12 @@ MOVES = (
         field=_field_of_concat,
         cuttable=cuttable_but(_field_of_concat, _joined_axis),
         core_cycles=(8, 0, 0),
+        operand=_part_of_concat,
     ),
     OpSpec(
         Pad,
         _pad,
+        pad,
         Example("pad(x) before=[0, 1, 0, 0] after=[0, 0, 0, 0]", "int8[1,3,2,4] scale 0.5 zero 0"),
         scales=Scales.EQUAL,
         names=names("PAD PADV2", "Pad"),
@@ -168,16 +227,19 @@ MOVES = (
     OpSpec(
         Reshape,
         _reshape,
+        reshape,
         Example("reshape(x)", "int8[4,4] scale 0.5 zero 0"),
         scales=Scales.FREE,
         names=names(
             "DENSIFY EXPAND_DIMS FILL RANGE RANK RESHAPE SHAPE SQUEEZE ZEROS_LIKE",
             "Flatten Reshape Squeeze Unsqueeze",
         ),
+        keeps_range=_is_renamed,
     ),
     OpSpec(
         Slice,
         _slice,
+        slice_,
         Example("slice(x) begin=[0, 0, 0, 0] end=[1, 1, 2, 4] strides=[1, 1, 1, 1]", "int8[1,1,2,4] scale 0.5 zero 0"),
         scales=Scales.EQUAL_OR_NONE,
         names=names("SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "Slice Split"),
@@ -188,33 +250,12 @@ MOVES = (
     OpSpec(
         Transpose,
         _transpose,
+        transpose,
         Example("transpose(x) axes=[0, 2, 1, 3]"),
         scales=Scales.EQUAL_OR_NONE,
         names=names("BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TRANSPOSE", "Transpose"),
         field=_field_of_transpose,
         cuttable=cuttable_but(_field_of_transpose),
         core_cycles=(8, 0, 0),
-    ),
-    OpSpec(
-        TvmCode,
-        _stated,
-        Example(
-            'tvm_code(x) what="dequantize" code="for (int i = 0; i < 16; ++i) { output[i] = (float)p0[i]; }"',
-            "float32[1,2,2,4]",
-        ),
-        operands=(1, MANY),
-        scales=Scales.FREE,
-        field=_field_of_code,
-        cuttable=cuttable_but(_field_of_code, _all_but_rows),
-        products=_products_of_code,
-        names=names(
-            "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "
-            "GATHER_ND GREATER GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR "
-            "LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MAX REDUCE_MIN REDUCE_PROD SELECT SELECT_V2 SIGN "
-            "SQUARED_DIFFERENCE SUM TOPK_V2",
-            "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
-            "LayerNormalization Less MatMulInteger Pow ReduceMax ReduceMin ReduceSum ReduceSumSquare Sin Tan "
-            "Where",
-        ),
     ),
 )

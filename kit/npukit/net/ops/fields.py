@@ -1,16 +1,18 @@
-"""Receptive fields as rules: the span of each input axis needed for a span of the output."""
+"""Receptive fields as rules: the span of each input axis needed for a span of the output, and the parts of constant
+operands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
+from npukit.net.attributes import Pair
+from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Pair
 
 Index = TypeVar("Index", int, np.ndarray)
 
@@ -61,6 +63,12 @@ class AxisRule:
 InputRule = tuple[AxisRule, ...]
 """The rules of an input, one per axis."""
 
+Constant = tuple[str, np.ndarray, str]
+"""Role, values and description of a constant of a tile."""
+
+Operand = Callable[[Net, Op, str, Box], Box]
+"""Function from an operand's name and a box of the output to the needed part of the operand."""
+
 
 def everything(net: Net, op: Op) -> list[InputRule]:
     """Rules of an op whose every output depends on all inputs."""
@@ -71,6 +79,11 @@ def elementwise(net: Net, op: Op) -> list[InputRule]:
     """Rules of an elementwise op, whose inputs broadcast to the output."""
     shape = net.tensor(op.output).shape
     return [broadcast_rule(net.tensor(name).shape, shape) for name in net.activations(op)]
+
+
+def whole_rows(net: Net, op: Op) -> list[InputRule]:
+    """Rules of an op that needs whole rows along the last axis."""
+    return [(*same_axes(len(net.tensor(op.inputs[0]).shape) - 1), AxisRule())]
 
 
 def same_axes(count: int) -> InputRule:
@@ -124,6 +137,46 @@ def broadcast_rule(shape: Sequence[int], output: Sequence[int]) -> InputRule:
     """The rule of an input whose shape broadcasts to the output's."""
     missing = len(output) - len(shape)
     return tuple(AxisRule(axis) if size == output[axis] else AxisRule() for axis, size in enumerate(shape, missing))
+
+
+def box_needed(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
+    """The box of an input of shape `shape` needed for a box of the output."""
+    spans = [
+        r.all_of(size) if r.axis is None else r.span(output.start[r.axis], output.stop[r.axis], size)
+        for r, size in zip(rule, shape, strict=True)
+    ]
+    return Box(tuple(start for start, _ in spans), tuple(stop for _, stop in spans))
+
+
+def whole_operand(net: Net, op: Op, name: str, output: Box) -> Box:
+    return Box.whole(net.tensor(name).shape)
+
+
+def broadcast_part(net: Net, op: Op, name: str, output: Box) -> Box:
+    """The part of an operand that broadcasts to a box of the output."""
+    shape = net.tensor(name).shape
+    starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
+    spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]
+    return Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+
+
+def constant_operands(net: Net, op: Op, output: Box, operand: Operand) -> Iterator[Constant]:
+    """The constant operands of a tile, cut to the parts that `operand` returns."""
+    names = [name for name in op.inputs if name in net.constants]
+    roles = ["operand", *(f"operand_{number}" for number in range(2, len(names) + 1))]
+    for role, name in zip(roles, names, strict=False):
+        yield role, part_of(net.constants[name], operand(net, op, name, output)), "a constant operand"
+
+
+def first_of_part(net: Net, op: Op, output: Box) -> Iterator[Constant]:
+    """The index in its row of the first number to compute, if a tile computes part of each row. The index is data: PEs
+    with parts of equal length have the same code."""
+    if output.shape[-1:] != net.tensor(op.output).shape[-1:]:
+        yield "first", np.array(output.start[-1:], np.int32), "of each row's numbers that is made"
+
+
+def part_of(values: np.ndarray, box: Box) -> np.ndarray:
+    return values[tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
 
 
 def _clip(value: Index, size: int) -> Index:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from npukit.net.ops import Padding, Pair
+from npukit.net.attributes import Padding, Pair
 
 
 def merge_cases(value: np.ndarray) -> np.ndarray:

@@ -1,0 +1,58 @@
+"""The base of op kinds' attributes, and the attributes of an op as C code. The kinds are in `net/ops/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+Pair = tuple[int, int]
+Padding = tuple[int, int, int, int]
+"""Padding: top, left, bottom, right."""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Base class of all attributes."""
+
+    kind: ClassVar[str] = ""
+
+
+Run = tuple[int, int, int, int]
+"""Spans [low, high) of consecutive steps: the number of steps, low and high of the first, and how far both move on with
+each step."""
+
+
+class RowReads(NamedTuple):
+    """The part of an array read by each step of a loop over rows of the output.
+
+    `spans`: the spans of the array's first long axes, for each position of the output's first long axes. Empty if each
+    step may read the whole array. `moves`: elements that all subscripts move on with a step of each loop; 0 for the
+    output and a loop whose steps differ in more than subscripts that move so.
+    """
+
+    spans: tuple[tuple[Run, ...], ...] = ()
+    moves: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TvmCode(Attributes):
+    """An op without a kind of its own, as C code: the body of a function, in float or integer arithmetic.
+
+    The code comes from TVM, or is `given`: a template in `templates/ops` or the user's code of a custom op.
+
+    inputs: activations, then constants, of any type. The C code reads the inputs as p0, p1, ... and has parameters
+    `output` and, if `work_bytes` is not 0, `work`. `what`: names of the Relax operators. `why`: reason for the lack of
+    an integer op. `macs`: number of multiply-accumulates. `rows`: the reads of the output (first) and the inputs, if a
+    loop of the code computes a row of the output in each step and uses nothing computed by other steps; else empty.
+    `loop`: the number of loop headers in the code before the loop's.
+    """
+
+    kind: ClassVar[str] = "tvm_code"
+    what: str = ""
+    code: str = ""
+    work_bytes: int = 0
+    why: str = ""
+    macs: int = 0
+    given: bool = False
+    loop: int = 0
+    rows: tuple[RowReads, ...] = ()

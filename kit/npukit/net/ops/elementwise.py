@@ -1,0 +1,249 @@
+"""Ops that compute each element from the elements at the same position, with broadcasting.
+
+Each operand has its own quantisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.attributes import Attributes, Pair
+from npukit.net.net import Net, Op
+from npukit.net.ops.events import ENTRIES, Events, used
+from npukit.net.ops.fields import broadcast_part, cuttable_but, elementwise, whole_operand
+from npukit.net.ops.kind import Example, OpSpec, Reference, Scales, names
+from npukit.net.ops.shapes import Shape, broadcast
+from npukit.net.overflow import WAYS
+from npukit.net.requantize import (
+    ADD_LEFT_SHIFT,
+    add_rescaling,
+    product_rescaling,
+    quantization,
+    rescale,
+    scale_ratio,
+    subtract_rescaling,
+)
+
+CUTTABLE = cuttable_but(elementwise)
+"""Function from an op to the axes along which an elementwise op can be cut."""
+
+
+@dataclass(frozen=True)
+class Add(Attributes):
+    """inputs: two activations, or one and a constant."""
+
+    kind: ClassVar[str] = "add"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Subtract(Attributes):
+    """inputs: two activations, or one and a constant. The first minus the second."""
+
+    kind: ClassVar[str] = "subtract"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Multiply(Attributes):
+    """inputs: two activations, or one and a constant."""
+
+    kind: ClassVar[str] = "multiply"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Minimum(Attributes):
+    """inputs: two activations, or one and a constant, with the output's quantisation."""
+
+    kind: ClassVar[str] = "minimum"
+
+
+@dataclass(frozen=True)
+class Maximum(Attributes):
+    """inputs: two activations, or one and a constant, with the output's quantisation."""
+
+    kind: ClassVar[str] = "maximum"
+
+
+@dataclass(frozen=True)
+class Select(Attributes):
+    """inputs: a condition (bool), then two activations with the output's quantisation: the first where the condition is
+    true, else the second."""
+
+    kind: ClassVar[str] = "select"
+
+
+@dataclass(frozen=True)
+class Prelu(Attributes):
+    """inputs: activation, int8 slopes (constant). Negative inputs are multiplied by their slope."""
+
+    kind: ClassVar[str] = "prelu"
+
+
+@dataclass(frozen=True)
+class Lookup(Attributes):
+    """inputs: int8 or uint8 activation, table int8[256]. Any function of one number. The table begins with the result
+    for the lowest input."""
+
+    kind: ClassVar[str] = "lookup"
+
+
+def _lookup(net: Net, op: Op) -> Shape:
+    table = net.tensor(op.inputs[1])
+    if table.shape != (256,) or table.dtype != "int8" or table.name not in net.constants:
+        raise NpukitError(f"its table is {table.dtype}{list(table.shape)}, not a constant int8[256]")
+    return net.tensor(op.inputs[0]).shape
+
+
+def _select(net: Net, op: Op) -> Shape:
+    condition, *operands = map(net.tensor, op.inputs)
+    made = net.tensor(op.output)
+    if condition.dtype != "bool":
+        raise NpukitError(f"its condition {condition.name} is {condition.dtype}, not bool")
+    if any((each.dtype, each.quantization) != (made.dtype, made.quantization) for each in operands):
+        raise NpukitError("its operands and its output are not quantised alike")
+    return broadcast(net, op)
+
+
+def add(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    factors = add_rescaling(net, op)
+    first, second = (centred(net, op, operands, index) << ADD_LEFT_SHIFT for index in (0, 1))
+    total = rescale(first, factors.first) + rescale(second, factors.second)
+    return _finished(net, op, rescale(total, factors.output))
+
+
+def subtract(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    factors = subtract_rescaling(net, op)
+    first, second = (centred(net, op, operands, index) << ADD_LEFT_SHIFT for index in (0, 1))
+    difference = rescale(first, factors.first) - rescale(second, factors.second)
+    return _finished(net, op, rescale(difference, factors.output))
+
+
+def multiply(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    product = centred(net, op, operands, 0) * centred(net, op, operands, 1)
+    return _finished(net, op, rescale(product, product_rescaling(net, op)))
+
+
+def minimum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return np.minimum(*aligned(net, op, operands))
+
+
+def maximum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return np.maximum(*aligned(net, op, operands))
+
+
+def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    data, slopes = centred(net, op, operands, 0), centred(net, op, operands, 1)
+    negative = rescale(data * slopes, product_rescaling(net, op))
+    return _finished(net, op, np.where(data >= 0, rescale(data, scale_ratio(net, op)), negative))
+
+
+def select(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return np.where(*aligned(net, op, operands))
+
+
+def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    data, table = operands
+    return table[data.astype(np.int64) - np.iinfo(data.dtype).min]
+
+
+def aligned(net: Net, op: Op, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Operands that broadcast to the output: axes of size 1 inserted after the case axis, up to the output's rank."""
+    rank = len(net.tensor(op.output).shape)
+    return [_with_rank(net, name, value, rank) for name, value in zip(op.inputs, operands, strict=True)]
+
+
+def _with_rank(net: Net, name: str, value: np.ndarray, rank: int) -> np.ndarray:
+    if name in net.constants:
+        return value
+    return value.reshape(len(value), *(1,) * (rank + 1 - value.ndim), *value.shape[1:])
+
+
+def centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.ndarray:
+    """An operand minus its zero point."""
+    value = aligned(net, op, operands)[index]
+    return value.astype(np.int64) - quantization(net, op.inputs[index]).zero_point
+
+
+def _finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
+    """The scaled result with the output's zero point and clamp applied."""
+    attributes = op.attributes
+    clamp = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else (-128, 127)
+    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)
+
+
+def _scales_are_close(net: Net, op: Op) -> None:
+    factors = add_rescaling(net, op) if op.kind == "add" else subtract_rescaling(net, op)
+    if factors.output.shift > 0:
+        scales = [quantization(net, name).scale for name in (*op.inputs, op.output)]
+        told = ", ".join(f"{scale:g}" for scale in scales)
+        raise NpukitError(f"its scales {told} are too far apart to add", tries=WAYS)
+
+
+def _events_of_lookup(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
+    data = operands[0]
+    yield ENTRIES, used(data.astype(np.int64) - np.iinfo(data.dtype).min, len(operands[1]))
+
+
+def of_elements(
+    attributes: type[Attributes], shape: Callable[[Net, Op], Shape], reference: Reference, example: Example, **more: Any
+) -> OpSpec:
+    """The spec of an elementwise op."""
+    usual = {"elementwise": True, "field": elementwise, "cuttable": CUTTABLE, "operand": broadcast_part}
+    return OpSpec(attributes, shape, reference, example, **(usual | more))
+
+
+def _of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec:
+    """The spec of an op with two operands. Either may be constant."""
+    example = Example(f"{kind.kind}(x, x)")
+    return of_elements(kind, broadcast, reference, example, operands=(2, 2), constant_first=True, **more)
+
+
+OPS = (
+    _of_two(Add, add, check=_scales_are_close, names=names("ADD", "Add QLinearAdd"), core_cycles=(36, 0, 50)),
+    _of_two(Subtract, subtract, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(46, 0, 0)),
+    _of_two(Multiply, multiply, names=names("MUL", "Mul QLinearMul"), core_cycles=(30, 0, 0)),
+    _of_two(Minimum, minimum, scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
+    _of_two(Maximum, maximum, scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
+    of_elements(
+        Select,
+        _select,
+        select,
+        Example("select(c, x, x)", "int8[1,2,2,4] scale 0.5 zero 0", more="input c: bool[1,2,2,1]"),
+        operands=(3, 3),
+        scales=Scales.FREE,
+        core_cycles=(9, 0, 0),
+    ),
+    of_elements(
+        Prelu,
+        broadcast,
+        prelu,
+        Example("prelu(x, w)", constants="constant w: int8[1,1,1,4] scale 0.5 zero 0 = [1, 1, 1, 1]"),
+        operands=(2, 2),
+        names=names("PRELU", "PRelu"),
+        core_cycles=(29, 0, 0),
+    ),
+    of_elements(
+        Lookup,
+        _lookup,
+        lookup,
+        Example("lookup(x, w)", constants=f"constant w: int8[256] = {list(range(-128, 128))}"),
+        operands=(2, 2),
+        names=names(
+            "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
+            "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT SQUARE TANH",
+            "Abs Ceil Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu "
+            "QLinearSigmoid Relu Round Sigmoid Softplus Sqrt Tanh",
+        ),
+        core_cycles=(7, 0, 0),
+        operand=whole_operand,
+        by_channel=True,
+        events=_events_of_lookup,
+    ),
+)

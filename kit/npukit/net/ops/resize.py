@@ -1,0 +1,127 @@
+"""Images resized to rows and columns of their own, or blended between those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.attributes import Attributes
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops.fields import AxisRule, InputRule, box_needed, cuttable_but
+from npukit.net.ops.kind import Constant, Example, OpSpec, Scales, names
+from npukit.net.ops.shapes import Shape, images
+
+ONE = 1 << 10
+"""Distance between two neighbouring rows or columns, in units of 1/1024."""
+
+
+@dataclass(frozen=True)
+class ResizeNearest(Attributes):
+    """Output row y is input row rows[y]. `columns` likewise."""
+
+    kind: ClassVar[str] = "resize_nearest"
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResizeBilinear(Attributes):
+    """Output row y lies between two input rows: (low, high, distance from low in 1/1024). `columns` likewise."""
+
+    kind: ClassVar[str] = "resize_bilinear"
+    rows: tuple[tuple[int, int, int], ...] = ()
+    columns: tuple[tuple[int, int, int], ...] = ()
+
+
+def _resize(net: Net, op: Op) -> Shape:
+    attributes, shape = op.of(ResizeNearest, ResizeBilinear), images(net, op)
+    for places, size in zip((attributes.rows, attributes.columns), shape[1:3], strict=True):
+        used = [place for entry in places for place in (entry[:2] if isinstance(entry, tuple) else (entry,))]
+        if not used or not all(0 <= place < size for place in used):
+            raise NpukitError(f"it takes rows or columns that an input of shape {list(shape)} has not")
+    return shape[0], len(attributes.rows), len(attributes.columns), shape[3]
+
+
+def _field_of_resize(net: Net, op: Op) -> list[InputRule]:
+    attributes = op.of(ResizeNearest, ResizeBilinear)
+    rows, columns = (
+        AxisRule(axis, places=tuple(_neighbours(entry) for entry in places))
+        for axis, places in ((1, attributes.rows), (2, attributes.columns))
+    )
+    return [(AxisRule(0), rows, columns, AxisRule(3))]
+
+
+def _neighbours(entry: int | tuple[int, int, int]) -> tuple[int, int]:
+    """The input span (start, stop) of a resized position."""
+    used = (entry,) if isinstance(entry, int) else entry[:2]
+    return min(used), max(used) + 1
+
+
+def resize_nearest(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.of(ResizeNearest)
+    return operands[0][:, :, list(attributes.rows)][:, :, :, list(attributes.columns)]
+
+
+def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.of(ResizeBilinear)
+    tall = _blended(operands[0].astype(np.int64), attributes.rows, axis=2)
+    total = _blended(tall, attributes.columns, axis=3)
+    half = ONE * ONE // 2
+    rounded = np.sign(total) * ((np.abs(total) + half) // (ONE * ONE))
+    return rounded.astype(operands[0].dtype)
+
+
+def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: int) -> np.ndarray:
+    """Interpolated values along an axis, times 1024."""
+    low, high, step = (np.array(part) for part in zip(*places, strict=True))
+    steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
+    return data.take(low, axis) * (ONE - steps) + data.take(high, axis) * steps
+
+
+def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
+    """The rows and columns of the input for each row and column of the output."""
+    attributes = op.of(ResizeNearest, ResizeBilinear)
+    what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
+    held = box_needed(_field_of_resize(net, op)[0], output, net.tensor(op.inputs[0]).shape)
+    for axis, name, places in ((1, "rows", attributes.rows), (2, "columns", attributes.columns)):
+        yield name, _resized(places, axis, output, held), f"for each of the output's, the input's {what}"
+
+
+def _resized(places: Sequence[Any], axis: int, output: Box, held: Box) -> np.ndarray:
+    """The input positions along an axis for a box of the output, counted from the input's box `held`."""
+    chosen = np.array(places[output.start[axis] : output.stop[axis]], np.int16)
+    chosen.reshape(len(chosen), -1)[:, :2] -= held.start[axis]
+    return chosen
+
+
+OPS = (
+    OpSpec(
+        ResizeBilinear,
+        _resize,
+        resize_bilinear,
+        Example("resize_bilinear(x) rows=[[0, 1, 0], [1, 1, 0]] columns=[[0, 1, 0], [1, 1, 0]]"),
+        scales=Scales.EQUAL_OR_NONE,
+        field=_field_of_resize,
+        cuttable=cuttable_but(_field_of_resize),
+        names=names("RESIZE_BILINEAR", "Resize"),
+        core_cycles=(19, 0, 36),
+        constants=_constants,
+    ),
+    OpSpec(
+        ResizeNearest,
+        _resize,
+        resize_nearest,
+        Example("resize_nearest(x) rows=[0, 1] columns=[0, 1]"),
+        scales=Scales.EQUAL_OR_NONE,
+        field=_field_of_resize,
+        cuttable=cuttable_but(_field_of_resize),
+        names=names("RESIZE_NEAREST_NEIGHBOR REVERSE_V2", "Resize"),
+        core_cycles=(6, 0, 0),
+        constants=_constants,
+    ),
+)

@@ -1,0 +1,26 @@
+"""All op kinds by name: the `OPS` of every module of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+from npukit.net import ops
+from npukit.net.net import Net, Op
+from npukit.net.ops.kind import OpSpec
+from npukit.net.ops.shapes import Shape
+
+
+def modules_of(room: ModuleType) -> list[ModuleType]:
+    """All modules of a room, imported."""
+    return [import_module(f"{room.__name__}.{each.name}") for each in iter_modules(room.__path__)]
+
+
+SPECS: Mapping[str, OpSpec] = {spec.kind: spec for module in modules_of(ops) for spec in getattr(module, "OPS", ())}
+
+
+def output_shape(net: Net, op: Op) -> Shape:
+    """The required shape of the op's output. Raises an error, without the op's name, if the inputs do not fit."""
+    return SPECS[op.kind].shape(net, op)
