@@ -154,7 +154,6 @@ def _memory(problem: Problem, search: Search) -> Iterator[Strategy]:
 
 def _throughput(problem: Problem, search: Search) -> Iterator[Strategy]:
     yield groups
-    yield batches
     if search.best is None:
         yield low_memory_batch
     if search.best is None:

@@ -69,7 +69,7 @@ class Batch:
     @property
     def fills(self) -> bool:
         """True if weight tiles are as large as the memory permits, and memory is not short."""
-        return self.stream.room is not None and not self.low_memory
+        return bool(self.stream.ops) and self.stream.room is not None and not self.low_memory
 
 
 def frame(assignment: Assignment, *, patient: bool = True) -> Batch:

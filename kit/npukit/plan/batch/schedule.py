@@ -188,7 +188,7 @@ class _Scheduler:
     @cached_property
     def _calm(self) -> int:
         """The first op from which on the next micro-batch's inputs have room."""
-        filled = self._batch.stream.room is not None
+        filled = bool(self._batch.stream.ops) and self._batch.stream.room is not None
         return min(self._calm_of_pes() if filled else _calm_from(self._graph), self._deferred - 1)
 
     @cached_property

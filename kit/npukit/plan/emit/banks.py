@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from npukit.board.board import Board, Memory
 from npukit.plan.emit.pe_program import PeProgram
 from npukit.plan.ir.plan import Compute
-from npukit.plan.predict.memory import Lifetime, activation_room, bank_begins, extent, joined, pack
+from npukit.plan.predict.memory import (
+    CODE_BYTES,
+    STACK_BYTES,
+    Lifetime,
+    activation_room,
+    bank_begins,
+    extent,
+    joined,
+    pack,
+)
 
 WORD = 4
 """Bytes of a word, the most that an access reads."""
@@ -33,6 +42,11 @@ class Banks:
     def of(cls, board: Board, program: PeProgram) -> Banks:
         room = activation_room(board, sum(program.constants.values()), len(program.costs))
         return cls(board.banks, bank_begins(board), room)
+
+    @property
+    def most(self) -> int:
+        """Bytes of all banks for activations if the program had no code and no stack."""
+        return self.room + CODE_BYTES + STACK_BYTES + sum(bank.size for bank in self.memories[1:])
 
     def number_at(self, offset: int) -> int:
         """The index of the bank at an offset."""

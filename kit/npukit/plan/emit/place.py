@@ -41,7 +41,9 @@ def placed(graph: Graph, program: PeProgram, banks: Banks, frames: int | None) -
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
-    ways = [(_packed_in_waves(wanted, units, frames), saved) for units, saved in _ways(graph, program, wanted)]
+    ways = [
+        (_packed_in_waves(wanted, units, frames, banks.most), saved) for units, saved in _ways(graph, program, wanted)
+    ]
     offsets, _ = min(ways, key=lambda way: extent(lifetimes, way[0]) - way[1])
     reads: Reads = {}
     if any(bank.waits for bank in banks.memories):
@@ -85,7 +87,7 @@ def _chains(wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int]) 
 
 
 def _packed_in_waves(
-    wanted: Sequence[tuple[Held, Lifetime]], units: Sequence[Unit], frames: int | None
+    wanted: Sequence[tuple[Held, Lifetime]], units: Sequence[Unit], frames: int | None, room: int
 ) -> tuple[int, ...]:
     """The offset of each buffer; units stay together. With the `frames` of a micro-batch, buffers of the same use share
     one place in every micro-batch, unless two of them are alive at once."""
@@ -99,17 +101,17 @@ def _packed_in_waves(
         together = in_turn([lives[number] for number in same])
         homes += [(together, same)] if together else [(lives[number], [number]) for number in same]
     offsets = [0] * len(wanted)
-    for offset, (_, same) in zip(_packed(tuple(life for life, _ in homes)), homes, strict=True):
+    for offset, (_, same) in zip(_packed(tuple(life for life, _ in homes), room), homes, strict=True):
         for index, distance in (placed for number in same for placed in units[number].items()):
             offsets[index] = offset + distance
     return tuple(offsets)
 
 
 @lru_cache(maxsize=1024)
-def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
+def _packed(lifetimes: tuple[Lifetime, ...], room: int) -> tuple[int, ...]:
     """The offsets of buffers with these lifetimes. Cached, because PEs with the same work on other frames have equal
     lifetimes."""
-    return pack(lifetimes)
+    return pack(lifetimes, room)
 
 
 def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:

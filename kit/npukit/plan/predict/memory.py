@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, zip_longest
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -142,12 +143,13 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
+def pack(lifetimes: Sequence[Lifetime], room: float = inf) -> tuple[int, ...]:
     """An offset for each buffer. Buffers are placed by size, the largest first, at the lowest address free over their
     lifetimes.
 
     If the result exceeds the peak of live bytes, the packing is repeated with the highest buffer placed first. If some
-    buffers have several intervals, further initial orders are tried: by length of lifetime, and by first step.
+    buffers have several intervals, further initial orders are tried: by length of lifetime, and by first step. Nothing
+    is repeated if the peak exceeds the `room`.
     """
     some = [index for index, life in enumerate(lifetimes) if life.bytes]
     orders = [sorted(some, key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))]
@@ -157,7 +159,7 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     packing = _Packing([life.bytes for life in lifetimes], _meetings(lifetimes))
     least, best = _most_at_once(lifetimes), packing.placed(orders[0])
     for order in orders:
-        if best.extent > least:
+        if least < best.extent and least <= room:
             best = min(best, packing.improved(order, least), key=_extent_of)
     return tuple(span >> _OFFSET_BITS for span in best.spans)
 

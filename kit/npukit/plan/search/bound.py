@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 
 from npukit.accel.core_kernels import NO_KERNELS
 from npukit.accel.cpu import Cpu
@@ -15,6 +16,7 @@ from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
+from npukit.plan.batch.schedule import ends_of, output_bytes
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
 from npukit.plan.emit.emitter import command_bytes, same_constants, streamed_bytes
 from npukit.plan.emit.messages import descriptor_bytes
@@ -23,6 +25,8 @@ from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
     CODE_BYTES,
+    CODE_OF_A_TENSOR,
+    FIRMWARE_BYTES,
     LAYER_BYTES,
     LAYER_NUMBER_BYTES,
     PAGE_BYTES,
@@ -81,11 +85,24 @@ def least_lacking(problem: Problem, batch: Batch) -> Lacking:
     return lacking
 
 
-def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
-    """The PE that lacks the most bytes: first without descriptors, which take longest to compute, then with them.
+def lacking_on_root(problem: Problem, batch: Batch) -> Lacking:
+    """A lower bound on the memory use of the root: the host's tensors of every frame, and its own constants."""
+    board, root, net = problem.board, problem.board.root_pe, problem.net
+    tensors = batch.frames * (len(net.inputs) + len(net.outputs))
+    stored = ends_of(problem, fetched=batch.fetched).outputs == DRAM
+    outputs = 0 if stored else batch.frames * output_bytes(problem.graph)
+    own = next((group for group in batch.groups if any(tile.pe == root for tile in chain(*group.values()))), None)
+    constants = _resident(problem, useful(problem.graph, own), batch)[root] if own else 0
+    code = FIRMWARE_BYTES + CODE_OF_A_TENSOR * tensors
+    return most_lacking(board, {root: memory_use(board.seen_by(root), constants, outputs, code, STACK_BYTES)})
 
-    The last group counts, which neither has the root nor gets places late.
+
+def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
+    """The PE that lacks the most bytes: the root first, then one of the last group, which neither has the root nor gets
+    places late. Descriptors, which take longest to compute, come last.
     """
+    if not batch.is_frame:
+        yield lacking_on_root(problem, batch)
     graph, root = problem.graph, problem.board.root_pe
     group = in_bands(graph, useful(graph, batch.groups[-1]), batch.bands)
     thin, late = between(graph, batch.bands), batch.low_memory

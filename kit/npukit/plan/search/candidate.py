@@ -10,7 +10,7 @@ from npukit.plan.ir.plan import MemoryUse, Plan
 from npukit.plan.tensors.problem import Problem
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Candidate:
     """A mapping to try: a batch of frames on the PEs of a problem. A single frame is a batch of one.
 

@@ -76,8 +76,13 @@ class Search:
                     candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
                 except StopIteration:
                     return
-                outcome = self._outcome(candidate)
-                self._note(Tried(strategy.__name__, candidate, outcome))
+                if (known := self._known(candidate)) is None:
+                    self._note(known := Tried(strategy.__name__, candidate, self._outcome(candidate)))
+                outcome = known.outcome
+
+    def _known(self, candidate: Candidate) -> Tried | None:
+        """The record of an equal candidate."""
+        return next((tried for tried in self.log if tried.candidate == candidate), None)
 
     def _note(self, tried: Tried) -> None:
         self.log.append(tried)

@@ -74,17 +74,17 @@ class _Found:
 
 def _compared(problem: Problem, batch: Batch, best: _Found | None) -> Generator[Candidate, Outcome, _Found | None]:
     """The batch with the fewest streamed ops that fits; None if none does."""
-    plans = dict[int, float]()
+    plans = dict[frozenset[str], float]()
     proposals = fewest_streamed(problem, batch)
     outcome: Outcome | None = None
     while True:
         try:
             candidate = proposals.send(outcome)
         except StopIteration as ended:
-            return None if ended.value is None else _Found(batch, plans[ended.value], ended.value)
+            return ended.value and _Found(batch, plans[ended.value.ops], len(ended.value.ops))
         outcome = yield candidate
         interval = outcome.plan.predicted.interval_cycles if isinstance(outcome, Fits) else inf
-        plans[len(candidate.batch.stream.ops)] = interval
+        plans[candidate.batch.stream.ops] = interval
 
 
 def groups_of(

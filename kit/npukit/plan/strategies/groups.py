@@ -15,16 +15,15 @@ from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.schedule import output_bytes
-from npukit.plan.batch.weight_streaming import all_streamed
 from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
-from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES
-from npukit.plan.search.bound import least_cycles
+from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.batches import groups_of
+from npukit.plan.strategies.streams import fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem, Share
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
@@ -38,7 +37,12 @@ SMALL_TILES, LARGE_TILES = (StreamWeights(tile_bytes=size << 10, tiles=2) for si
 HEAVY_MOVES = 3.0
 """Weight of moving data in a second search for the best sizes: messages take longer while all groups work."""
 
-OTHER_TILES = (replace(LARGE_TILES, room=0), replace(SMALL_TILES, room=0, prefetch_distance=2), SMALL_TILES)
+OTHER_TILES = (
+    StreamWeights(tile_bytes=32 << 10, tiles=2),
+    replace(LARGE_TILES, room=0),
+    replace(SMALL_TILES, room=0, prefetch_distance=2),
+    SMALL_TILES,
+)
 """Other weight tiles for the best groups: larger, earlier, or all small, which leaves room for micro-batches."""
 
 PATIENCE = 3
@@ -52,8 +56,14 @@ MOST_MICRO_BATCHES = 4
 INTERLEAVED = (1, 2, 4, 6)
 """Frames that a group computes op by op, one while the tiles of another are in flight."""
 
-WHOLE = 20_000
+WHOLE = 5_000
 """Work of the batches emitted whole, of which the first that fits is always one."""
+
+WORTH = 0.98
+"""Factor by which more streamed constants must shorten the interval."""
+
+MOST_EMITTED = 10_000
+"""Messages of a batch without PEs that only prefetch: each group has a program of its own."""
 
 WELL_USED = 0.92
 """Least part of the PEs that the groups of a size take together."""
@@ -96,11 +106,25 @@ def groups(problem: Problem) -> Proposals:
         found += [*first, *(yield from _in_micro_batches(problem, first, _least(found)))]
     if found:
         found += yield from _other_tiles(problem, min(found, key=lambda each: each.interval))
-    share = Share(problem.work, WHOLE)
-    for trial in sorted(found, key=lambda each: each.interval):
+    yield from _whole(problem, sorted(found, key=lambda each: each.interval))
+
+
+def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
+    """The batches of the trials, the best first. If the root lacks memory for a much better one, it comes again with
+    more streamed constants."""
+    share, lacking, least = Share(problem.work, WHOLE), list[_Trial](), inf
+    for trial in trials:
         outcome = yield Candidate(problem, trial.batch)
-        if share.is_spent and not isinstance(outcome, Lacks):
-            return
+        if isinstance(outcome, Lacks):
+            lacking.append(trial)
+        elif isinstance(outcome, Fits):
+            least = min(least, outcome.plan.predicted.interval_cycles)
+        if least < inf and share.is_spent:
+            break
+    share = Share(problem.work, WHOLE)
+    for trial in lacking:
+        if trial.interval < WORTH * least and not share.is_spent:
+            yield from fewest_streamed(problem, trial.batch, len(trial.batch.stream.ops) + 1)
 
 
 def _least(found: Sequence[_Trial]) -> float:
@@ -156,25 +180,31 @@ def _first(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
     """A trial of the batch with constants kept, else streamed; without bands, else with bands."""
     for bands in ({}, batch.bands) if batch.bands else ({},):
         kept = replace(batch, bands=bands)
-        for each in (kept, all_streamed(problem, kept)):
-            trial = yield from _trial(problem, each, best)
-            if trial:
-                return trial
+        least = next(
+            (len(each.stream.ops) for each in more_streamed(problem, kept) if _root_has_room(problem, each)), None
+        )
+        if least is None or least_cycles(problem, kept) >= best:
+            continue
+        alone = replace(kept, groups=_one_of(kept))
+        if stream := (yield from fewest_streamed(problem, alone, least, least=least, probe=True)):
+            return (yield from _trial(problem, replace(kept, stream=stream), best))
     return []
 
 
 def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
     """A trial of one group of the batch, if it fits. PEs short of room for descriptors make way for prefetching PEs."""
-    if not _root_holds_outputs(problem, batch) or least_cycles(problem, batch) >= best:
+    if not _root_has_room(problem, batch) or least_cycles(problem, batch) >= best:
         return []
     outcome = yield Candidate(problem, replace(batch, groups=_one_of(batch)), probe=True)
     if not isinstance(outcome, Fits):
         return []
-    apart = _with_prefetchers(batch, _prefetchers_needed(problem, batch, outcome.plan))
-    if apart != batch:
-        return (yield from _trial(problem, apart, best))
     later = (batch.frames_of_micro_batch - 1) * _input_cycles(problem)
-    return [_Trial(batch, outcome.plan.predicted.latency_cycles, later)]
+    trial = _Trial(batch, outcome.plan.predicted.latency_cycles, later)
+    apart = _with_prefetchers(batch, _prefetchers_needed(problem, batch, outcome.plan))
+    if apart == batch:
+        return [trial]
+    is_short = len(outcome.plan.messages) * len(batch.groups) <= MOST_EMITTED
+    return [*([trial] if is_short else []), *(yield from _trial(problem, apart, best))]
 
 
 def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) -> _Trials:
@@ -229,9 +259,8 @@ def _with_prefetchers(batch: Batch, needed: int) -> Batch:
     return replace(batch, groups=tuple(groups), prefetchers=tuple(prefetchers))
 
 
-def _root_holds_outputs(problem: Problem, batch: Batch) -> bool:
-    room = problem.board.memory_for("activations").size - FIRMWARE_BYTES - STACK_BYTES
-    return batch.frames * output_bytes(problem.graph) <= room
+def _root_has_room(problem: Problem, batch: Batch) -> bool:
+    return not lacking_on_root(problem, batch).missing
 
 
 def _input_cycles(problem: Problem) -> float:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_streaming import WEIGHT_TILES, heaviest_ops
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
@@ -56,33 +57,42 @@ def _sizes(problem: Problem, way: Batch) -> Generator[Candidate, Outcome, bool]:
         return False
     for batch in batches:
         if batch is not smallest:
-            yield from fewest_streamed(problem, batch, first)
+            yield from fewest_streamed(problem, batch, len(first.ops))
     return True
 
 
-def fewest_streamed(problem: Problem, batch: Batch, guess: int = 0) -> Generator[Candidate, Outcome, int | None]:
-    """The least number of heaviest ops to stream so that the batch fits, searched outwards from `guess`; None if no
-    number fits. Assumes that every number above a fitting one fits."""
+def more_streamed(problem: Problem, batch: Batch) -> list[Batch]:
+    """The batch with the constants of 0, 1, 2, ... ops streamed, the heaviest first."""
     heaviest = heaviest_ops(problem.graph, problem.engines, batch.groups[0])
-    known: dict[int, bool] = {}
+    return [replace(batch, stream=batch.stream.of(heaviest[:count])) for count in range(len(heaviest) + 1)]
+
+
+def fewest_streamed(
+    problem: Problem, batch: Batch, guess: int = 0, *, least: int = 0, probe: bool = False
+) -> Generator[Candidate, Outcome, StreamWeights | None]:
+    """The weight tiles of the fewest, heaviest ops with which the batch fits, searched outwards from `guess` ops; None
+    if no number fits. Assumes that `least` ops are necessary, and that every number above a fitting one fits."""
+    batches, known = more_streamed(problem, batch), dict[int, bool]()
 
     def fits(count: int) -> Generator[Candidate, Outcome, bool]:
         if count not in known:
-            outcome = yield Candidate(problem, replace(batch, stream=batch.stream.of(heaviest[:count])))
+            outcome = yield Candidate(problem, batches[count], probe)
             known[count] = not isinstance(outcome, Lacks)
         return known[count]
 
-    if not (yield from fits(guess)) and not (yield from fits(len(heaviest))):
+    most = len(batches) - 1
+    guess = min(guess, most)
+    if not (yield from fits(guess)) and not (yield from fits(most)):
         return None
-    below, above, at, step = -1, len(heaviest) + 1, guess, 1
+    below, above, at, step = least - 1, most + 1, guess, 1
     while below + 1 < above:
         if (yield from fits(at)):
             above = at
         else:
             below = at
-        if above > len(heaviest):
-            at = min(below + step, len(heaviest))
+        if above > most:
+            at = min(below + step, most)
         else:
-            at = max(above - step, 0) if below < 0 else (below + above) // 2
+            at = max(above - step, least) if below < least else (below + above) // 2
         step *= 2
-    return above
+    return batches[above].stream
