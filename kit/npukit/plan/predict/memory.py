@@ -80,6 +80,9 @@ VARIABLE_BYTES = 8 << 10
 """Bytes left free for the firmware's own variables: measured 2 KB at most."""
 
 
+MOST_PLACED = 12_000
+"""Buffers placed in all repetitions of a packing: those of many buffers take seconds (`planner_constants.py batches`)."""
+
 PACKINGS = 40
 """Orders tried to pack buffers. With the first alone MobileNetV1 on 152 PEs has room for three micro-batches instead of
 four, and is 1.4 % slower (`planner_constants.py batches`)."""
@@ -199,7 +202,7 @@ class _Packing:
     def improved(self, order: Sequence[int], least: int) -> _Placed:
         """The best of several packings. Each repetition places the highest buffer of the last one first."""
         best = placed = self.placed(order)
-        for _ in range(PACKINGS):
+        for _ in range(min(PACKINGS, MOST_PLACED // len(order))):
             if best.extent <= least:
                 break
             order = [placed.highest, *(i for i in order if i != placed.highest)]

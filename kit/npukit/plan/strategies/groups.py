@@ -114,13 +114,13 @@ def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
     more streamed constants."""
     share, lacking, least = Share(problem.work, WHOLE), list[_Trial](), inf
     for trial in trials:
+        if least < inf and (trial.interval >= least or share.is_spent):
+            break
         outcome = yield Candidate(problem, trial.batch)
         if isinstance(outcome, Lacks):
             lacking.append(trial)
         elif isinstance(outcome, Fits):
             least = min(least, outcome.plan.predicted.interval_cycles)
-        if least < inf and share.is_spent:
-            break
     share = Share(problem.work, WHOLE)
     for trial in lacking:
         if trial.interval < WORTH * least and not share.is_spent:
