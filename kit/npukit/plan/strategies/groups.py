@@ -105,7 +105,8 @@ def groups(problem: Problem) -> Proposals:
         first = yield from _interleaved(problem, _of_size(problem, size, moving_less), _least(found))
         found += [*first, *(yield from _in_micro_batches(problem, first, _least(found)))]
     if found:
-        found += yield from _other_tiles(problem, min(found, key=lambda each: each.interval))
+        found += yield from _other_tiles(problem, _best(found))
+        found += yield from _less_streamed(problem, _best(found))
     yield from _whole(problem, sorted(found, key=lambda each: each.interval))
 
 
@@ -127,8 +128,12 @@ def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
             yield from fewest_streamed(problem, trial.batch, len(trial.batch.stream.ops) + 1)
 
 
+def _best(found: Sequence[_Trial]) -> _Trial:
+    return min(found, key=lambda each: each.interval)
+
+
 def _least(found: Sequence[_Trial]) -> float:
-    return min((each.interval for each in found), default=inf)
+    return _best(found).interval if found else inf
 
 
 def _size(problem: Problem, batch: Batch) -> int:
@@ -179,15 +184,10 @@ def _interleaved(problem: Problem, batch: Batch, best: float) -> _Trials:
 def _first(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
     """A trial of the batch with constants kept, else streamed; without bands, else with bands."""
     for bands in ({}, batch.bands) if batch.bands else ({},):
-        kept = replace(batch, bands=bands)
-        least = next(
-            (len(each.stream.ops) for each in more_streamed(problem, kept) if _root_has_room(problem, each)), None
-        )
-        if least is None or least_cycles(problem, kept) >= best:
-            continue
-        alone = replace(kept, groups=_one_of(kept))
-        if stream := (yield from fewest_streamed(problem, alone, least, least=least, probe=True)):
-            return (yield from _trial(problem, replace(kept, stream=stream), best))
+        batches = more_streamed(problem, replace(batch, bands=bands))
+        for each in (batches[0], batches[-1]):
+            if trial := (yield from _trial(problem, each, best)):
+                return trial
     return []
 
 
@@ -233,6 +233,15 @@ def _other_tiles(problem: Problem, best: _Trial) -> _Trials:
                 break
             found += tried
     return found
+
+
+def _less_streamed(problem: Problem, best: _Trial) -> _Trials:
+    """A trial of the batch with as few streamed constants as a group and the root permit."""
+    batches = more_streamed(problem, best.batch)
+    least = next(count for count, batch in enumerate(batches) if _root_has_room(problem, batch))
+    alone = replace(best.batch, groups=_one_of(best.batch))
+    stream = yield from fewest_streamed(problem, alone, len(best.batch.stream.ops), least=least, probe=True)
+    return (yield from _trial(problem, replace(best.batch, stream=stream))) if stream else []
 
 
 def _one_of(batch: Batch) -> tuple[Assignment]:
