@@ -18,7 +18,6 @@ from npukit.plan.kernels import kernel_notes, with_kernels
 from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
 from npukit.plan.search.candidate import Fits, Strategy, Tried
 from npukit.plan.search.search import OBJECTIVES, Search
-from npukit.plan.strategies.batches import batches
 from npukit.plan.strategies.drafts import drafts
 from npukit.plan.strategies.groups import groups
 from npukit.plan.strategies.layouts import fewest_pes, layouts, pinned
@@ -137,9 +136,10 @@ def _latency(problem: Problem, search: Search) -> Iterator[Strategy]:
     yield layouts
     yield sums
     if search.best is None:
-        yield streams
         yield drafts
         yield depth
+    if search.best is None:
+        yield streams
     if search.best is None:
         yield low_memory_frame
     if search.best and problem.board.shares_memory:

@@ -81,7 +81,7 @@ VARIABLE_BYTES = 8 << 10
 
 
 MOST_PLACED = 12_000
-"""Buffers placed in all repetitions of a packing: those of many buffers take seconds (`planner_constants.py batches`)."""
+"""Buffers placed in all repetitions of a packing, which take seconds (`planner_constants.py batches`)."""
 
 PACKINGS = 40
 """Orders tried to pack buffers. With the first alone MobileNetV1 on 152 PEs has room for three micro-batches instead of

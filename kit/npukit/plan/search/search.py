@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from npukit.accel.cpu import Cpu
 from npukit.errors import DoesNotFit
@@ -24,6 +25,10 @@ from npukit.plan.tensors.problem import Problem
 
 LONG = 20_000
 """Messages of a batch from which on one round is simulated: two take minutes, and their ends weigh little."""
+
+
+PROBES = 2 / 3
+"""Part of the budget for probes. The rest is for whole candidates."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,8 @@ class Search:
 
     def _outcome(self, candidate: Candidate) -> Outcome:
         problem, batch = candidate.problem, candidate.batch
+        if candidate.probe and problem.work.done > PROBES * problem.work.most:
+            return Slow(inf)
         cycles = least_cycles(problem, batch)
         if self.best and not candidate.probe and self.objective.bound(cycles, batch.pes) > self._figure(self.best)[0]:
             return Slow(cycles)

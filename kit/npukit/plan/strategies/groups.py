@@ -17,12 +17,11 @@ from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.schedule import output_bytes
 from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
 from npukit.plan.emit.messages import descriptor_bytes
-from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
-from npukit.plan.strategies.batches import groups_of
 from npukit.plan.strategies.streams import fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem, Share
 
@@ -48,8 +47,9 @@ OTHER_TILES = (
 PATIENCE = 3
 """Sizes in a row without gain after which larger ones are not tried."""
 
-SETTLED = 0.87
-"""Lower bound on the cycles of a later micro-batch, relative to the first."""
+SETTLED, UNSETTLED = 0.87, 0.02
+"""Lower bound on the cycles of a later micro-batch, relative to the first; and how far a batch may differ from the
+others."""
 
 MOST_MICRO_BATCHES = 4
 
@@ -82,9 +82,10 @@ class _Trial:
         """Estimated cycles between frames."""
         return (self.cycles + self.later) / self.batch.frames
 
-    def interval_in(self, micro_batches: int) -> float:
-        """A lower bound on the interval in this number of micro-batches."""
-        cycles = self.cycles * (1 + (micro_batches - 1) * SETTLED) + self.later
+    def interval_in(self, micro_batches: int, settled: float) -> float:
+        """A lower bound on the interval in this number of micro-batches, each later one with this part of the cycles of
+        the first."""
+        cycles = self.cycles * (1 + (micro_batches - 1) * settled) + self.later
         return cycles / (micro_batches * self.batch.frames_of_micro_batch)
 
 
@@ -209,16 +210,17 @@ def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
 
 def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) -> _Trials:
     """Trials in more micro-batches, the most promising first."""
-    found = list[_Trial]()
-    for trial in sorted(waiting, key=lambda each: each.interval_in(MOST_MICRO_BATCHES)):
+    found, settled = list[_Trial](), SETTLED
+    for trial in sorted(waiting, key=lambda each: each.interval_in(MOST_MICRO_BATCHES, SETTLED)):
         for count in range(2, MOST_MICRO_BATCHES + 1):
-            if trial.interval_in(MOST_MICRO_BATCHES) >= min(best, _least(found)):
+            if trial.interval_in(MOST_MICRO_BATCHES, settled) >= min(best, _least(found)):
                 break
             longer = replace(trial.batch, pipeline=replace(trial.batch.pipeline, micro_batches=count))
             tried = yield from _trial(problem, longer)
             if not tried:
                 break
             found += tried
+            settled = max(settled, (tried[-1].cycles / trial.cycles - 1) / (count - 1) - UNSETTLED)
     return found
 
 
@@ -277,3 +279,15 @@ def _input_cycles(problem: Problem) -> float:
     assert problem.board.noc is not None
     inputs = sum(problem.net.tensor(name).bytes for name in problem.net.inputs)
     return inputs / problem.board.noc.dram_bytes_per_cycle
+
+
+def groups_of(
+    assignment: Assignment, order: Sequence[int], size: int, places: Sequence[int] | None = None
+) -> Iterator[Assignment]:
+    """The assignment of the first `size` PEs on each group of `size` PEs. The first PEs are left over, if any.
+
+    `places`: the order of the groups, by default `order`.
+    """
+    for start in range(len(order) % size, len(order), size):
+        moved = dict(zip(order[:size], (places or order)[start : start + size], strict=True))
+        yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}

@@ -13,9 +13,8 @@ from npukit.plan.batch.weight_streaming import all_streamed
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.candidate import Candidate, Lacks, Proposals
-from npukit.plan.strategies.batches import groups_of
 from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
-from npukit.plan.strategies.groups import WELL_USED
+from npukit.plan.strategies.groups import WELL_USED, groups_of
 from npukit.plan.tensors.problem import Problem
 
 SIZES = (28, 38, 49, 76)
