@@ -30,6 +30,9 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
 
+SHORT = 1_000
+"""Tiles of a frame below which a candidate with streamed weights takes less than a second."""
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -138,8 +141,8 @@ def _latency(problem: Problem, search: Search) -> Iterator[Strategy]:
     if search.best is None:
         yield drafts
         yield depth
-    if search.best is None:
-        yield streams
+        if search.best is None or len(problem.order) * len(problem.graph.ops) < SHORT:
+            yield streams
     if search.best is None:
         yield low_memory_frame
     if search.best and problem.board.shares_memory:

@@ -75,6 +75,16 @@ def _longest_path(graph: Graph, least: Mapping[str, int], most: Mapping[str, int
     return max((before[op.output] + most[op.output] + after[op.output] for op in graph.ops), default=0)
 
 
+def may_be_resident(problem: Problem) -> bool:
+    """True if all PEs together may have room for the constants of all ops, and the root for the inputs of a frame."""
+    board, graph, root = problem.board, problem.graph, problem.board.root_pe
+    wholes = sum(problem.cost(op, Box.whole(graph.shape(op.output))).constant_bytes for op in graph.ops)
+    inputs = max((graph.net.tensor(name).bytes for name in graph.net.inputs), default=0)
+    use = memory_use(board.seen_by(root), 0, inputs, FIRMWARE_BYTES, STACK_BYTES)
+    fit = wholes <= len(problem.order) * board.memory_for("constants").size
+    return fit and not most_lacking(board, {root: use}).missing
+
+
 def least_lacking(problem: Problem, batch: Batch) -> Lacking:
     """The PE that lacks the most bytes, and a lower bound on its memory use."""
     lacking = None

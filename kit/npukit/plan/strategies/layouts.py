@@ -13,6 +13,7 @@ from npukit.plan.batch.batch import frame
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.layout.neighbours import Neighbours
+from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.frames import fewer, resident
 from npukit.plan.tensors.boxes import Split
@@ -82,6 +83,8 @@ def whole_cycles(problem: Problem) -> float:
 
 def _at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candidate, Outcome, _Found | None]:
     """The frame at the first price of constants at which it fits, or None."""
+    if not may_be_resident(problem):
+        return None
     search, last = LatencySearch(problem, effort_on(problem.order)), None
     for price in PRICES:
         assignment = {**search.best(price), **pins}

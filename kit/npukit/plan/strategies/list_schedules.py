@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from npukit.plan.layout.list_schedule import PRICES, ROOMS, ListSchedule, first_blocks, states_early
+from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
 from npukit.plan.strategies.frames import resident
 from npukit.plan.tensors.problem import Problem
@@ -16,7 +17,7 @@ def list_schedules(problem: Problem) -> Proposals:
 
     In a network of repeated blocks, the first blocks show which room to begin with: smaller rooms follow, then larger.
     """
-    if problem.board.noc is None or len(problem.order) == 1:
+    if problem.board.noc is None or len(problem.order) == 1 or not may_be_resident(problem):
         return
     problem = replace(problem, graph=states_early(problem.graph))
     shown, rooms = first_blocks(problem.graph), ROOMS
