@@ -35,14 +35,6 @@ def dumped(name: str, text: Callable[[], str]) -> None:
         (folder / name).write_text(text(), encoding="utf-8", newline="\n")
 
 
-def lost(candidate: Callable[[], str], reason: Callable[[], str]) -> None:
-    """Record a rejected candidate and the reason as a line of `candidates.txt`."""
-    folder = _FOLDER.get()
-    if folder is not None:
-        with (folder / CANDIDATES).open("a", encoding="utf-8") as file:
-            file.write(f"{candidate()}: {reason()}\n")
-
-
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,4 +43,3 @@ def _make(folder: Path) -> None:
         raise NpukitError(f"{folder} cannot be a dump's folder: {fault.strerror}", tries=["another folder"]) from fault
     if taken:
         raise NpukitError(f"{folder} is not empty, and a dump would mix with what it has", tries=["a new folder"])
-    (folder / CANDIDATES).touch()

@@ -34,9 +34,10 @@ class NpukitError(Exception):
 
 
 class DoesNotFit(NpukitError):
-    """The network, image or plan does not fit or match the board."""
+    """The network, image or plan does not fit or match the board. `tried`: lines on the planner's candidates."""
 
     exit_status = 3
+    tried: Sequence[str] = ()
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

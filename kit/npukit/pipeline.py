@@ -26,7 +26,7 @@ from npukit.codegen.generate import generate
 from npukit.codegen.render import TIR
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import dram_image
-from npukit.dump import dumped
+from npukit.dump import CANDIDATES, dumped
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit
@@ -56,6 +56,7 @@ from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
+from npukit.plan.search.candidate import summary_of
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_in_order, pes_of_chips, pes_to_use
@@ -166,6 +167,7 @@ def _fill_new_folder(
     """Fill the folder, and check the build before it becomes visible. If linked programs are larger than predicted,
     plan again, at most `more` times, for the board `room` with less memory by the missing bytes."""
     dumped(PLAN, lambda: print_plan(compiled.plan))
+    dumped(CANDIDATES, lambda: "".join(f"{line}\n" for line in compiled.planned.log))
     try:
         with new_build_folder(output) as folder:
             fill_folder(folder, compiled, toolchain, progress)
@@ -361,6 +363,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "dram_bytes": sum(buffer.bytes for buffer in plan.dram),
         "frames_per_second": rate,
         "energy": [asdict(each) for each in predicted_energies(compiled.board, compiled.net, plan, rate)],
+        "tried": summary_of(compiled.planned.log),
         **compiled.prepared.told,
     }
 

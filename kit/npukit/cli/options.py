@@ -45,6 +45,7 @@ AsJson = Annotated[bool, output("--json", help="Print one JSON value on stdout, 
 Verbose = Annotated[int, output("-v", "--verbose", count=True, help="Print more; -vv prints tracebacks.")]
 Quiet = Annotated[bool, output("-q", "--quiet", help="Print only errors and the path of the result.")]
 Wide = Annotated[bool, output("--wide", help="Print all columns of tables.")]
+Explain = Annotated[bool, output("--explain", help="Print the candidates of the planner's search by strategy.")]
 BuildFolder = Annotated[
     Path, typer.Argument(metavar="BUILD", rich_help_panel="Model", help="A folder made by npukit build.")
 ]

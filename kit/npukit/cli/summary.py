@@ -51,6 +51,15 @@ def show_summary(terminal: Terminal, summary: dict[str, Any], next_step: str = "
         terminal.print(_fullest(summary["fullest"]))
 
 
+def show_tried(terminal: Terminal, tried: Sequence[str]) -> None:
+    """Print the candidates of the planner's search by strategy."""
+    if tried:
+        terminal.print()
+        terminal.print("candidates by strategy:")
+    for line in tried:
+        terminal.print(f"  {line}")
+
+
 def _show_layers(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Print the rows that add up to the frame. Rows of zero cycles only with --wide."""
     from npukit.net.net import CORE

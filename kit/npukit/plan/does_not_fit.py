@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import count as count_from
+from itertools import takewhile
 from typing import NoReturn
 
-from npukit.accel.engines import AS_ASKED
+from npukit.accel.engines import AS_ASKED, with_core
 from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
@@ -16,9 +19,10 @@ from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.channel_bands import in_bands, narrowed
 from npukit.plan.ir.plan import MemoryUse, Plan
 from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, crowded_region, memory_use
-from npukit.plan.search.candidate import Candidate, Lacks, Tried
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Tried, summary_of
+from npukit.plan.search.search import Search
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_to_use
 
 FILTERS = Conv2d | DepthwiseConv2d | Dense | TransposeConv2d
@@ -28,16 +32,25 @@ NAMED = 3
 """Ops that are named of those that read a tensor."""
 
 
-def refusal(problem: Problem, log: Sequence[Tried]) -> DoesNotFit:
-    """The refusal of a network, from the candidate that lacks the fewest bytes."""
-    lacking = [(each, each.outcome) for each in log if isinstance(each.outcome, Lacks) and each.outcome.use]
-    if not lacking:
-        what = next((str(each) for each in log), "no mapping exists")
-        return DoesNotFit(f"{problem.net.name} does not fit {problem.board.name}: {what}", tries=_other_ways(problem))
-    tried, closest = min(lacking, key=lambda each: each[1].missing)
-    return DoesNotFit(
-        _fault(tried.candidate, closest), tries=partial(_remedies, problem, tried.candidate.batch.pes, closest.missing)
-    )
+Retry = Callable[[Problem], Search]
+
+
+def refusal(problem: Problem, nearest: Tried | None, log: Sequence[Line], retry: Retry) -> DoesNotFit:
+    """The refusal of a network, from the candidate that lacks the fewest bytes. `retry`: a search on other PEs, for the
+    remedies."""
+    name, board = problem.net.name, problem.board.name
+    if nearest and isinstance(nearest.outcome, Lacks):
+        message, batch, missing = (
+            _fault(nearest.candidate, nearest.outcome),
+            nearest.candidate.batch,
+            nearest.outcome.missing,
+        )
+        refused = DoesNotFit(message, tries=partial(_remedies, problem, batch.pes, missing, retry))
+    else:
+        reason = log[-1].text if log else "no mapping exists"
+        refused = DoesNotFit(f"{name} does not fit {board}: {reason}", tries=partial(_other_ways, problem, retry))
+    refused.tried = summary_of(log)
+    return refused
 
 
 def _refuse_what_is_no_dram(board: Board, plan: Plan) -> None:
@@ -66,7 +79,7 @@ def refuse_what_none_carries(problem: Problem) -> None:
     )
 
 
-def refuse_what_cannot_fit(problem: Problem) -> None:
+def refuse_what_cannot_fit(problem: Problem, retry: Retry) -> None:
     """DoesNotFit, before anything is searched, if all PEs of a board together are too small for the tensors between two
     ops, or for the weights of the core, which are not streamed."""
     net, board = problem.net, problem.board
@@ -74,23 +87,23 @@ def refuse_what_cannot_fit(problem: Problem) -> None:
     weights, room = weight_bytes(net, [op for op in net.ops if op.engine == CORE]), _room_for_weights(board, pes)
     if weights > room:
         what = f"weights of {weights:,} bytes that its core computes with"
-        _refuse_on_all(problem, pes, what, weights - room, f"{room:,} in {board.memory_for('constants').name}")
+        _refuse_on_all(problem, pes, what, weights - room, f"{room:,} in {board.memory_for('constants').name}", retry)
     index, held = most_between_ops(problem)
     room = room_for_tensors(board, pes)
     if held > room:
         what = f"tensors of {held:,} bytes once {problem.graph.ops[index].name} is done"
         where = "" if board.noc else f" in {' and '.join(bank.name for bank in board.banks)}"
-        _refuse_on_all(problem, pes, what, held - room, f"{room:,}{where}")
+        _refuse_on_all(problem, pes, what, held - room, f"{room:,}{where}", retry)
 
 
-def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: str) -> NoReturn:
+def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: str, retry: Retry) -> NoReturn:
     """DoesNotFit, as all PEs together have too little room for what is there at once."""
     board = problem.board
     smaller = f"a smaller network, or a board with more memory: {missing:,} bytes"
     where = f"all {pes} PEs of {board.name} have" if pes > 1 else f"{board.name} has"
     raise DoesNotFit(
         f"{problem.net.name} has {what}, {where} room for {room}",
-        tries=lambda: [*_other_ways(problem), smaller],
+        tries=lambda: [*_other_ways(problem, retry), smaller],
     )
 
 
@@ -187,29 +200,45 @@ def _readers(net: Net, tensor: str) -> str:
     return f"{', '.join(consumers[:NAMED])}{more}" if consumers else "the output"
 
 
-def _remedies(problem: Problem, pes: int, missing: int) -> Iterator[str]:
-    """Things to try where so many bytes are missing on so many PEs, each with what came of it if it was tried."""
+def _remedies(problem: Problem, pes: int, missing: int, retry: Retry) -> Iterator[str]:
+    """Remedies for this number of missing bytes on this number of PEs, with the outcome of those that were tried."""
     problem.tell("what would make it fit")
-    yield from _more_pes(problem, pes)
-    yield from _other_ways(problem)
+    yield from _more_pes(problem, pes, retry)
+    yield from _other_ways(problem, retry)
     yield f"a smaller network, or a board with more memory a PE: {missing:,} bytes"
 
 
-def _other_ways(problem: Problem) -> Iterator[str]:
-    """Things to try that are not more PEs of the board."""
+def _other_ways(problem: Problem, retry: Retry) -> Iterator[str]:
+    """Remedies other than more PEs of the board."""
     yield from _accelerated(problem)
     yield from _integer_ends(problem.net)
     yield from _integers(problem)
     yield from _larger_mesh(problem)
-    yield from _other_board(problem)
+    yield from _other_board(problem, retry)
 
 
-def _more_pes(problem: Problem, pes: int) -> Iterator[str]:
-    """A remedy by PEs of the board that were not allowed, or why they would not help."""
-    del pes
-    stuck = _too_large_for_any_pe(problem.graph, problem.board)
-    if stuck:
+def _more_pes(problem: Problem, pes: int, retry: Retry) -> Iterator[str]:
+    """More PEs of the board than were allowed, with the outcome, or the reason why they do not help."""
+    order = pes_to_use(problem.board, None, problem.engines_in_use)
+    if stuck := _too_large_for_any_pe(problem.graph, problem.board):
         yield f"more PEs would not help: {stuck}"
+        return
+    search = None
+    for count in (*_doubled(pes, len(order)), len(order)) if len(order) > len(problem.order) else ():
+        search = retry(replace(problem, order=order[:count], work=Work()))
+        if search.best and isinstance(search.best.outcome, Fits):
+            plan = search.best.outcome.plan
+            yield f"more PEs: --pes {plan.pes_used}: fits, {plan.predicted.latency_cycles:,} cycles a frame"
+            return
+    if search and any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
+        yield "--plan FILE (docs/mesh.md): PEs for ops of the core: npukit has them all on one"
+    elif search and search.nearest and isinstance(search.nearest.outcome, Lacks):
+        yield f"more PEs do not help: {search.nearest.outcome.missing:,} bytes are still missing"
+
+
+def _doubled(pes: int, most: int) -> Iterator[int]:
+    """Twice, four times, ... a number of PEs, below `most`."""
+    return takewhile(lambda count: count < most, (pes << power for power in count_from(1)))
 
 
 def _accelerated(problem: Problem) -> Iterator[str]:
@@ -249,7 +278,7 @@ def _larger_mesh(problem: Problem) -> Iterator[str]:
             break
 
 
-def _other_board(problem: Problem) -> Iterator[str]:
+def _other_board(problem: Problem, retry: Retry) -> Iterator[str]:
     """The board of one PE with the least memory that holds the network on its core."""
     ops = tuple(part.placed(CORE) for op in problem.net.ops for part in op.parts)
     graph = Graph(problem.net.with_ops(ops))
@@ -258,8 +287,11 @@ def _other_board(problem: Problem) -> Iterator[str]:
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
         if weights > _room_for_weights(board, 1) or held > room_for_tensors(board, 1):
             continue
-        yield f"--board {board.name}"
-        break
+        search = retry(Problem(graph, board, with_core({}, board)))
+        if search.best and isinstance(search.best.outcome, Fits):
+            plan = search.best.outcome.plan
+            yield f"--board {board.name}: fits, {plan.pes[0].memory.free:,} bytes of its memory are left"
+            break
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:

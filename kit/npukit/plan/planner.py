@@ -16,7 +16,7 @@ from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.kernels import kernel_notes, with_kernels
 from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
-from npukit.plan.search.candidate import Fits, Strategy, Tried
+from npukit.plan.search.candidate import Fits, Line, Strategy
 from npukit.plan.search.search import OBJECTIVES, Search
 from npukit.plan.strategies.drafts import drafts
 from npukit.plan.strategies.groups import groups
@@ -38,14 +38,14 @@ SHORT = 1_000
 class Planned:
     """A plan with its net, the engines of its costs, and each core op's kernel or the reason why it has none.
 
-    `log`: every candidate of the search.
+    `log`: a line for every candidate of the search.
     """
 
     plan: Plan
     net: Net
     engines: Engines
     kernels: Mapping[str, str]
-    log: Sequence[Tried] = ()
+    log: Sequence[Line] = ()
 
 
 def plan_network(
@@ -124,7 +124,7 @@ def _search(objective: str) -> Search:
 
 def _refuse(problem: Problem) -> None:
     refuse_what_none_carries(problem)
-    refuse_what_cannot_fit(problem)
+    refuse_what_cannot_fit(problem, _on_more_pes)
 
 
 def _with_others(problem: Problem, named: set[int]) -> Sequence[int]:
@@ -170,9 +170,16 @@ STRATEGIES: Mapping[str, Callable[[Problem, Search], Iterator[Strategy]]] = {
 }
 
 
+def _on_more_pes(problem: Problem) -> Search:
+    """The search for any plan on the fewest PEs."""
+    search, known = Search(OBJECTIVES["memory"]), with_kernels(problem)
+    search.run(known, _memory(known, search))
+    return search
+
+
 def _planned(search: Search, problem: Problem) -> Planned:
     if search.best is None:
-        raise refusal(problem, search.log)
+        raise refusal(problem, search.nearest, search.log, _on_more_pes)
     assert isinstance(search.best.outcome, Fits)
     plan, chosen = search.best.outcome.plan, search.best.candidate.problem
     return Planned(plan, chosen.net, chosen.engines, kernel_notes(chosen, plan), search.log)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npukit.cli.networks import networks_of, one_of, show_networks
-from npukit.cli.options import Models, verb
-from npukit.cli.summary import show_summary
+from npukit.cli.options import Explain, Models, verb
+from npukit.cli.summary import show_summary, show_tried
 from npukit.cli.terminal import Terminal
 from npukit.cli.wishes import Wishes
 from npukit.errors import DoesNotFit
@@ -18,6 +18,7 @@ def fit(
     terminal: Terminal,
     models: Models,
     wishes: Wishes,
+    explain: Explain = False,
 ) -> None:
     """Predict whether a model fits a board, with latency, memory, energy and each layer; or why not."""
     from npukit import api
@@ -32,12 +33,17 @@ def fit(
             show = show_networks
     except DoesNotFit as error:
         terminal.result(_refusal(networks, board, error))
+        if explain:
+            show_tried(terminal, error.tried)
         raise
     terminal.result(told)
     others = "" if wishes == Wishes(board=board) else ", with the other options of this fit"
     show(terminal, told, f"npukit build {' '.join(map(str, models))} --board {board} -o FOLDER{others}")
+    for each in (told, *told.get("networks", ())) if explain else ():
+        show_tried(terminal, each.get("tried", ()))
 
 
 def _refusal(networks: Sequence[Network], board: str, error: DoesNotFit) -> dict[str, object]:
     model = ", ".join(network.name for network in networks)
-    return {"model": model, "board": board, "fits": False, "fault": error.message, "remedies": list(error.tries)}
+    fault = {"fault": error.message, "remedies": list(error.tries), "tried": list(error.tried)}
+    return {"model": model, "board": board, "fits": False, **fault}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from npukit.plan.batch.batch import Batch
 from npukit.plan.ir.plan import MemoryUse, Plan
@@ -67,10 +69,47 @@ class Tried:
     outcome: Outcome
 
     def __str__(self) -> str:
+        return str(self.line)
+
+    @property
+    def line(self) -> Line:
+        batch, name = self.candidate.batch, self.strategy
+        on = f"{batch.frames} frame{'s' if batch.frames > 1 else ''} on {batch.pes} PE{'s' if batch.pes > 1 else ''}"
+        on = f"a group of {on}" if self.candidate.probe else on
         match self.outcome:
             case Fits(plan):
-                return f"{self.strategy}: {plan.headline()}"
+                return Line(name, FITS, plan.predicted.interval_cycles, plan.headline())
             case Lacks(missing, pe, what=what):
-                return f"{self.strategy}: {what or f'PE {pe} lacks {missing:,} bytes'}"
+                return Line(name, LACKS, missing, f"{on}: {what or f'PE {pe} lacks {missing:,} bytes'}")
             case Slow(cycles):
-                return f"{self.strategy}: takes {cycles:,.0f} cycles at least"
+                return Line(name, SLOW, cycles, f"{on}: {cycles:,.0f} cycles a frame at least")
+
+
+FITS, LACKS, SLOW = "fits", "lacks memory", "too slow"
+
+
+class Line(NamedTuple):
+    """A line of the search's log. `figure`: cycles between frames, or missing bytes."""
+
+    strategy: str
+    outcome: str
+    figure: float
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.strategy}: {self.text}"
+
+
+def summary_of(log: Sequence[Line]) -> list[str]:
+    """A line for each strategy: the number of candidates by outcome, and the best, or the nearest to fit."""
+    return [
+        _of_strategy(name, [line for line in log if line.strategy == name])
+        for name in dict.fromkeys(n for n, *_ in log)
+    ]
+
+
+def _of_strategy(name: str, lines: Sequence[Line]) -> str:
+    counts = Counter(line.outcome for line in lines)
+    counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (FITS, LACKS, SLOW) if counts[outcome])
+    best = min(lines, key=lambda line: ((FITS, LACKS, SLOW).index(line.outcome), line.figure))
+    return f"{name}: {counted}; best: {best.text}"

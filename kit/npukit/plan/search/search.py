@@ -20,7 +20,7 @@ from npukit.plan.predict.kernel_code import with_kernel_code
 from npukit.plan.predict.memory import lacking_of, with_near
 from npukit.plan.predict.simulate import ROUNDS, with_predictions
 from npukit.plan.search.bound import least_cycles, least_lacking
-from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Slow, Strategy, Tried
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Outcome, Slow, Strategy, Tried
 from npukit.plan.tensors.problem import Problem
 
 LONG = 20_000
@@ -57,11 +57,15 @@ OBJECTIVES = {
 
 @dataclass
 class Search:
-    """A search for one objective. `log`: every candidate with its outcome."""
+    """A search for one objective.
+
+    `nearest`: the candidate that lacks the fewest bytes. `log`: a line for every candidate.
+    """
 
     objective: Objective
     best: Tried | None = None
-    log: list[Tried] = field(default_factory=list)
+    nearest: Tried | None = None
+    log: list[Line] = field(default_factory=list)
 
     def run(self, problem: Problem, strategies: Iterable[Strategy]) -> None:
         """Try the candidates of each strategy until the budget is spent. An interrupt ends the search as well, if a
@@ -74,26 +78,29 @@ class Search:
                 raise
 
     def _run(self, problem: Problem, strategy: Strategy) -> None:
+        known, outcome = list[Tried](), None
         with closing(strategy(problem)) as proposals:
-            outcome: Outcome | None = None
             while not problem.work.is_spent:
                 try:
                     candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
                 except StopIteration:
                     return
-                if (known := self._known(candidate)) is None:
-                    self._note(known := Tried(strategy.__name__, candidate, self._outcome(candidate)))
-                outcome = known.outcome
-
-    def _known(self, candidate: Candidate) -> Tried | None:
-        """The record of an equal candidate."""
-        return next((tried for tried in self.log if tried.candidate == candidate), None)
+                tried = next((each for each in known if each.candidate == candidate), None)
+                if tried is None:
+                    tried = Tried(strategy.__name__, candidate, self._outcome(candidate))
+                    known.append(tried)
+                    self._note(tried)
+                outcome = tried.outcome
 
     def _note(self, tried: Tried) -> None:
-        self.log.append(tried)
-        fits = isinstance(tried.outcome, Fits) and not tried.candidate.probe
-        if fits and (self.best is None or self._figure(tried) < self._figure(self.best)):
-            self.best = tried
+        self.log.append(tried.line)
+        match tried.outcome:
+            case Fits() if not tried.candidate.probe:
+                if self.best is None or self._figure(tried) < self._figure(self.best):
+                    self.best = tried
+            case Lacks(missing, use=use) if use:
+                if self.nearest is None or missing < _missing(self.nearest):
+                    self.nearest = tried
         told = f"best of {len(self.log)} candidates so far: {self.best or tried}"
         tried.candidate.problem.tell(told)
 
@@ -122,6 +129,11 @@ class Search:
             problem.net, problem.board, plan, ROUNDS if batch.frames > 1 and not candidate.probe else 1
         )
         return Fits(replace(plan, objective=self.objective.name))
+
+
+def _missing(tried: Tried) -> int:
+    assert isinstance(tried.outcome, Lacks)
+    return tried.outcome.missing
 
 
 def _complete(problem: Problem, plan: Plan) -> Plan:
