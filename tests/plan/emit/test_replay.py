@@ -11,8 +11,8 @@ from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.replay import Stretch, likes_of, rows_of, stretches
+from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.predict.memory import Lifetime, in_turn, pack
-from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order
