@@ -14,7 +14,7 @@ from npukit.plan.emit.pe_program import Block, Held, PeProgram, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.ir.names import in_order
 from npukit.plan.ir.plan import Buffer, Compute
-from npukit.plan.predict.memory import Lifetime, extent, handed_on, in_turn, joined, pack
+from npukit.plan.predict.memory import Lifetime, extent, in_turn, joined, pack, reuse_chains
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.reshapes import reshaped_box
 
@@ -81,7 +81,7 @@ def _ways(
 
 
 def _chains(wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int]) -> list[Unit]:
-    return [dict.fromkeys(unit, 0) for unit in handed_on(len(wanted), shares)]
+    return [dict.fromkeys(unit, 0) for unit in reuse_chains(len(wanted), shares)]
 
 
 def _packed_in_waves(

@@ -15,7 +15,7 @@ that the destination bytes are free (`vector_clocks.py` proves it for each landi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -244,6 +244,12 @@ class PePlan:
     def is_table(self) -> bool:
         """True if the PE's program is a table of steps."""
         return self.orders.table > 0
+
+    def with_stolen(self, stolen: Mapping[int, int]) -> PePlan:
+        """The PE with these cycles taken by messages from compute steps, by step index. All others lose none."""
+        steps = enumerate(self.steps)
+        taken = (replace(s, stolen=stolen.get(i, 0)) if isinstance(s, Compute) else s for i, s in steps)
+        return replace(self, steps=tuple(taken))
 
     @property
     def bytes_in_pages(self) -> int:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from npukit.board.board import Board, Grid, Mesh
 from npukit.board.cores import CORES
+from npukit.board.noc import DRAM
 from npukit.errors import DoesNotFit
 
 
@@ -62,6 +63,10 @@ class Routes:
     def tree(self, source: int, destinations: Sequence[int]) -> list[Link]:
         """The union of the paths, each link after its predecessor."""
         return list(dict.fromkeys(link for destination in destinations for link in self.path(source, destination)))
+
+    def router(self, place: int) -> int:
+        """The PE at whose router a place is attached: a chip's DRAM is at the router of the chip's first PE."""
+        return (place - DRAM) * self._pes.count if place >= DRAM else place
 
     def reaches(self, source: int, destination: int) -> bool:
         """True if no link on the route is dead."""
