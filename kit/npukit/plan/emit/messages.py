@@ -11,7 +11,6 @@ from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, Sent, use_of
-from npukit.plan.emit.regions import Region
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
 from npukit.plan.ir.plan import NO_FLAG, SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
@@ -41,11 +40,6 @@ class Parcel:
     box: Box
     destinations: tuple[tuple[int, Held], ...]
     parts: int
-
-    @property
-    def is_stored(self) -> bool:
-        """True if the message goes to DRAM. DRAM counts no flag."""
-        return self.destinations[0][0] == DRAM
 
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
@@ -103,15 +97,15 @@ class Traffic:
         program = self.programs[pe]
         arriving = {each: program.expected.pop(each) for each in held if each in program.expected}
         for flag in dict.fromkeys(program.flags[each] for each in arriving):
-            counted = {each: known for each, known in arriving.items() if program.flags[each] == flag}
+            counted = {each: messages for each, messages in arriving.items() if program.flags[each] == flag}
             step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
             self._free_from[self._clocks.places[pe], flag] = step + 1
-            for each, expected in counted.items():
+            for each, messages in counted.items():
                 program.use(each, step)
-                for message in expected:
+                for message in messages:
                     message.awaited = step
-            every = (message.known for expected in counted.values() for message in expected)
-            self._clocks.learn(pe, list(dict.fromkeys(every)))
+            clocks = dict.fromkeys(message.known for messages in counted.values() for message in messages)
+            self._clocks.learn(pe, list(clocks))
 
     def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
         """Wait until the sources of all messages of a frame may be overwritten. None: of all frames.
@@ -119,8 +113,9 @@ class Traffic:
         Messages leave in order, so earlier messages are awaited too.
         """
         program = self.programs[pe]
-        sending = program.sending
-        count = next((n for n in range(len(sending), 0, -1) if frame in (None, _frame(sending[n - 1].held))), 0)
+        count = len(program.sending)
+        while count and frame not in (None, getattr(program.sending[count - 1].held, "frame", None)):
+            count -= 1
         if count:
             self._may_be_overwritten(program, count, self.step(pe, Wait(SENT_FLAG, program.arrived + count)))
             program.arrived = 0
@@ -193,7 +188,7 @@ class Traffic:
 
         A given `flag` may count other messages too, if a single wait covers all counts.
         """
-        if counted := [parcel for parcel in parcels if not parcel.is_stored]:
+        if counted := [parcel for parcel in parcels if parcel.destinations[0][0] != DRAM]:  # DRAM counts no flags
             self._take_flag(counted, flag)
         for parcel in parcels:
             self._send(parcel)
@@ -255,7 +250,3 @@ class Traffic:
         # Reserved from the first step that may be incomplete when the message arrives.
         program.use(held, message.known.of(pe))
         return Landing(pe, View(held.name, box), program.flags[held])
-
-
-def _frame(held: Held) -> int | None:
-    return held.frame if isinstance(held, Region) else None

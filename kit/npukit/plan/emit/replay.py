@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE
-from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Restore, Send, Step, View, Wait
+from npukit.plan.ir.plan import Compute, Join, PePlan, Plan, Restore, Send, Step, View, Wait
 
 
 @dataclass(frozen=True)
@@ -47,36 +47,36 @@ def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
 
 
 def _stretches(likes: Sequence[int], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
-    written = _Written(likes, shortest)
+    stored = _Stored(likes, shortest)
     at = begun = 0
     while at < len(likes):
-        count, first = written.longest(at)
+        count, first = stored.longest(at)
         if count >= shortest and sum(rows[at : at + count]) > 1:
             if at > begun:
                 yield Stretch(begun, at - begun, again=False)
             yield Stretch(first, count, again=True)
             at = begun = at + count
         else:
-            written.add(at)
+            stored.add(at)
             at += 1
     if at > begun:
         yield Stretch(begun, at - begun, again=False)
 
 
-class _Written:
+class _Stored:
     """The stored units of a program, indexed by the run of units that begins with each.
 
     A run has two units, or the largest power of two up to `shortest` if that is more; fewer at the end of the program.
     """
 
     def __init__(self, likes: Sequence[int], shortest: int) -> None:
-        self._likes, self._literal = likes, [False] * len(likes)
+        self._likes, self._is_stored = likes, [False] * len(likes)
         self._runs = _numbered_runs(likes, max(shortest, 2))
         self._by_run: dict[int, list[int]] = {}
         self._first: dict[int, int] = {}
 
     def add(self, at: int) -> None:
-        self._literal[at] = True
+        self._is_stored[at] = True
         self._by_run.setdefault(self._runs[at], []).append(at)
         self._first.setdefault(self._likes[at], at)
 
@@ -85,23 +85,18 @@ class _Written:
         The first of several equal matches wins."""
         most = first = 0
         for each in self._by_run.get(self._runs[at], ()):
-            if at + most < len(self._likes) and self._is_alike(each + most, at + most):
-                count = self._alike(each, at)
+            if at + most < len(self._likes) and self._is_equal(each + most, at + most):
+                count = 0
+                while at + count < len(self._likes) and self._is_equal(each + count, at + count):
+                    count += 1
                 if count > most:
                     most, first = count, each
         if most < 2 and self._likes[at] in self._first:
             return 1, self._first[self._likes[at]]
         return most, first
 
-    def _alike(self, first: int, at: int) -> int:
-        """The number of units from `at` on that equal the stored units from `first` on."""
-        count = 0
-        while at + count < len(self._likes) and self._is_alike(first + count, at + count):
-            count += 1
-        return count
-
-    def _is_alike(self, written: int, unit: int) -> bool:
-        return self._literal[written] and self._likes[written] == self._likes[unit]
+    def _is_equal(self, stored: int, unit: int) -> bool:
+        return self._is_stored[stored] and self._likes[stored] == self._likes[unit]
 
 
 def _numbered_runs(likes: Sequence[int], length: int) -> list[int]:
@@ -147,20 +142,15 @@ def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
         case Restore(buffers):
             return "restore", buffers
         case Send(number):
-            return _like_message(plan, plan.messages[number])
-        case Compute():
-            return place if step.engine == CORE else _like_compute(plan, pe, step)
-
-
-def _like_message(plan: Plan, message: Message) -> Hashable:
-    landings = tuple((each.pe, each.flag, _like_view(plan, each.pe, each.view)) for each in message.landings)
-    return message.tensor, message.source_pe, _like_view(plan, message.source_pe, message.source), landings
-
-
-def _like_compute(plan: Plan, pe: int, step: Compute) -> Hashable:
-    views = tuple(_like_view(plan, pe, view) for view in (step.output, *step.inputs))
-    others = tuple(name and plan.by_pe[pe].buffer(name).offset for name in (step.scratch, step.constants))
-    return step.op, step.engine, step.submitted, step.streamed, views, others
+            message = plan.messages[number]
+            landings = tuple((each.pe, each.flag, _like_view(plan, each.pe, each.view)) for each in message.landings)
+            return message.tensor, message.source_pe, _like_view(plan, message.source_pe, message.source), landings
+        case Compute(engine=engine):
+            if engine == CORE:
+                return place
+            views = tuple(_like_view(plan, pe, view) for view in (step.output, *step.inputs))
+            others = tuple(name and plan.by_pe[pe].buffer(name).offset for name in (step.scratch, step.constants))
+            return step.op, engine, step.submitted, step.streamed, views, others
 
 
 def _like_view(plan: Plan, pe: int, view: View) -> Hashable:
