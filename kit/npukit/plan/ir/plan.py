@@ -215,13 +215,6 @@ class Orders:
         return self.commands + self.descriptors + self.table
 
 
-def _together(first: Compute, second: Compute) -> Compute:
-    """Two pieces of a tile joined to one."""
-    box = first.output.box.hull(second.output.box)
-    cycles, stolen = first.cycles + second.cycles, first.stolen + second.stolen
-    return replace(first, output=replace(first.output, box=box), cycles=cycles, stolen=stolen)
-
-
 @dataclass(frozen=True)
 class PePlan:
     """One PE's program and memory. PEs with the same `role` run the same code on different data."""
@@ -276,7 +269,12 @@ class PePlan:
         """The tiles that the PE computes, with pieces joined, in the order of their beginning."""
         found: dict[int, Compute] = {}
         for number, step in zip(self.tile_numbers, self.computes(), strict=True):
-            found[number] = _together(found[number], step) if number in found else step
+            if first := found.get(number):
+                output = replace(first.output, box=first.output.box.hull(step.output.box))
+                cycles, stolen = first.cycles + step.cycles, first.stolen + step.stolen
+                found[number] = replace(first, output=output, cycles=cycles, stolen=stolen)
+            else:
+                found[number] = step
         return tuple(found.values())
 
 
