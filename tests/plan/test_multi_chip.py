@@ -12,7 +12,7 @@ from npukit.board.noc import DRAM
 from npukit.options import Options
 from npukit.pipeline import within_chips
 from npukit.plan.ir.store import load_plan, save_plan
-from npukit.plan.multi_chip import board_of_one, chips_alike, twins
+from npukit.plan.multi_chip import board_of_one, equal_chips, twins
 from npukit.plan.planner import plan_network
 from npukit.plan.tensors.routes import pes_of_chips, pes_to_use
 from plan.engines import engines
@@ -27,18 +27,18 @@ def board(columns: int = 3, rows: int = 2, **mesh: object) -> Board:
 
 
 def test_what_is_dead_on_one_chip_none_uses_unless_there_are_more_pes_without_it() -> None:
-    assert chips_alike(board()) == (0, 1, 2, 3, 4, 5)
+    assert equal_chips(board()) == (0, 1, 2, 3, 4, 5)
     one_dead = board(dead_pes=(6,))
-    assert chips_alike(one_dead) == (0, 2, 3, 4, 5)  # 5 x 4 PEs, not 6 x 3
+    assert equal_chips(one_dead) == (0, 2, 3, 4, 5)  # 5 x 4 PEs, not 6 x 3
     several = board(dead_pes=(6, 10, 14, 18))
-    assert chips_alike(several) == (0, 1, 2, 3, 4, 5)  # 6 x 3, not 2 x 4
-    assert board_of_one(several, chips_alike(several)).mesh.dead_pes == (2,)
+    assert equal_chips(several) == (0, 1, 2, 3, 4, 5)  # 6 x 3, not 2 x 4
+    assert board_of_one(several, equal_chips(several)).mesh.dead_pes == (2,)
 
 
 def test_chips_that_the_root_does_not_reach_are_left_out() -> None:
     """The root's packets from chip 1 to chip 2 cross from PE 5 to PE 8; packets to chip 5 take the same row."""
-    assert chips_alike(board(dead_links=((5, 8),))) == (0, 1, 3, 4)
-    assert chips_alike(board(dead_pes=(20,))) == (0, 1, 2, 3, 4)  # PE 20 would lead chip 5
+    assert equal_chips(board(dead_links=((5, 8),))) == (0, 1, 3, 4)
+    assert equal_chips(board(dead_pes=(20,))) == (0, 1, 2, 3, 4)  # PE 20 would lead chip 5
 
 
 def test_dead_links_within_a_chip_are_dead_for_all() -> None:

@@ -21,7 +21,7 @@ _SIGNAL_FLITS = 1
 """Flits of a signal, a message without payload."""
 
 
-def chips_alike(board: Board) -> tuple[int, ...]:
+def equal_chips(board: Board) -> tuple[int, ...]:
     """The chips equal to the root's chip, with the most PEs in all. The root's chip comes first.
 
     A PE dead on one chip is unused on all.
@@ -58,7 +58,7 @@ def _kinds_on(board: Board, chip: int) -> list[tuple[object, ...]]:
 def chips_to_fill(problem: Problem) -> tuple[int, ...]:
     """The chips filled by the permitted PEs, if several and the root's chip is the board's first; else none."""
     board = problem.board
-    chips = chips_alike(board) if board.mesh.chips.count > 1 else ()
+    chips = equal_chips(board) if board.mesh.chips.count > 1 else ()
     if not chips:
         return ()
     filled = chips[: (problem.max_pes or board.pe_count) // len(pes_in_order(board_of_one(board, chips)))]

@@ -68,9 +68,9 @@ def finished(
     `in_pages`: PEs short of memory, code of CPU kernels included, may fetch orders from DRAM if their programs are
     tables. `low_memory`: other programs may become tables as well, where a table lacks less.
     """
-    graph, board, alike = problem.graph, problem.board, traffic.alike
-    programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
-    pe_count = len(programs) + alike.more_pes
+    graph, board, replicas = problem.graph, problem.board, traffic.replicas
+    programs = [with_uses_of_all(program, replicas) for program in traffic.programs.values()]
+    pe_count = len(programs) + replicas.more_pes
     pes, extents = [], list[Sequence[int]]()
     tables = _tables(programs, pe_count)
     for program, table in zip(programs, tables, strict=True):
@@ -93,7 +93,7 @@ def finished(
     roles: dict[tuple[object, ...], int] = {}
     numbers = [roles.setdefault(_code_of_program(pe.steps, pe.is_table), len(roles)) for pe in fitted]
     fitted = tuple(replace(pe, role=role) for pe, role in zip(fitted, numbers, strict=True))
-    return with_replicas(replace(plan, pes=fitted), alike.places)
+    return with_replicas(replace(plan, pes=fitted), replicas.places)
 
 
 def _fitted(

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 
 from npukit.board.board import Board, Memory
 from npukit.plan.emit.pe_program import PeProgram
-from npukit.plan.predict.memory import Lifetime, activation_room, aligned, bank_begins, extent, joined, pack
-
-WORD = 4
-"""Bytes of a word, the most that an access reads."""
+from npukit.plan.predict.memory import WORD, Lifetime, activation_room, aligned, bank_begins, extent, joined, pack
 
 Reads = Mapping[int, Sequence[tuple[int, int]]]
 """The steps that read or write each buffer, by the buffer's index, with the number of accesses of each step."""

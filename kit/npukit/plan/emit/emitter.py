@@ -23,13 +23,8 @@ from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
-Chosen = Callable[[Transfer], bool]
-"""A selection among the transfers of a tensor."""
-
-
-def every(transfer: Transfer) -> bool:
-    del transfer
-    return True
+TransferFilter = Callable[[Transfer], bool]
+"""True for each transfer of a tensor to emit."""
 
 
 class Emitter:
@@ -44,13 +39,13 @@ class Emitter:
         others: Collection[int] = (),
         together: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
-        alike: Replicas = NO_REPLICAS,
+        replicas: Replicas = NO_REPLICAS,
         *,
         low_memory: bool = False,
         patient: bool = False,
     ) -> None:
         """`assignments`, `regions`: by frame. `others`: further PEs with programs. `together`: frames of a micro-batch.
-        `alike`: replica groups; `assignments` has the first group's only.
+        `replicas`: replica groups; `assignments` has the first group's only.
 
         `low_memory`: place tiles for short memory (`regions_of`). `patient`: a PE computes on while its messages leave,
         and reserves their sources until later messages confirm the arrival.
@@ -61,7 +56,7 @@ class Emitter:
         pes = {tile.pe for assignment in groups for tiles in assignment.values() for tile in tiles} | set(others)
         flags = problem.board.noc.flags if problem.board.noc else 0
         self._root = problem.board.root_pe
-        self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, alike)
+        self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, replicas)
         self._room: dict[tuple[int, str], Block] = {}
         """The signal that a receiver has room for a tensor, by frame and tensor."""
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
@@ -140,7 +135,7 @@ class Emitter:
                 flag = self.traffic.programs[pe].flags[held] if part else None
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
-    def ask(self, frames: Sequence[int], tensor: str, chosen: Chosen = every) -> None:
+    def signal_room(self, frames: Sequence[int], tensor: str, chosen: TransferFilter | None = None) -> None:
         """Emit signals from the receivers of a tensor to the senders that there is room for these frames.
 
         Without the signal, a receive buffer is reserved from the receiver's last step known to the sender. `chosen`:
@@ -155,7 +150,7 @@ class Emitter:
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
-    def send(self, frame: int, tensor: str, chosen: Chosen = every) -> None:
+    def send(self, frame: int, tensor: str, chosen: TransferFilter | None = None) -> None:
         """Send the `chosen` transfers of a tensor, to other PEs and to other regions of the same PE."""
         room = self._room.get((frame, tensor))
         for same in self._by_number(self._all_parcels(frame, tensor, chosen)):
@@ -167,12 +162,14 @@ class Emitter:
     def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
-    def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
+    def _all_parcels(self, frame: int, tensor: str, chosen: TransferFilter | None = None) -> list[Parcel]:
         if (frame, tensor) not in self._transfers:
             found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._low_memory)
             self._transfers[frame, tensor] = found
         transfers = self._transfers[frame, tensor]
-        return [parcel for transfer in transfers if chosen(transfer) for parcel in self._parcels(transfer)]
+        return [
+            parcel for transfer in transfers if chosen is None or chosen(transfer) for parcel in self._parcels(transfer)
+        ]
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
@@ -215,8 +212,8 @@ class Emitter:
         self._hold(program, op, box, cost, step, streamed=block is not None)
         for held in (*reads, target):
             program.use(held, step)
-        lain_on = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
-        self._alias(program, next(lain_on, None), target)
+        operand = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
+        self._alias(program, next(operand, None), target)
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
 

@@ -63,13 +63,13 @@ class Traffic:
     """The programs of PEs and the messages between them."""
 
     def __init__(
-        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Replicas = NO_REPLICAS
+        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, replicas: Replicas = NO_REPLICAS
     ) -> None:
         """`frames`: frames of a micro-batch. Each micro-batch repeats the flags of the previous micro-batch where
-        possible. `alike`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
+        possible. `replicas`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
         self.programs = {pe: PeProgram(pe) for pe in pes}
         self.messages: list[Message] = []
-        self.frames, self.alike = frames, alike
+        self.frames, self.replicas = frames, replicas
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
         """The flags of earlier micro-batches, by use."""
@@ -223,10 +223,10 @@ class Traffic:
         program = self.programs[parcel.sender]
         self.join_all(parcel.sender)
         known = self.known_to(parcel.sender)
-        sender, alike = parcel.sender, self.alike
+        sender, replicas = parcel.sender, self.replicas
         arriving = [(pe, Arriving(known)) for pe, _ in parcel.destinations if pe != DRAM]
         landings = tuple(
-            self._land(pe, held, parcel.box, message, alike.times(sender, pe))
+            self._land(pe, held, parcel.box, message, replicas.times(sender, pe))
             for (_, message), (pe, held) in zip(arriving, parcel.destinations, strict=False)
         ) or (Landing(DRAM, View(parcel.destinations[0][1].name, parcel.box), NO_FLAG),)
         self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
@@ -235,7 +235,7 @@ class Traffic:
             program.use(parcel.source, step)
             program.sending.append(Sent(parcel.source, arriving))
             program.aliases.pop(parcel.source, None)  # the source leaves once more
-        reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
+        reached = sum(replicas.times(pe, sender) for pe, _ in parcel.destinations)
         size = descriptor_bytes(parcel.parts, reached)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
             program.signals[step] = reached

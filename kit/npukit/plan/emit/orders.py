@@ -11,7 +11,7 @@ from itertools import groupby
 
 from npukit.net.net import CORE
 from npukit.plan.emit.pe_program import PeProgram
-from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
+from npukit.plan.emit.replay import keys_of_steps, layer_places, rows_of, stretches
 from npukit.plan.ir.plan import Compute, Join, Orders, Page, PePlan, Plan, Send, Step
 from npukit.plan.predict.memory import PAGE_BYTES, ROWS_OF_A_PAGE, STEP_BYTES, aligned, rows_of_signal, table_bytes
 
@@ -47,9 +47,9 @@ class TableOrders:
         return replace(self._of(parts[kept].start, ROWS_OF_A_PAGE), pages=tuple(pages))
 
     @cached_property
-    def _likes(self) -> Sequence[int]:
+    def _step_keys(self) -> Sequence[int]:
         numbers: dict[Hashable, int] = {}
-        return [numbers.setdefault(like, len(numbers)) for like in likes_of(self.plan, self.pe)]
+        return [numbers.setdefault(key, len(numbers)) for key in keys_of_steps(self.plan, self.pe)]
 
     @cached_property
     def _places(self) -> int:
@@ -57,10 +57,10 @@ class TableOrders:
 
     def _of(self, kept: int, rows_besides: int = 0) -> Orders:
         """The orders of the first `kept` steps, in memory. `rows_besides`: table rows to add."""
-        pe, program, likes = self.pe, self.program, self._likes
+        pe, program, step_keys = self.pe, self.program, self._step_keys
         units = list(_units(pe.steps[:kept], program))
-        alike = [tuple(likes[step] for step in unit) for unit in units]
-        written = dict(zip(reversed(alike), reversed(units), strict=True)).values()
+        keys = [tuple(step_keys[step] for step in unit) for unit in units]
+        written = dict(zip(reversed(keys), reversed(units), strict=True)).values()
         alone = {unit.start for unit in units if len(unit) == 1} & program.pieces.keys()
         pieces: dict[tuple[int, str, tuple[int, ...]], list[Compute]] = {}
         for unit in written:
@@ -70,7 +70,7 @@ class TableOrders:
         patches = {step: words[program.pieces[step]] for step in alone}
         signals = {step: rows_of_signal(pes) for step, pes in program.signals.items()}
         rows = [sum(signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
-        lines = rows_of(stretches(alike, rows), rows)
+        lines = rows_of(stretches(keys, rows), rows)
         apart = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
         written_once = program.commands | apart
         steps = [step for unit in written for step in unit]

@@ -85,14 +85,14 @@ def _place(first: Assignment, other: Assignment) -> dict[int, int]:
     return place if moved == other else {}
 
 
-def with_uses_of_all(program: PeProgram, alike: Replicas) -> PeProgram:
+def with_uses_of_all(program: PeProgram, replicas: Replicas) -> PeProgram:
     """The program of a PE of no group, extended by the buffers of all groups' frames."""
-    if alike.count == 1 or program.pe in alike.members:
+    if replicas.count == 1 or program.pe in replicas.members:
         return program
     uses: dict[Held, tuple[int, int]] = {}
     for held, use in program.uses.items():
-        if isinstance(held, Block) or held.frame % alike.groups != alike.first:
+        if isinstance(held, Block) or held.frame % replicas.groups != replicas.first:
             uses[held] = use
         else:
-            uses |= {held.later(group): use for group in range(alike.count)}
+            uses |= {held.later(group): use for group in range(replicas.count)}
     return replace(program, uses=uses)

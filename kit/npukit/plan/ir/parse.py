@@ -126,7 +126,7 @@ class _Parser:
     def __init__(self) -> None:
         self._head: dict[str, str] = {}
         self._frames, self._chips = 1, (0,)
-        self._alike: tuple[tuple[int, ...], ...] = ()
+        self._groups: tuple[tuple[int, ...], ...] = ()
         self._replicas: list[Replica] = []
         self._dram: dict[str, Buffer] = {}
         self._pes: dict[int, _Pe] = {}
@@ -153,7 +153,7 @@ class _Parser:
             self._frames,
             tuple(self._dram.values()),
             self._chips,
-            self._alike,
+            self._groups,
         )
 
     def line(self, line: str) -> None:
@@ -182,8 +182,8 @@ class _Parser:
             case "chips":
                 self._chips = tuple(_numbers(rest))
             case "alike":
-                self._alike = tuple(tuple(_numbers(group)) for group in rest.split())
-                self._replicas = replicas_in(self._alike)
+                self._groups = tuple(tuple(_numbers(group)) for group in rest.split())
+                self._replicas = replicas_in(self._groups)
             case "dram":
                 self._dram |= _buffers(rest)
             case _:

@@ -67,7 +67,7 @@ LAYER_NUMBER_BYTES = 2
 """Bytes of a layer's number in `net_layer_numbers`."""
 
 WORD = 4
-"""Bytes of a word, the alignment of a table's list of layer numbers."""
+"""Bytes of a word: the most that an access of the core reads, and the alignment of a table's list of layer numbers."""
 
 STACK_BYTES = 3 << 10
 """Bytes reserved for the stack until its bound is measured."""

@@ -38,23 +38,7 @@ from npukit.plan.predict.memory import MULTICAST_SIGNAL
 from npukit.plan.predict.noc import Links, Packet, packets_of
 from npukit.plan.predict.timeline import CORE as CORE_TRACK
 from npukit.plan.predict.timeline import SEND, WAIT, Movement, Timeline, TimeSlice
-from npukit.plan.tensors.core_cycles import (
-    BEGIN_CYCLES,
-    DOORBELL_CYCLES,
-    DOZE_CYCLES,
-    END_CYCLES,
-    FETCH_CYCLES,
-    LOOK_CYCLES,
-    PATCH_CYCLES,
-    RESTORE_CYCLES,
-    ROW_CYCLES,
-    SEND_CYCLES,
-    SIGNAL_CYCLES,
-    START_CYCLES,
-    STOP_CYCLES,
-    WAIT_CYCLES,
-    WAKE_CYCLES,
-)
+from npukit.plan.tensors import core_cycles
 from npukit.plan.tensors.routes import Link
 
 PAGE_FLAG = -1
@@ -128,7 +112,7 @@ class _Pe:
     @property
     def between(self) -> int:
         """Cycles from one step to the next."""
-        return self.takes(ROW_CYCLES) if self.is_table else 0
+        return self.takes(core_cycles.ROW_CYCLES) if self.is_table else 0
 
     def takes(self, cycles: int) -> int:
         """The core's cycles for work of `cycles` cycles on a Cortex-M4."""
@@ -202,7 +186,7 @@ class _Simulation:
                 self._join(pe, time)
             case Restore():
                 pe.step += 1
-                self._after(pe, time + pe.takes(RESTORE_CYCLES))
+                self._after(pe, time + pe.takes(core_cycles.RESTORE_CYCLES))
             case Send():
                 self._send(pe, time)
             case Wait() as step:
@@ -210,13 +194,13 @@ class _Simulation:
 
     def _begin_frame(self, pe: _Pe, time: int) -> None:
         """Begin a frame with its first step, after the request for the first page."""
-        begun = time + (pe.takes(BEGIN_CYCLES) if pe.plan.pe == self._root else 0)
+        begun = time + (pe.takes(core_cycles.BEGIN_CYCLES) if pe.plan.pe == self._root else 0)
         fetched = self._fetch(pe, begun) + pe.between if pe.next_page is not None else begun
         self._at(fetched, partial(self._go_on, pe))
 
     def _end_frame(self, pe: _Pe, time: int) -> None:
         if pe.plan.pe == self._root:
-            time += pe.takes(END_CYCLES)
+            time += pe.takes(core_cycles.END_CYCLES)
             self._ends.append(time)
         pe.step, pe.page, pe.frames = 0, 0, pe.frames + 1
         if pe.plan.steps and pe.frames < self._frames:
@@ -228,7 +212,7 @@ class _Simulation:
         same = _run_of(pe, lambda step: isinstance(step, Compute) and (step.engine, step.submitted) == kind)
         steps = (first,) if first.engine == CORE else tuple(step for step in same if isinstance(step, Compute))
         patched = pe.is_table and first.constants and first.engine != CORE
-        start = time + pe.takes(START_CYCLES) + (pe.takes(PATCH_CYCLES) if patched else 0)
+        start = time + pe.takes(core_cycles.START_CYCLES) + (pe.takes(core_cycles.PATCH_CYCLES) if patched else 0)
         chain = _Chain(start, pe.step, steps, *kind)
         pe.step += len(steps)
         pe.computing += chain.cycles
@@ -250,7 +234,7 @@ class _Simulation:
             pe.at_work.remove(chain.engine)
             self._wake(pe, time)
         else:
-            self._after(pe, time + pe.takes(STOP_CYCLES))
+            self._after(pe, time + pe.takes(core_cycles.STOP_CYCLES))
 
     def _note(self, pe: _Pe, chain: _Chain) -> None:
         """Record the steps of a finished chain: slices for a timeline, and the cycles taken by messages in the first
@@ -272,7 +256,7 @@ class _Simulation:
         pe.asleep = step.engine in pe.at_work
         if not pe.asleep:
             pe.step += 1
-            self._after(pe, time + pe.takes(STOP_CYCLES))
+            self._after(pe, time + pe.takes(core_cycles.STOP_CYCLES))
 
     def _wake(self, pe: _Pe, time: int) -> None:
         """Check again the condition that the core waits for."""
@@ -302,7 +286,7 @@ class _Simulation:
         size, landing = pe.plan.orders.pages[pe.page].bytes, Landing(pe.plan.pe, View(PAGES, Box((), ())), PAGE_FLAG)
         message = Message("", DRAM, View(orders_name(pe.plan.pe), Box((), ())), (landing,))
         packet = Packet(message, -(-size // self._port_bytes), last=True, counts_as_sent=False, bytes=size)
-        asked = time + pe.takes(FETCH_CYCLES)
+        asked = time + pe.takes(core_cycles.FETCH_CYCLES)
         self._at(asked, partial(self._queue, pe, packet))
         return asked + pe.between
 
@@ -315,11 +299,11 @@ class _Simulation:
             assert isinstance(step, Send)
             pe.queue.extend((packet, time) for packet in self._packets[step.message])
             pe.step += 1
-        sent = time + pe.takes(SEND_CYCLES)
+        sent = time + pe.takes(core_cycles.SEND_CYCLES)
         self._called(pe, SEND, time, sent)
         if not pe.sending:
             pe.sending = True
-            self._at(time + pe.takes(DOORBELL_CYCLES), partial(self._transmit, pe))
+            self._at(time + pe.takes(core_cycles.DOORBELL_CYCLES), partial(self._transmit, pe))
         self._after(pe, sent)
 
     def _signal(self, pe: _Pe, time: int) -> None:
@@ -333,7 +317,7 @@ class _Simulation:
         else:
             signals = signal.one_by_one()
         for packet in signals:
-            sent = time + pe.takes(SIGNAL_CYCLES)
+            sent = time + pe.takes(core_cycles.SIGNAL_CYCLES)
             self._called(pe, SEND, time, sent)
             self._at(sent, partial(self._queue, pe, packet))
             time = sent + pe.between
@@ -397,10 +381,13 @@ class _Simulation:
         """The time at which the core continues, if the flag has reached the count. Else None, and the core sleeps."""
         looks = pe.looks_at(time)
         if pe.flags[flag] < count:
-            pe.looked, pe.awake_until = looks, looks + pe.takes(LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
+            pe.looked, pe.awake_until = (
+                looks,
+                looks + pe.takes(core_cycles.LOOK_CYCLES if pe.asleep else core_cycles.DOZE_CYCLES),
+            )
             pe.asleep = True
             return None
-        end = looks + pe.takes(WAKE_CYCLES if pe.asleep else WAIT_CYCLES)
+        end = looks + pe.takes(core_cycles.WAKE_CYCLES if pe.asleep else core_cycles.WAIT_CYCLES)
         pe.asleep = False
         pe.flags[flag] -= count
         self._called(pe, WAIT, pe.since, end)

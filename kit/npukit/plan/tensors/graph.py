@@ -101,7 +101,7 @@ class Graph:
         return op.engine, tuple(part.attributes for part in op.parts), values
 
     def form(self, op: Op) -> Hashable:
-        """The key of ops that compute alike. The values of constants and the scales may differ."""
+        """The key of ops with equal work. The values of constants and the scales may differ."""
         names = (name for part in op.parts for name in (*part.inputs, *part.outputs))
         tensors = tuple((self.net.tensor(name).shape, self.net.tensor(name).dtype) for name in names)
         return op.engine, tuple((part.kind, part.attributes) for part in op.parts), tensors
