@@ -17,9 +17,6 @@ from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import Routes, pes_in_order
 
-_SIGNAL_FLITS = 1
-"""Flits of a signal, a message without payload."""
-
 
 def equal_chips(board: Board) -> tuple[int, ...]:
     """The chips equal to the root's chip, with the most PEs in all. The root's chip comes first.
@@ -92,11 +89,11 @@ def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _signal_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
-    """Cycles from the root's start signal to the other leaders until the last answer has arrived."""
+    """Cycles from the root's start signal to the other leaders until the last answer. A signal is a flit."""
     network, leaders = Links(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
-    started = network.carry(DOORBELL_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
+    started = network.carry(DOORBELL_CYCLES, root, root, leaders, 1).arrived
     answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in started.items())
-    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], _SIGNAL_FLITS).arrived[root] for at, pe in answers)
+    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], 1).arrived[root] for at, pe in answers)
 
 
 def _dead_on(board: Board, chip: int) -> set[int]:

@@ -166,10 +166,8 @@ class Emitter:
         if (frame, tensor) not in self._transfers:
             found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._low_memory)
             self._transfers[frame, tensor] = found
-        transfers = self._transfers[frame, tensor]
-        return [
-            parcel for transfer in transfers if chosen is None or chosen(transfer) for parcel in self._parcels(transfer)
-        ]
+        transfers = filter(chosen, self._transfers[frame, tensor]) if chosen else self._transfers[frame, tensor]
+        return [parcel for transfer in transfers for parcel in self._parcels(transfer)]
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:

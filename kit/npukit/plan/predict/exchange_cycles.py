@@ -13,9 +13,6 @@ from npukit.board.board import Board, Noc
 from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volumes
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
-LOCAL_PASSES = 2
-"""Passes over a PE's memory by a local copy: a read and a write."""
-
 
 def hops_between(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """[n, n]: hops between PEs in these rows and columns."""
@@ -74,9 +71,9 @@ def exchange_cycles(noc: Noc, hops: np.ndarray, owned: Boxes, needed: Boxes, ele
     needs, sources = np.nonzero(moved)
     boxes, targets = common(owned[sources], needed[needs]), held_needs[needs]
     descriptors, flits = copies_of_many(boxes, held_sources[sources], targets, element_bytes, noc.port_bytes_per_cycle)
-    local = needs == sources
+    local = needs == sources  # a local copy reads and writes the same memory
     received = np.bincount(needs, np.where(local, 0, flits)).max()
-    taken = flits * np.where(local, LOCAL_PASSES, 1) + descriptors * noc.setup_cycles
+    taken = flits * np.where(local, 2, 1) + descriptors * noc.setup_cycles
     first = _first_of_each_multicast(boxes, sources, targets, local)
     sending = np.bincount(sources[first], taken[first]).max()
     way = DOORBELL_CYCLES + max(sending, received) + int(hops[needs, sources].max()) * noc.hop_cycles

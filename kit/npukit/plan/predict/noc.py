@@ -16,9 +16,6 @@ from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
 
-START = -1
-"""Index of the predecessor of a path's first link: none."""
-
 
 class Carried(NamedTuple):
     """Times of a packet: its tail leaves the source; the whole packet has arrived, per destination."""
@@ -45,10 +42,11 @@ class _Wire:
 
 @dataclass(frozen=True)
 class _Tree:
-    """The links of a packet's route, each with the index of its predecessor, and the last link to each destination."""
+    """The links of a packet's route, each with the index of its predecessor or None, and the last link to each
+    destination."""
 
-    links: list[tuple[_Wire, int]]
-    ends: list[tuple[int, int, bool]]
+    links: list[tuple[_Wire, int | None]]
+    ends: list[tuple[int, int | None, bool]]
     """Destination, index of its last link, and True if a chip border lies on the way."""
 
 
@@ -96,12 +94,12 @@ class Links:
         left, slow = start + flits, self._noc.border_cycles(flits)
         for wire, before in tree.links:
             taken = slow if wire.border else flits
-            passing = wire.grant(start if before == START else heads[before], taken)
+            passing = wire.grant(start if before is None else heads[before], taken)
             heads.append(passing + wire.hop)
-            if before == START:
+            if before is None:
                 left = max(left, passing + taken)
         arrived = {
-            destination: (start if place == START else heads[place]) + (slow if border else flits)
+            destination: (start if place is None else heads[place]) + (slow if border else flits)
             for destination, place, border in tree.ends
         }
         return Carried(left, arrived)
@@ -126,7 +124,7 @@ class Links:
         if key not in self._trees:
             tree, places = _Tree([], []), dict[Link, int]()
             for destination in destinations:
-                place, border = START, False
+                place, border = None, False
                 for link in self._routes.path(source, destination):
                     before, border = place, border or link.border
                     place = places.setdefault(link, len(places))

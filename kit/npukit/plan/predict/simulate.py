@@ -381,11 +381,8 @@ class _Simulation:
         """The time at which the core continues, if the flag has reached the count. Else None, and the core sleeps."""
         looks = pe.looks_at(time)
         if pe.flags[flag] < count:
-            pe.looked, pe.awake_until = (
-                looks,
-                looks + pe.takes(core_cycles.LOOK_CYCLES if pe.asleep else core_cycles.DOZE_CYCLES),
-            )
-            pe.asleep = True
+            awake = core_cycles.LOOK_CYCLES if pe.asleep else core_cycles.DOZE_CYCLES
+            pe.looked, pe.awake_until, pe.asleep = looks, looks + pe.takes(awake), True
             return None
         end = looks + pe.takes(core_cycles.WAKE_CYCLES if pe.asleep else core_cycles.WAIT_CYCLES)
         pe.asleep = False
