@@ -10,7 +10,14 @@ from npukit.net.cost import macs
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
 from npukit.plan.predict.traffic import FrameTraffic, traffic_of
-from npukit.plan.tensors import core_cycles
+from npukit.plan.tensors.core_cycles import (
+    BEGIN_CYCLES,
+    CHAIN_CYCLES,
+    DOZE_CYCLES,
+    END_CYCLES,
+    SEND_CYCLES,
+    WAKE_CYCLES,
+)
 
 _PICOJOULES = 1e-6
 """Microjoules per picojoule."""
@@ -78,7 +85,7 @@ def predicted_energies(
     """The predicted energy of a frame of the plan, at each voltage that reaches the rate."""
     if board.energy is None:
         return ()
-    awake = sum(_awake(pe.steps) for pe in plan.pes) + core_cycles.BEGIN_CYCLES + core_cycles.END_CYCLES
+    awake = sum(_awake(pe.steps) for pe in plan.pes) + BEGIN_CYCLES + END_CYCLES
     work = frame_work(board, net, plan, plan.predicted.interval_cycles, awake // plan.frames)
     return frame_energies(board, work, frames_per_second)
 
@@ -90,12 +97,12 @@ def _awake(steps: Sequence[Step]) -> int:
         match step:
             case Compute(engine=name, cycles=cycles):
                 chained = name != CORE and name == engine
-                spent += 0 if chained else core_cycles.CHAIN_CYCLES
+                spent += 0 if chained else CHAIN_CYCLES
                 spent += cycles if name == CORE else 0
             case Send():
-                spent += core_cycles.SEND_CYCLES
+                spent += SEND_CYCLES
             case Wait():
-                spent += core_cycles.DOZE_CYCLES + core_cycles.WAKE_CYCLES
+                spent += DOZE_CYCLES + WAKE_CYCLES
         engine = step.engine if isinstance(step, Compute) else ""
     return spent
 
