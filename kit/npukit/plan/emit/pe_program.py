@@ -100,7 +100,7 @@ class PeProgram:
     """Number of receivers of each signal, by step."""
     signal_bytes: int = 0
     """Bytes of the signals' descriptors. A table program has none."""
-    uses: dict[Held, tuple[int, int]] = field(default_factory=dict)
+    uses: dict[Held, list[int]] = field(default_factory=dict)
     """The first and last step during which each region or block is in use."""
     sending: list[Sent] = field(default_factory=list)
     """The messages that may not have left yet, in order."""
@@ -140,5 +140,5 @@ class PeProgram:
 
     def use(self, held: Held, step: int) -> None:
         """Reserve a region or block at a step, and from its other uses on until then."""
-        first, last = self.uses.get(held, (step, step))
-        self.uses[held] = min(first, step), max(last, step)
+        use = self.uses.setdefault(held, [step, step])
+        use[:] = min(use[0], step), max(use[1], step)

@@ -34,8 +34,10 @@ def placed(
         if step.scratch:
             life = Lifetime(cost.scratch_bytes, index, program.scratch_until.get(index, index))
             scratch.append((Block(step.scratch, cost.scratch_bytes), life))
-    uses = program.uses.items()
-    wanted = [(held, Lifetime(_bytes(graph, held, arrangements, beyond), *use)) for held, use in uses] + scratch
+    wanted: list[_Wanted] = []
+    for held, (first, last) in program.uses.items():
+        wanted.append((held, Lifetime(_bytes(graph, held, arrangements, beyond), first, last)))
+    wanted += scratch
     lifetimes = [life for _, life in wanted]
     packings = [(_packed_in_waves(wanted, units, frames), saved) for units, saved in _units(graph, program, wanted)]
     offsets, _ = min(packings, key=lambda packing: extent(lifetimes, packing[0]) - packing[1])

@@ -89,7 +89,7 @@ def with_uses_of_all(program: PeProgram, replicas: Replicas) -> PeProgram:
     """The program of a PE of no group, extended by the buffers of all groups' frames."""
     if replicas.count == 1 or program.pe in replicas.members:
         return program
-    uses: dict[Held, tuple[int, int]] = {}
+    uses: dict[Held, list[int]] = {}
     for held, use in program.uses.items():
         if isinstance(held, Block) or held.frame % replicas.groups != replicas.first:
             uses[held] = use
