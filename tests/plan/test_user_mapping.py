@@ -36,7 +36,8 @@ FIRST = GRAPH.ops[0].name
 def planned(folder: Path, text: str, board: Board = BOARD, max_pes: int | None = None) -> Plan:
     path = folder / "plan.toml"
     path.write_text(text)
-    return plan_around(Problem(GRAPH, board, engines(board), max_pes=max_pes), pins.read_pins(str(path), GRAPH, board))
+    problem = Problem(GRAPH, board, engines(board), max_pes=max_pes)
+    return plan_around(problem, pins.read_pins(str(path), GRAPH, board)).plan
 
 
 def pes_of(plan: Plan, op: str) -> list[int]:
@@ -126,7 +127,7 @@ def test_a_mapper_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("greedy", f"{__name__}:one_after_the_other", pins.GROUP)
     monkeypatch.setattr(pins, "entry_points", lambda group: [point] if group == pins.GROUP else [])
     found = pins.read_pins("greedy", GRAPH, BOARD)
-    plan = plan_around(Problem(GRAPH, BOARD, engines(BOARD)), found)
+    plan = plan_around(Problem(GRAPH, BOARD, engines(BOARD)), found).plan
     assert len(plan.pes) == len(GRAPH.ops)
     assert_exact(plan)
     with pytest.raises(NpukitError, match=r"nor a mapper that is installed .greedy."):
