@@ -9,11 +9,15 @@ import pytest
 
 from npukit.board.board import Board, Grid, load_board
 from npukit.board.noc import DRAM
+from npukit.net.net import Net
 from npukit.options import Options
 from npukit.pipeline import within_chips
+from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import load_plan, save_plan
-from npukit.plan.multi_chip import board_of_one, chips_alike, twins
-from npukit.plan.planner import plan_network
+from npukit.plan.multi_chip import board_of_one, equal_chips, twins
+from npukit.plan.planner import best_of
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_of_chips, pes_to_use
 from plan.engines import engines
 from plan.networks import Builder
@@ -27,18 +31,18 @@ def board(columns: int = 3, rows: int = 2, **mesh: object) -> Board:
 
 
 def test_what_is_dead_on_one_chip_none_uses_unless_there_are_more_pes_without_it() -> None:
-    assert chips_alike(board()) == (0, 1, 2, 3, 4, 5)
+    assert equal_chips(board()) == (0, 1, 2, 3, 4, 5)
     one_dead = board(dead_pes=(6,))
-    assert chips_alike(one_dead) == (0, 2, 3, 4, 5)  # 5 x 4 PEs, not 6 x 3
+    assert equal_chips(one_dead) == (0, 2, 3, 4, 5)  # 5 x 4 PEs, not 6 x 3
     several = board(dead_pes=(6, 10, 14, 18))
-    assert chips_alike(several) == (0, 1, 2, 3, 4, 5)  # 6 x 3, not 2 x 4
-    assert board_of_one(several, chips_alike(several)).mesh.dead_pes == (2,)
+    assert equal_chips(several) == (0, 1, 2, 3, 4, 5)  # 6 x 3, not 2 x 4
+    assert board_of_one(several, equal_chips(several)).mesh.dead_pes == (2,)
 
 
 def test_chips_that_the_root_does_not_reach_are_left_out() -> None:
     """The root's packets from chip 1 to chip 2 cross from PE 5 to PE 8; packets to chip 5 take the same row."""
-    assert chips_alike(board(dead_links=((5, 8),))) == (0, 1, 3, 4)
-    assert chips_alike(board(dead_pes=(20,))) == (0, 1, 2, 3, 4)  # PE 20 would lead chip 5
+    assert equal_chips(board(dead_links=((5, 8),))) == (0, 1, 3, 4)
+    assert equal_chips(board(dead_pes=(20,))) == (0, 1, 2, 3, 4)  # PE 20 would lead chip 5
 
 
 def test_dead_links_within_a_chip_are_dead_for_all() -> None:
@@ -56,18 +60,22 @@ def test_chips_that_are_allowed_count_by_their_live_pes() -> None:
     assert [within_chips(some_dead, options).pes for options in limits] == [6, 3, 6, 9]
 
 
+def fastest_batch(net: Net, many: Board, max_pes: int | None) -> Plan:
+    return best_of([Problem(Graph(net), many, engines(many), max_pes=max_pes)], "throughput").plan
+
+
 @pytest.mark.parametrize(("max_pes", "chips"), [(None, 6), (24, 6), (11, 2), (7, 1), (3, 1)])
 def test_throughput_fills_whole_chips(max_pes: int | None, chips: int) -> None:
     b = Builder("small")
     small, many = b.net(b.dense(b.input(1, 32), 16)), board()
-    plan = plan_network(small, many, engines(many), objective="throughput", max_pes=max_pes)
+    plan = fastest_batch(small, many, max_pes)
     assert len(plan.chips) == chips
     if chips > 1:
         assert {pe.pe for pe in plan.pes} <= set(range(4))
         assert plan.frames_of_all == chips * plan.frames
         assert [pe for pe, _ in twins(many, plan)] == list(range(4 * chips))
         assert all(message.source_pe < 4 or message.source_pe == DRAM for message in plan.messages)
-        alone = plan_network(small, many, engines(many), objective="throughput", max_pes=4)
+        alone = fastest_batch(small, many, 4)
         words = plan.predicted.latency_cycles - alone.predicted.latency_cycles
         assert 2 * 40 < words < 1000  # across a border and back, at least
 
@@ -81,7 +89,7 @@ def test_a_frame_takes_the_pes_of_the_roots_chip_unless_more_are_allowed() -> No
 def test_a_plan_on_chips_reads_back(tmp_path: Path) -> None:
     b = Builder("small")
     small, many = b.net(b.dense(b.input(1, 32), 16)), board()
-    plan = plan_network(small, many, engines(many), objective="throughput")
+    plan = fastest_batch(small, many, None)
     save_plan(plan, tmp_path / "plan.txt")
     assert load_plan(tmp_path / "plan.txt") == plan
     assert replace(plan, chips=(0,)) != plan

@@ -20,7 +20,7 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.plan import user_mapping as pins
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
-from npukit.plan.planner import plan_with_pins
+from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution
@@ -36,9 +36,8 @@ FIRST = GRAPH.ops[0].name
 def planned(folder: Path, text: str, board: Board = BOARD, max_pes: int | None = None) -> Plan:
     path = folder / "plan.toml"
     path.write_text(text)
-    return plan_with_pins(
-        Problem(GRAPH, board, engines(board), max_pes=max_pes), pins.read_pins(str(path), GRAPH, board)
-    )
+    problem = Problem(GRAPH, board, engines(board), max_pes=max_pes)
+    return plan_around(problem, pins.read_pins(str(path), GRAPH, board)).plan
 
 
 def pes_of(plan: Plan, op: str) -> list[int]:
@@ -128,7 +127,7 @@ def test_a_mapper_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("greedy", f"{__name__}:one_after_the_other", pins.GROUP)
     monkeypatch.setattr(pins, "entry_points", lambda group: [point] if group == pins.GROUP else [])
     found = pins.read_pins("greedy", GRAPH, BOARD)
-    plan = plan_with_pins(Problem(GRAPH, BOARD, engines(BOARD)), found)
+    plan = plan_around(Problem(GRAPH, BOARD, engines(BOARD)), found).plan
     assert len(plan.pes) == len(GRAPH.ops)
     assert_exact(plan)
     with pytest.raises(NpukitError, match=r"nor a mapper that is installed .greedy."):

@@ -15,7 +15,7 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.parts import link_to
 from npukit.net.net import Net
 from npukit.plan.ir.plan import SENT_FLAG, Buffer, Landing, Message, Plan
-from npukit.plan.predict.memory import MANY_TOLD, control_bytes
+from npukit.plan.predict.memory import MULTICAST_SIGNAL, control_bytes
 from npukit.plan.tensors.dma_copies import Copy, copies
 
 DESCRIPTOR_ALIGN = 16
@@ -66,10 +66,9 @@ class Descriptors:
         return not message.tensor and message.source_pe == self._pe
 
     def told_at_once(self, number: int) -> Record | None:
-        """The list of destinations of a signal to at least `MANY_TOLD` PEs, which one multicast reaches. None for
-        fewer."""
+        """The list of destinations of a signal sent as a multicast (`MULTICAST_SIGNAL`), else None."""
         landings = self._plan.messages[number].landings
-        if len(landings) < MANY_TOLD:
+        if len(landings) < MULTICAST_SIGNAL:
             return None
         assert len({landing.flag for landing in landings}) == 1, "a signal counts one flag"
         rows: tuple[Fields, ...] = tuple((("pe", self._number(each.pe)), ("address", 0)) for each in landings)

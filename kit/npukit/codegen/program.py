@@ -19,7 +19,7 @@ from npukit.codegen.parts import Part, chain_records, commands_of, kernel_step, 
 from npukit.codegen.states import STATES, state_arrays, state_records
 from npukit.codegen.table import TABLE, Long
 from npukit.net.net import CORE, Net
-from npukit.plan.emit.replay import layer_places, likes_of
+from npukit.plan.emit.replay import keys_of_steps, layer_places
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
 from npukit.plan.ir.purposes import Purposes
 from npukit.plan.predict.memory import control_bytes
@@ -162,7 +162,7 @@ def _cuts(runs: Sequence[Sequence[Piece]], firsts: Collection[int]) -> Iterator[
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
     """The kind of each run. A run with a called kernel has a kind of its own."""
-    likes, begin = likes_of(plan, pe), 0
+    likes, begin = keys_of_steps(plan, pe), 0
     for run in runs:
         called = any(isinstance(piece, Part) and not piece.chained for piece in run)
         yield begin if called else tuple(likes[begin : begin + len(run)])

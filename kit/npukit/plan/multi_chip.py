@@ -1,8 +1,8 @@
-"""Many chips that do the same: a plan for one of them, and what the root says to the others.
+"""A plan for one chip, repeated on equal chips.
 
-A plan for throughput is made for one chip and run by every chip like it, each on frames of its own from its own DRAM.
-The PE that stands where the root stands leads its chip: at the root's word it starts its chip's batch, and it tells
-the root when its outputs are in place. So nothing but these words, inputs and outputs crosses a chip's border.
+For throughput, every equal chip runs the plan of the root's chip on separate frames from the chip's DRAM. The leader of
+a chip is the PE in the root's position. The root signals the leader to start a batch, and the leader signals back when
+the outputs are in place. Only these signals, inputs and outputs cross a chip's border.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import Routes, pes_in_order
 
-_SIGNAL_FLITS = 1
-"""Flits of a message that only counts a flag."""
 
+def equal_chips(board: Board) -> tuple[int, ...]:
+    """The chips equal to the root's chip, with the most PEs in all. The root's chip comes first.
 
-def chips_alike(board: Board) -> tuple[int, ...]:
-    """The chips that can do what the root's chip does: most PEs in all. The root's chip comes first.
-
-    What is dead on one of them none of them uses.
+    A PE dead on one chip is unused on all.
     """
     count = board.mesh.pes.count
     home, leader = divmod(board.root_pe, count)
@@ -40,7 +37,7 @@ def chips_alike(board: Board) -> tuple[int, ...]:
     ordered = [home, *sorted(others, key=lambda chip: (len(dead[chip] | dead[home]), chip))]
 
     def pes_of(number: int) -> int:
-        """The PEs of the chips, of the first `number` in all."""
+        """PEs in use on the first `number` chips together."""
         return number * (count - len(set[int]().union(*(dead[chip] for chip in ordered[:number]))))
 
     best = max(range(1, len(ordered) + 1), key=pes_of)
@@ -48,7 +45,7 @@ def chips_alike(board: Board) -> tuple[int, ...]:
 
 
 def _kinds_on(board: Board, chip: int) -> list[tuple[object, ...]]:
-    """The core of each PE of the chip, its memory and the accelerators that it lacks."""
+    """The core of each PE of the chip, the memory, and the missing accelerators."""
     count = board.mesh.pes.count
     pes = range(chip * count, (chip + 1) * count)
     lacking = [{name for name, without in board.lacking.items() if pe in without} for pe in pes]
@@ -56,9 +53,9 @@ def _kinds_on(board: Board, chip: int) -> list[tuple[object, ...]]:
 
 
 def chips_to_fill(problem: Problem) -> tuple[int, ...]:
-    """The chips that the permitted PEs fill, if several; the root's chip is the first of the board."""
+    """The chips filled by the permitted PEs, if several and the root's chip is the board's first; else none."""
     board = problem.board
-    chips = chips_alike(board) if board.mesh.chips.count > 1 else ()
+    chips = equal_chips(board) if board.mesh.chips.count > 1 else ()
     if not chips:
         return ()
     filled = chips[: (problem.max_pes or board.pe_count) // len(pes_in_order(board_of_one(board, chips)))]
@@ -66,7 +63,7 @@ def chips_to_fill(problem: Problem) -> tuple[int, ...]:
 
 
 def board_of_one(board: Board, chips: Sequence[int]) -> Board:
-    """The board as if it had but one chip, with the PEs and links that live on all of these."""
+    """The board as a single chip, with the PEs and links alive on all of these chips."""
     count = board.mesh.pes.count
     pes = sorted({pe for chip in chips for pe in _dead_on(board, chip)})
     links = sorted({(a % count, b % count) for a, b in board.mesh.dead_links if a // count == b // count in chips})
@@ -75,38 +72,38 @@ def board_of_one(board: Board, chips: Sequence[int]) -> Board:
 
 
 def on_chips(board: Board, plan: Plan, chips: Sequence[int]) -> Plan:
-    """The plan of one chip on all of these, with the time that the root's words take added to its batch."""
-    cycles = plan.predicted.latency_cycles + _words_cycles(board, plan.pes[0].pe, chips)
+    """The plan of one chip on all of these chips, with the cycles of the root's signals added to the batch."""
+    cycles = plan.predicted.latency_cycles + _signal_cycles(board, plan.pes[0].pe, chips)
     interval = max(round(cycles / (plan.frames * len(chips))), 1)
     return replace(plan, chips=tuple(chips), predicted=Predicted(cycles, interval))
 
 
 def twin(board: Board, pe: int, home: int, chip: int) -> int:
-    """The PE that stands on one chip where this one stands at home."""
+    """The PE of a chip in the position of `pe` on chip `home`."""
     return pe + (chip - home) * board.mesh.pes.count
 
 
 def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
-    """Every PE that runs the plan, chip by chip, each with the PE of the plan that it is like."""
+    """Every PE that runs the plan, chip by chip, each with the corresponding PE of the plan."""
     return ((twin(board, pe.pe, plan.home, chip), pe.pe) for chip in plan.chips for pe in plan.pes)
 
 
-def _words_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
-    """The cycles from the root's start message to the leaders of the others until the last of them has answered."""
+def _signal_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
+    """Cycles from the root's start signal to the other leaders until the last answer. A signal is a flit."""
     network, leaders = Links(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
-    told = network.carry(DOORBELL_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
-    answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in told.items())
-    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], _SIGNAL_FLITS).arrived[root] for at, pe in answers)
+    started = network.carry(DOORBELL_CYCLES, root, root, leaders, 1).arrived
+    answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in started.items())
+    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], 1).arrived[root] for at, pe in answers)
 
 
 def _dead_on(board: Board, chip: int) -> set[int]:
-    """The dead PEs of a chip, by their numbers within it."""
+    """The dead PEs of a chip, numbered within the chip."""
     count = board.mesh.pes.count
     return {pe % count for pe in board.mesh.dead_pes if pe // count == chip}
 
 
 def _is_reached(board: Board, chip: int, root: int) -> bool:
-    """True if root and leader reach each other, and the root the chip's DRAM."""
+    """True if root and leader reach each other, and the root reaches the chip's DRAM."""
     count = board.mesh.pes.count
     routes, leader, dram = Routes(board), chip * count + root % count, chip * count
     return routes.reaches(root, leader) and routes.reaches(leader, root) and routes.reaches(root, dram)

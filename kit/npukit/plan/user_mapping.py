@@ -1,6 +1,6 @@
-"""The user's own mapping: which PEs compute which op, or which box of its output, from a file or a mapper in Python.
+"""A user's mapping of ops to PEs, from a file or a mapper in Python.
 
-It may say so of every op or of some; `plan/planner.py` completes it. `docs/mesh.md` is its manual.
+A mapping covers every op or some. `plan/planner.py` completes it. `docs/mesh.md` is the manual.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order
 
 GROUP = "npukit.mappers"
-"""Entry points that are mappers."""
+"""The group of entry points of mappers."""
 
 SUFFIXES = (".toml", ".json")
 
 Mapper = Callable[[Graph, Board, Sequence[int]], Mapping[str, Sequence[Tile]]]
-"""A mapper: takes a net, a board, and its live PEs in their order, and gives the tiles of every op, or of some."""
+"""A mapper: from a net, a board and the live PEs in order to the tiles of every op or of some."""
 
 
 class _Strict(BaseModel):
@@ -43,7 +43,7 @@ class _Strict(BaseModel):
 
 
 class TilePin(_Strict):
-    """A box of an op's output, and who computes it."""
+    """A box of an op's output, and the PE that computes it."""
 
     pe: int
     start: tuple[int, ...]
@@ -51,11 +51,10 @@ class TilePin(_Strict):
 
 
 class OpPin(_Strict):
-    """The PEs of an op: each tile by itself, or PEs that cut the output into `parts` along each axis.
+    """The PEs of an op: a list of tiles, or PEs with the number of `parts` along each axis of the output.
 
-    Without parts the last axis that is long enough is cut, which is that of the channels. With `sums` the op is made
-    of so many others, each of which sums up over some of its input channels (`net/passes/sums.py`), and adds their
-    results.
+    Without `parts` the last axis with enough elements is cut: usually the channels. `sums`: the number of ops that
+    replace the op, each with a sum over a part of the input channels (`net/passes/sums.py`); another op adds the sums.
     """
 
     pes: tuple[int, ...] = ()
@@ -63,14 +62,9 @@ class OpPin(_Strict):
     tiles: tuple[TilePin, ...] = ()
     sums: int = 1
 
-    @property
-    def places(self) -> bool:
-        """True if it says which PEs compute the op."""
-        return bool(self.pes or self.parts or self.tiles)
-
 
 class PinFile(_Strict):
-    """The file."""
+    """A mapping file."""
 
     ops: dict[str, OpPin]
 
@@ -93,26 +87,25 @@ def pins_for(problem: Problem, source: str, objective: str) -> Assignment:
 
 
 def read_pins(source: str, graph: Graph, board: Board) -> Assignment:
-    """The tiles that a file, or the mapper of that name, gives; checked against the net and the board."""
+    """The tiles of a mapping file, or of the mapper of this name, checked against the net and the board."""
     live = pes_in_order(board)
     if source.endswith(SUFFIXES):
-        named = {name: pin for name, pin in _read(Path(source)).ops.items() if pin.places or pin.sums < 2}
-        pins = {name: _tiles(graph, name, pin, source) for name, pin in named.items()}
+        ops = _read(Path(source)).ops.items()
+        placed = {name: pin for name, pin in ops if pin.pes or pin.parts or pin.tiles or pin.sums < 2}
+        pins = {name: _tiles(graph, name, pin, source) for name, pin in placed.items()}
     else:
         mapper = _mapper(source)
-        with _told_of(source):
+        with _errors_of(source):
             pins = {name: tuple(tiles) for name, tiles in mapper(graph, board, live).items()}
     for name, tiles in pins.items():
         op = _op(graph, name, source)
-        fault = fault_of(graph.shape(op.output), tiles, set(live)) or _uncuttable(graph, op, tiles)
-        fault = fault or _not_carried(board, op, tiles)
-        if fault:
+        if fault := fault_of(graph.shape(op.output), tiles, set(live)) or _fault_of_op(graph, board, op, tiles):
             raise _wrong(source, name, fault)
     return pins
 
 
 def with_sums(net: Net, engines: Mapping[str, Accelerator], source: str) -> Net:
-    """The net with the ops cut along their input channels as the file, or the mapper's `sums` by op, says."""
+    """The net with ops cut along the input channels, by the file or by the mapper's `sums`."""
     if source.endswith(SUFFIXES):
         wanted = {name: pin.sums for name, pin in _read(Path(source)).ops.items() if pin.sums > 1}
     else:
@@ -122,8 +115,9 @@ def with_sums(net: Net, engines: Mapping[str, Accelerator], source: str) -> Net:
     return cut_as_wanted(net, engines, wanted)
 
 
-def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
-    """The cut that no engine could compute, if any."""
+def _fault_of_op(graph: Graph, board: Board, op: Op, tiles: Sequence[Tile]) -> str | None:
+    """The first tile with a cut that no engine can compute, or on a PE without the op's engine; None if all are
+    right."""
     allowed = cuttable_axes(graph.net, op)
     for tile in tiles:
         whole = zip(tile.box.shape, graph.shape(op.output), strict=True)
@@ -132,11 +126,6 @@ def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
             return f"the tile of PE {tile.pe} is cut along axis {cut}, which {op.kind} on {op.engine} cannot be"
         if not may_be_one(graph.net, op, tile.box):
             return f"the tile of PE {tile.pe} is cut along two axes, and has more than one position of the first"
-    return None
-
-
-def _not_carried(board: Board, op: Op, tiles: Sequence[Tile]) -> str | None:
-    """The PE that does not carry the op's engine, if any."""
     pe = next((tile.pe for tile in tiles if tile.pe in board.lacking.get(op.engine, ())), None)
     return None if pe is None else f"PE {pe} does not carry {op.engine}, which it runs on"
 
@@ -166,13 +155,13 @@ def _mapper(name: str) -> Mapper:
             f"{name} is neither a plan ({' or '.join(SUFFIXES)}) nor a mapper that is installed ({known})",
             tries=["--plan FILE.toml", f"a package with an entry point in {GROUP}: docs/mesh.md"],
         )
-    with _told_of(name):
+    with _errors_of(name):
         return found[name].load()
 
 
 @contextmanager
-def _told_of(mapper: str) -> Iterator[None]:
-    """Turns what a mapper raises into an error that names it and the place."""
+def _errors_of(mapper: str) -> Iterator[None]:
+    """Turn an exception of a mapper into an error with the mapper's name and the line."""
     try:
         yield
     except NpukitError:
@@ -203,18 +192,14 @@ def _tiles(graph: Graph, name: str, pin: OpPin, source: str) -> tuple[Tile, ...]
         if wrong:
             raise _wrong(source, name, f"the tile of PE {wrong.pe} has not the {len(shape)} axes of its output")
         return tuple(Tile(tile.pe, Box(tile.start, tile.stop)) for tile in pin.tiles)
-    parts = pin.parts or _along_channels(shape, len(pin.pes))
+    axis = next((axis for axis in reversed(range(len(shape))) if shape[axis] >= len(pin.pes)), len(shape) - 1)
+    parts = pin.parts or tuple(len(pin.pes) if each == axis else 1 for each in range(len(shape)))
     if len(parts) != len(shape) or any(not 1 <= part <= size for part, size in zip(parts, shape, strict=False)):
         raise _wrong(source, name, f"parts {list(parts)} do not cut its output of {list(shape)}")
     boxes = to_boxes(grid(shape, tuple(parts), (1,) * len(shape)))
     if len(boxes) != len(pin.pes):
         raise _wrong(source, name, f"it is cut into {len(boxes)} parts for {len(pin.pes)} PEs")
     return tuple(Tile(pe, box) for pe, box in zip(pin.pes, boxes, strict=True))
-
-
-def _along_channels(shape: Sequence[int], count: int) -> tuple[int, ...]:
-    axis = next((axis for axis in reversed(range(len(shape))) if shape[axis] >= count), len(shape) - 1)
-    return tuple(count if each == axis else 1 for each in range(len(shape)))
 
 
 def _wrong(source: str, op: str, fault: str) -> NpukitError:

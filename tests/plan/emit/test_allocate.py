@@ -12,14 +12,13 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference.interpreter import evaluate, run_reference
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile, fault_of, useful
 from npukit.plan.ir.plan import SENT_FLAG, Buffer, Compute, Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution
-from plan.assignments import on_one_pe
+from plan.assignments import emitted_frame, on_one_pe
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -72,7 +71,7 @@ def planned(net: Net, assignment: Assignment, first: int = 0) -> Plan:
     moved = {name: tuple(Tile(tile.pe + first, tile.box) for tile in tiles) for name, tiles in assignment.items()}
     live = {*range(first, board.pe_count)}
     assert not any(fault_of(Graph(net).shape(op.output), moved[op.name], live) for op in Graph(net).ops)
-    return emit_plan(Problem(Graph(net), board, engines(board)), moved, "latency")
+    return emitted_frame(Problem(Graph(net), board, engines(board)), moved)
 
 
 def frame(net: Net, seed: int) -> list[np.ndarray]:

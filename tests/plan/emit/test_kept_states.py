@@ -19,15 +19,15 @@ from npukit.passes import PLACING, Wanted, run_passes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
-from npukit.plan.core_plan import plan_with_kernels
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Plan, Restore
 from npukit.plan.ir.text import print_plan
+from npukit.plan.planner import plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution
+from plan.assignments import emitted_frame
 
 BOARD = load_board("pe-mesh")
 ENGINES = with_core(plugins_of(BOARD))
@@ -63,7 +63,7 @@ def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None
     messages, but not for the others."""
     net = replace(NET, outputs=("sum",)) if seed % 2 else NET
     graph = Graph(net)
-    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
+    plan = emitted_frame(Problem(graph, BOARD, ENGINES), drawn(graph, seed))
     for turn in range(3):
         check(net, plan, turn)
 
@@ -74,7 +74,7 @@ def test_on_several_chips_one_pe_of_each_starts_the_others_of_it() -> None:
     chips, pes = Grid(columns=2, rows=1), Grid(columns=2, rows=1)
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"chips": chips, "pes": pes})})
     graph = Graph(NET)
-    plan = emit_plan(Problem(graph, board, ENGINES, max_pes=4), drawn(graph, 4), "latency")
+    plan = emitted_frame(Problem(graph, board, ENGINES, max_pes=4), drawn(graph, 4))
     told = {m.source_pe: {each.pe for each in m.landings} for m in plan.messages if m.source.buffer == "go"}
     assert told == {0: {1, 2}, 2: {3}}
     for turn in range(3):
@@ -83,7 +83,7 @@ def test_on_several_chips_one_pe_of_each_starts_the_others_of_it() -> None:
 
 def test_a_state_lies_where_it_was_read() -> None:
     graph = Graph(NET)
-    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, 1), "latency")
+    plan = emitted_frame(Problem(graph, BOARD, ENGINES), drawn(graph, 1))
     for pe in plan.pes:
         kept = [name for step in pe.steps if isinstance(step, Restore) for name in step.buffers]
         for before, after in ((pe.buffer(name), pe.buffer(graph.kept[name])) for name in kept):
@@ -104,7 +104,7 @@ def test_throughput_of_a_stream_is_that_of_frames_one_by_one() -> None:
 def test_without_the_signals_at_the_end_a_frame_would_begin_too_soon() -> None:
     """Without the signals the property test above would fail: some order of turns gives other numbers."""
     graph = Graph(NET)
-    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, 1), "latency")
+    plan = emitted_frame(Problem(graph, BOARD, ENGINES), drawn(graph, 1))
     assert any(message.source.buffer == "done" for message in plan.messages)
 
 

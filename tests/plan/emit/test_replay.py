@@ -10,9 +10,9 @@ from npukit.net.net import Net
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
-from npukit.plan.emit.replay import Stretch, likes_of, rows_of, stretches
+from npukit.plan.emit.replay import Stretch, keys_of_steps, rows_of, stretches
+from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.predict.memory import Lifetime, in_turn, pack
-from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order
@@ -81,5 +81,5 @@ def test_micro_batches_are_alike_to_the_last_address(monkeypatch: pytest.MonkeyP
     plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
     assert_exact(net, plan, rounds=2)
     for pe in plan.pes[1:]:
-        likes = likes_of(plan, pe)
+        likes = keys_of_steps(plan, pe)
         assert len(set(likes)) < 0.6 * len(likes)

@@ -16,7 +16,6 @@ from npukit.net.arrangement import Arrangement
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.again import runs
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Plan, Send
@@ -25,7 +24,7 @@ from npukit.plan.ir.text import print_plan
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
-from plan.assignments import on_one_pe
+from plan.assignments import emitted_frame, on_one_pe
 from plan.batch.test_batch_emitter import on_groups, on_rows
 from plan.emit.test_allocate import assignments, small_nets
 from plan.emit.test_replicas import rows_net
@@ -66,7 +65,7 @@ def test_any_batch_reads_back(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_any_frame_reads_back(data: st.DataObject) -> None:
     net = data.draw(small_nets())
-    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), data.draw(assignments(net)), "latency")
+    plan = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), data.draw(assignments(net)))
     assert parse_plan(print_plan(plan)) == plan
 
 
@@ -117,7 +116,7 @@ def test_names_that_look_like_those_of_frames_read_back() -> None:
     }
     ends = {key: tuple(names[name] for name in getattr(net, key)) for key in ("inputs", "outputs")}
     strange = replace(net, ops=ops, tensors=tensors, **ends)
-    plan = emit_plan(Problem(Graph(strange), BOARD, engines(BOARD)), on_one_pe(Graph(strange), 0), "latency")
+    plan = emitted_frame(Problem(Graph(strange), BOARD, engines(BOARD)), on_one_pe(Graph(strange), 0))
     assert parse_plan(print_plan(plan)) == plan
 
 

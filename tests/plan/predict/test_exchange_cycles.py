@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 
 from npukit.board.board import load_board
 from npukit.net.box import Box
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan, Plan, Send
 from npukit.plan.ir.purposes import Purposes
-from npukit.plan.predict.exchange_cycles import Distances, copies_of_many, exchange_cycles, fetch_cycles
+from npukit.plan.predict.exchange_cycles import copies_of_many, exchange_cycles, fetch_cycles, hops_between
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes
 from npukit.plan.tensors.core_cycles import BEGIN_CYCLES, END_CYCLES
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.assignments import emitted_frame
 from plan.engines import engines
 from plan.networks import Builder
 
 BOARD = load_board("pe-mesh")
 SHAPE = (1, 6, 6, 8)
-HOPS = Distances.of(*np.divmod(np.arange(16), 4))
+HOPS = hops_between(*np.divmod(np.arange(16), 4))
 
 
 @st.composite
@@ -62,7 +62,7 @@ def _taken(first: Boxes, second: Boxes) -> int:
         op.name: tuple(Tile(pe, box) for pe, box in enumerate(to_boxes(boxes)))
         for op, boxes in zip(graph.ops, (first, second), strict=True)
     }
-    plan = emit_plan(Problem(graph, BOARD, engines(BOARD)), assignment, "latency")
+    plan = emitted_frame(Problem(graph, BOARD, engines(BOARD)), assignment)
     pes = [_exchanging(plan, pe, graph.ops[0].output) for pe in plan.pes]
     turned = [replace(plan, pes=tuple(pes[first:] + pes[:first])) for first in range(len(pes)) if pes[first].steps]
     return max(simulate(graph.net, BOARD, each).latency_cycles for each in turned) - BEGIN_CYCLES - END_CYCLES

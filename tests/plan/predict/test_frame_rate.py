@@ -8,7 +8,6 @@ from npukit.board.board import Board, load_board
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
@@ -16,6 +15,7 @@ from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.predict.utilisation import refuse_missed_rate
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.assignments import emitted_frame
 from plan.batch.test_batch_emitter import heavy
 from plan.engines import engines
 from plan.networks import Builder
@@ -98,4 +98,4 @@ def _alternating(net: Net, board: Board) -> Plan:
     """Every second op on the other chip."""
     graph = Graph(net)
     tiles = {op.name: (Tile(n % 2, Box.whole(graph.shape(op.output))),) for n, op in enumerate(graph.ops)}
-    return with_predictions(net, board, emit_plan(Problem(graph, board, engines(board)), tiles, "latency"))
+    return with_predictions(net, board, emitted_frame(Problem(graph, board, engines(board)), tiles))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from npukit.board.board import Board, load_board
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import on_chips
@@ -17,6 +16,7 @@ from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import BEGIN_CYCLES, CHAIN_CYCLES, DOORBELL_CYCLES, END_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.assignments import emitted_frame
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -85,7 +85,7 @@ def two_layers() -> Net:
 def by_rows(net: Net, pes: int, board: Board = BOARD) -> Plan:
     boxes = to_boxes(grid((1, 8, 8, 16), (1, pes, 1, 1), (1, 1, 1, 1)))
     assignment = {op.name: tuple(map(Tile, range(pes), boxes)) for op in net.ops}
-    return with_predictions(net, board, emit_plan(Problem(Graph(net), board, engines(board)), assignment, "latency"))
+    return with_predictions(net, board, emitted_frame(Problem(Graph(net), board, engines(board)), assignment))
 
 
 def test_a_frame_on_one_pe_is_by_hand() -> None:
@@ -101,7 +101,7 @@ def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     (op,) = net.ops
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    emitted = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)}, "latency")
+    emitted = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)})
     plan = with_predictions(net, BOARD, emitted)
     (compute,) = plan.pes[1].computes()
     told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}

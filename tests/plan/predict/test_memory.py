@@ -14,11 +14,11 @@ from npukit.plan.predict.memory import (
     STACK_BYTES,
     Lifetime,
     extent,
-    handed_on,
     joined,
     memory_use,
     pack,
     regions_of,
+    reuse_chains,
     shortfall,
 )
 
@@ -94,7 +94,7 @@ def test_who_hands_its_place_on_lies_where_its_heir_does_and_all_others_apart(
     pairs = [(i, o) for i in count for o in outputs if i != o and lifetimes[i].last == lifetimes[o].first]
     drawn = data.draw(st.lists(st.sampled_from(pairs), max_size=4)) if pairs else []
     heirs = {i: o for o, i in {o: i for i, o in drawn}.items()}
-    units = handed_on(len(lifetimes), heirs)
+    units = reuse_chains(len(lifetimes), heirs)
     assert sorted(index for unit in units for index in unit) == list(count)
     packed = pack([joined([lifetimes[index] for index in unit]) for unit in units])
     offsets = {index: offset for unit, offset in zip(units, packed, strict=True) for index in unit}
@@ -107,6 +107,6 @@ def test_who_hands_its_place_on_lies_where_its_heir_does_and_all_others_apart(
 
 def test_heirs_of_heirs_have_one_place() -> None:
     lifetimes = [Lifetime(160, 0, 1), Lifetime(48, 0, 4), Lifetime(128, 1, 2), Lifetime(64, 2, 4)]
-    units = handed_on(4, {0: 2, 2: 3})
+    units = reuse_chains(4, {0: 2, 2: 3})
     assert units == [[0, 2, 3], [1]]
     assert joined([lifetimes[index] for index in units[0]]) == Lifetime(160, 0, 4)

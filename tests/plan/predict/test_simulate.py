@@ -7,7 +7,6 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan
 from npukit.plan.predict.noc import Links
@@ -25,7 +24,7 @@ from npukit.plan.tensors.core_cycles import (
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import Link, Routes, pes_in_order
-from plan.assignments import on_one_pe
+from plan.assignments import emitted_frame, on_one_pe
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -49,7 +48,7 @@ def chips(columns: int, rows: int) -> Board:
 def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
     b = Builder("two")
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
-    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0), "latency")
+    plan = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0))
     cycles = sum(step.cycles for step in plan.pes[0].computes())
     assert simulate(net, BOARD, plan).latency_cycles == BEGIN_CYCLES + CHAIN_CYCLES + cycles + END_CYCLES
 
@@ -57,7 +56,7 @@ def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
 def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     b = Builder("two")
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
-    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0), "latency")
+    plan = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0))
     straight = simulate(net, BOARD, plan).latency_cycles
     monkeypatch.setattr(PePlan, "is_table", True)
     assert simulate(net, BOARD, plan).latency_cycles == straight + ROW_CYCLES, "one chain is one row that waits"
@@ -83,7 +82,7 @@ def test_one_message_there_and_one_back() -> None:
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     (op,) = net.ops
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)}, "latency")
+    plan = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)})
     (compute,) = plan.pes[1].computes()
     there = DOORBELL_CYCLES + SETUP + NOC.hop_cycles + 4 + WAKE_CYCLES
     back = DOORBELL_CYCLES + SETUP + NOC.hop_cycles + 16 + WAKE_CYCLES
@@ -95,7 +94,7 @@ def test_frames_follow_each_other() -> None:
     b = Builder("away")
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {net.ops[0].name: (tile,)}, "latency")
+    plan = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), {net.ops[0].name: (tile,)})
     result = simulate(net, BOARD, plan, frames=4)
     assert len(result.frame_ends) == 4
     assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)

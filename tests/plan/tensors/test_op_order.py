@@ -14,7 +14,6 @@ from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Compute, Join, PePlan, Plan
 from npukit.plan.predict.simulate import simulate
@@ -23,7 +22,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution, PlanError
-from plan.assignments import on_one_pe
+from plan.assignments import emitted_frame, on_one_pe
 from plan.engines import SimpleCore, engines
 from plan.networks import Builder
 
@@ -74,7 +73,7 @@ def planned(net: Net, pes: int) -> Plan:
             shape = net.tensor(op.output).shape
             boxes = to_boxes(grid(shape, (1, min(pes, shape[1]), 1, 1), (1,) * 4))
             assignment[op.name] = tuple(Tile(pe, box) for pe, box in enumerate(boxes))
-    return emit_plan(Problem(graph, BOARD, ENGINES), assignment, "latency")
+    return emitted_frame(Problem(graph, BOARD, ENGINES), assignment)
 
 
 def joins(plan: Plan) -> int:

@@ -16,7 +16,7 @@ from npukit.plan.batch.channel_bands import Bands, Turn
 from npukit.plan.batch.schedule import Place, Schedule, scheduled
 from npukit.plan.batch.weight_tiles import WeightTile, ask_for
 from npukit.plan.emit.allocate import emit_frame, finished
-from npukit.plan.emit.emitter import Chosen, Emitter, every
+from npukit.plan.emit.emitter import Emitter, TransferFilter
 from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.names import in_frame
 from npukit.plan.ir.plan import Buffer, Plan, orders_name
@@ -146,7 +146,7 @@ class _Emission:
 
     def _ask(self, frames: Sequence[int], turn: Turn) -> None:
         for tensor, chosen in self._due.after(turn):
-            self._emitter.ask(frames, tensor, chosen)
+            self._emitter.signal_room(frames, tensor, chosen)
 
     def _send(self, frame: int, turn: Turn) -> None:
         for tensor, chosen in self._due.after(turn):
@@ -187,15 +187,15 @@ class _SendAfter:
             for due in dict.fromkeys(self._after(op.output, reader) for reader in self._readers(op.output)):
                 self._late.setdefault(due, []).append(op.output)
 
-    def after(self, turn: Turn) -> Iterator[tuple[str, Chosen]]:
-        """The tensors to send after a turn, each with a selection of transfers."""
+    def after(self, turn: Turn) -> Iterator[tuple[str, TransferFilter | None]]:
+        """The tensors to send after a turn, each with a filter of transfers; None: all."""
         if turn.op.name in self._bands:
             yield turn.op.output, lambda transfer: turn.holds(transfer.box)
         elif turn.last and self._low_memory:
             for tensor in self._late.get(turn.index, ()):
                 yield tensor, lambda transfer: self._after(transfer.source.tensor, transfer.first_reader) == turn.index
         elif turn.last:
-            yield turn.op.output, every
+            yield turn.op.output, None
 
     def _readers(self, tensor: str) -> Iterator[int]:
         """The readers of a tensor by op number. The end of the frame counts as a reader of the outputs."""

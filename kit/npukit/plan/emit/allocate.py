@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -68,44 +68,32 @@ def finished(
     `in_pages`: PEs short of memory, code of CPU kernels included, may fetch orders from DRAM if their programs are
     tables. `low_memory`: other programs may become tables as well, where a table lacks less.
     """
-    graph, board = problem.graph, problem.board
-    alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
-    programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
-    pe_count = len(programs) + alike.more_pes
+    graph, board, replicas = problem.graph, problem.board, traffic.replicas
+    programs = [with_uses_of_all(program, replicas) for program in traffic.programs.values()]
+    pe_count = len(programs) + replicas.more_pes
     pes, extents = [], list[Sequence[int]]()
     tables = _tables(programs, pe_count)
     for program, table in zip(programs, tables, strict=True):
         banks = Banks.of(board.seen_by(program.pe), program)
-        places = placed(graph, program, banks, traffic.frames if table else None)
-        steps = tuple(_waiting(program.steps, places.waits) if places.waits else program.steps)
-        pes.append(PePlan(program.pe, 0, steps, tuple(places.buffers), MemoryUse(0, 0, 0, 0, 0)))
-        extents.append(places.extents)
+        buffers, used, waits = placed(graph, program, banks, traffic.frames if table else None)
+        steps = list(program.steps)
+        for index in waits:
+            step = program.compute(index)
+            steps[index] = replace(step, cycles=step.cycles + waits[index])
+        pes.append(PePlan(program.pe, 0, tuple(steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0)))
+        extents.append(used)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
-    tensors = [known, *[0] * (len(pes) - 1)]
-    every = zip(programs, pes, extents, tensors, strict=True)
-    fits = [partial(_fitted, board, plan, pe, program, pe_count, *more) for program, pe, *more in every]
+    tensors = [frames * (len(graph.net.inputs) + len(graph.net.outputs)), *[0] * (len(pes) - 1)]
+    each = zip(programs, pes, extents, tensors, strict=True)
+    fits = [partial(_fitted, board, plan, pe, program, pe_count, *more) for program, pe, *more in each]
     fitted = [fit(table) for fit, table in zip(fits, tables, strict=True)]
-    if in_pages:
-        each = zip(fitted, programs, fits, strict=True)
-        fitted = [
-            _less_crowded(problem, plan, pe, program, fit) if low_memory or pe.is_table else pe
-            for pe, program, fit in each
-        ]
-    return with_replicas(replace(plan, pes=tuple(_with_roles(fitted))), alike.places)
-
-
-def _with_roles(pes: Sequence[PePlan]) -> Iterator[PePlan]:
-    """The PEs with role numbers. PEs with the same code share a role."""
-    numbers: dict[tuple[object, ...], int] = {}
-    for pe in pes:
-        yield replace(pe, role=numbers.setdefault(_code_of_program(pe.steps, pe.is_table), len(numbers)))
-
-
-def _waiting(steps: Sequence[Step], waits: Mapping[int, int]) -> Iterator[Step]:
-    """The steps, with wait cycles for activations added to their cycles."""
-    for number, step in enumerate(steps):
-        waited = waits.get(number, 0)
-        yield replace(step, cycles=step.cycles + waited) if waited and isinstance(step, Compute) else step
+    for number, (program, fit) in enumerate(zip(programs, fits, strict=True)):
+        if in_pages and (low_memory or fitted[number].is_table):
+            fitted[number] = _less_crowded(problem, plan, fitted[number], program, fit)
+    roles: dict[tuple[object, ...], int] = {}
+    numbers = [roles.setdefault(_code_of_program(pe.steps, pe.is_table), len(roles)) for pe in fitted]
+    fitted = tuple(replace(pe, role=role) for pe, role in zip(fitted, numbers, strict=True))
+    return with_replicas(replace(plan, pes=fitted), replicas.places)
 
 
 def _fitted(
@@ -187,12 +175,14 @@ def _code_of_program(steps: Sequence[Step], table: bool) -> tuple[object, ...]:
     return () if table else tuple(_code_of(step) for step in steps)
 
 
-def _code_of(step: Step) -> Sequence[object]:
+def _code_of(step: Step) -> tuple[object, ...]:
     """The key of a step's code: the kind, and the op or engine. Boxes, addresses and flags are data, except the boxes
     of CPU kernels."""
-    if isinstance(step, Join):
-        return ("Join", step.engine)
-    if not isinstance(step, Compute):
-        return (type(step).__name__,)
-    boxes = (step.output.box.shape, *(view.box.shape for view in step.inputs)) if step.engine == CORE else ()
-    return (step.op, step.submitted, *boxes)
+    match step:
+        case Join(engine):
+            return "Join", engine
+        case Compute(engine=engine):
+            boxes = (step.output.box.shape, *(view.box.shape for view in step.inputs)) if engine == CORE else ()
+            return step.op, step.submitted, *boxes
+        case _:
+            return (type(step).__name__,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from types import MappingProxyType
 
 from npukit.accel.interface import Accelerator, Cost
@@ -22,13 +23,8 @@ from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
-Chosen = Callable[[Transfer], bool]
-"""A selection among the transfers of a tensor."""
-
-
-def every(transfer: Transfer) -> bool:
-    del transfer
-    return True
+TransferFilter = Callable[[Transfer], bool]
+"""True for each transfer of a tensor to emit."""
 
 
 class Emitter:
@@ -43,27 +39,24 @@ class Emitter:
         others: Collection[int] = (),
         together: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
-        alike: Replicas = NO_REPLICAS,
+        replicas: Replicas = NO_REPLICAS,
         *,
         low_memory: bool = False,
         patient: bool = False,
     ) -> None:
         """`assignments`, `regions`: by frame. `others`: further PEs with programs. `together`: frames of a micro-batch.
-        `alike`: replica groups; `assignments` has the first group's only.
+        `replicas`: replica groups; `assignments` has the first group's only.
 
         `low_memory`: place tiles for short memory (`regions_of`). `patient`: a PE computes on while its messages leave,
         and reserves their sources until later messages confirm the arrival.
         """
-        self._patient, self.problem = patient, problem
-        self._pes_of_a_chip = problem.board.mesh.pes.count
-        self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
-        self.regions = regions
-        every = assignments.values()
-        pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
-        self._low_memory = low_memory
+        self._patient, self._low_memory, self.problem, self.ends = patient, low_memory, problem, ends
+        self.graph, self.engines, self.assignments, self.regions = problem.graph, problem.engines, assignments, regions
+        groups = assignments.values()
+        pes = {tile.pe for assignment in groups for tiles in assignment.values() for tile in tiles} | set(others)
         flags = problem.board.noc.flags if problem.board.noc else 0
         self._root = problem.board.root_pe
-        self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, alike)
+        self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, replicas)
         self._room: dict[tuple[int, str], Block] = {}
         """The signal that a receiver has room for a tensor, by frame and tensor."""
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
@@ -84,10 +77,10 @@ class Emitter:
     def go(self) -> None:
         """Start all PEs. The root starts the PEs of its chip and the first PE of each other chip, which starts the rest
         of its chip."""
-        root, *others = self.traffic.programs
-        chips: dict[int, list[int]] = {root // self._pes_of_a_chip: []}
+        (root, *others), count = self.traffic.programs, self.problem.board.mesh.pes.count
+        chips: dict[int, list[int]] = {root // count: []}
         for pe in others:
-            chips.setdefault(pe // self._pes_of_a_chip, []).append(pe)
+            chips.setdefault(pe // count, []).append(pe)
         near, *far = chips.values()
         self._start(root, [*near, *(first for first, *_ in far)])
         for first, *rest in far:
@@ -121,20 +114,18 @@ class Emitter:
                     program.use(state, 0)
                     program.use(state, step)
                     program.kept[state] = becomes
-                    program.hold(state, STATE_BYTES + self._initial_bytes(state))
-
-    def _initial_bytes(self, region: Region) -> int:
-        initial = next(state.initial for state in self.graph.net.states if state.input == region.tensor)
-        return initial_bytes(initial[tuple(map(slice, region.box.start, region.box.stop))])
+                    initial = next(each.initial for each in self.graph.net.states if each.input == state.tensor)
+                    part = initial[tuple(map(slice, state.box.start, state.box.stop))]
+                    program.hold(state, STATE_BYTES + initial_bytes(part))
 
     def _kept_on(self, frame: int, pe: int) -> list[tuple[Region, Region]]:
         """The PE's part of each state, paired with the region of the state's new value."""
-        every = self.graph.kept.items()
-        pairs = ((self._owned(frame, pe, state), self._owned(frame, pe, made)) for state, made in every)
-        return [(state, made) for state, made in pairs if state and made]
 
-    def _owned(self, frame: int, pe: int, tensor: str) -> Region | None:
-        return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
+        def owned(tensor: str) -> Region | None:
+            return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
+
+        pairs = ((owned(state), owned(made)) for state, made in self.graph.kept.items())
+        return [(state, made) for state, made in pairs if state and made]
 
     def fetch_part(self, frame: int, part: int, parts: int) -> None:
         """Fetch part number `part` of `parts` of the inputs in DRAM (see `bring_inputs`). The parts come in order."""
@@ -144,7 +135,7 @@ class Emitter:
                 flag = self.traffic.programs[pe].flags[held] if part else None
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
-    def ask(self, frames: Sequence[int], tensor: str, chosen: Chosen = every) -> None:
+    def signal_room(self, frames: Sequence[int], tensor: str, chosen: TransferFilter | None = None) -> None:
         """Emit signals from the receivers of a tensor to the senders that there is room for these frames.
 
         Without the signal, a receive buffer is reserved from the receiver's last step known to the sender. `chosen`:
@@ -159,7 +150,7 @@ class Emitter:
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
-    def send(self, frame: int, tensor: str, chosen: Chosen = every) -> None:
+    def send(self, frame: int, tensor: str, chosen: TransferFilter | None = None) -> None:
         """Send the `chosen` transfers of a tensor, to other PEs and to other regions of the same PE."""
         room = self._room.get((frame, tensor))
         for same in self._by_number(self._all_parcels(frame, tensor, chosen)):
@@ -171,18 +162,22 @@ class Emitter:
     def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
-    def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
+    def _all_parcels(self, frame: int, tensor: str, chosen: TransferFilter | None = None) -> list[Parcel]:
         if (frame, tensor) not in self._transfers:
             found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._low_memory)
             self._transfers[frame, tensor] = found
-        transfers = self._transfers[frame, tensor]
-        return [parcel for transfer in transfers if chosen(transfer) for parcel in self._parcels(transfer)]
+        transfers = filter(chosen, self._transfers[frame, tensor]) if chosen else self._transfers[frame, tensor]
+        return [parcel for transfer in transfers for parcel in self._parcels(transfer)]
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
         """Parcels grouped by destination region number. A group can count one flag."""
-        numbers = sorted({_number(parcel) for parcel in parcels})
-        return [[parcel for parcel in parcels if _number(parcel) == number] for number in numbers]
+
+        def number(parcel: Parcel) -> int:
+            held = parcel.destinations[0][1]
+            return held.number if isinstance(held, Region) else 1
+
+        return [list(same) for _, same in groupby(sorted(parcels, key=number), key=number)]
 
     def _parcels(self, transfer: Transfer) -> list[Parcel]:
         source, box = transfer.source, transfer.box
@@ -205,16 +200,18 @@ class Emitter:
         cost = self.problem.cost(op, box, pe)
         part = f" from channel {piece.start[-1]}" if piece and piece.start[-1] else ""
         scratch = in_frame(f"{op.name}{part}{SCRATCH}", frame) if cost.scratch_bytes else None
-        output, inputs = View(target.name, box), self._views(op, box, sources)
+        read = zip(sources, self.graph.net.activations(op), self.graph.boxes_read(op, box), strict=True)
+        inputs = tuple(View(region.named(name), need) for region, name, need in read)
         constants, source = (block.name, block.source) if block else (None, None)
+        output = View(target.name, box)
         compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, source, frame)
         step = self.traffic.step(pe, compute)
         program = self._program(pe)
         self._hold(program, op, box, cost, step, streamed=block is not None)
         for held in (*reads, target):
             program.use(held, step)
-        lain_on = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
-        self._alias(program, next(lain_on, None), target)
+        operand = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
+        self._alias(program, next(operand, None), target)
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
 
@@ -232,7 +229,7 @@ class Emitter:
     def _hold(self, program: PeProgram, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
         """Record the commands of a step, and the constants unless streamed."""
         program.costs.append((step, cost))
-        commands = self.command_bytes(op)
+        commands = command_bytes(self.engines[op.engine])
         if streamed and op.engine != CORE:
             program.pieces[step] = (commands, op.name, box.shape)
         else:
@@ -249,9 +246,6 @@ class Emitter:
         """The region written by a step, and the state at the same address."""
         return [target, *(state for state, made in self._program(pe).kept.items() if made == target)]
 
-    def command_bytes(self, op: Op) -> int:
-        return command_bytes(self.engines[op.engine])
-
     def _program(self, pe: int) -> PeProgram:
         return self.traffic.programs[pe]
 
@@ -266,11 +260,6 @@ class Emitter:
             found.append(next(region for region in regions if (index, box) in region.needs))
         return found
 
-    def _views(self, op: Op, box: Box, sources: Sequence[Region]) -> tuple[View, ...]:
-        names = self.graph.net.activations(op)
-        read = self.graph.boxes_read(op, box)
-        return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
-
     def end(self) -> None:
         """End the programs: the root waits for the outputs, every PE for accelerators and outgoing messages."""
         for pe in self.traffic.programs:
@@ -278,7 +267,7 @@ class Emitter:
         root = self._program(self._root)
         outputs = list(self._outputs(root.pe))
         self.traffic.wait_for(root.pe, *outputs)
-        self._report_what_is_stored()
+        self._report_stored_outputs()
         self._report_to_the_root()
         for pe in self.traffic.programs:
             if self._patient:  # messages known to the root as arrived have left before the next frame
@@ -290,7 +279,8 @@ class Emitter:
             for made in program.kept.values():
                 program.use(made, len(program.steps) - 1)
         assert not any(program.expected for program in self.traffic.programs.values()), "something is not waited for"
-        self._check_that_the_root_knows_the_end()
+        for program in self.traffic.programs.values():  # no PE reads or writes after the root has the outputs
+            assert program is root or self._has_ended(program), f"PE {program.pe} may not have ended"
 
     def _outputs(self, root: int) -> Iterator[Region]:
         """The regions of the outputs on the root, frame by frame."""
@@ -300,7 +290,7 @@ class Emitter:
                 held = self._held(frame, root, name)
                 yield from (region for region in held if any(reader == end for reader, _ in region.needs))
 
-    def _report_what_is_stored(self) -> None:
+    def _report_stored_outputs(self) -> None:
         """Emit signals from the PEs with outputs stored in DRAM, after the outputs have left. The root then reads an
         element back.
 
@@ -314,10 +304,6 @@ class Emitter:
         stored = Block("stored", SIGNAL)
         self.traffic.send([signal(pe, stored, [self._root]) for pe in senders if pe != self._root])
         self.traffic.wait_for(self._root, stored)
-        self._read_back()
-
-    def _read_back(self) -> None:
-        """Read the first element of the last frame's first output from DRAM to the root."""
         frame, tensor = max(self.assignments), self.graph.outputs[0]
         (source,), held = self._held(frame, DRAM, tensor), self._held(frame, self._root, tensor)
         first = Box(tuple(0 for _ in source.box.start), tuple(1 for _ in source.box.stop))
@@ -327,23 +313,16 @@ class Emitter:
 
     def _report_to_the_root(self) -> None:
         """Emit signals to the root from PEs that compute a part of a state after their last message."""
-        root = self._root
-        late = [each.pe for each in self.traffic.programs.values() if each.pe != root and not self._has_ended(each)]
+        late = [each for each in self.traffic.programs.values() if each.pe != self._root and not self._has_ended(each)]
         done = Block("done", SIGNAL)
         if late and self.graph.kept:
-            self.traffic.send([signal(pe, done, [root]) for pe in late])
-            self.traffic.wait_for(root, done)
+            self.traffic.send([signal(each.pe, done, [self._root]) for each in late])
+            self.traffic.wait_for(self._root, done)
 
     def _has_ended(self, program: PeProgram) -> bool:
         """True if all compute steps of a PE are complete to the root's knowledge."""
         last = max((step for step, _ in program.costs), default=-1)
         return self.traffic.known_to(self._root).of(program.pe) > last
-
-    def _check_that_the_root_knows_the_end(self) -> None:
-        """Assert that no PE reads or writes after the frame: every compute step precedes the root's outputs."""
-        for program in self.traffic.programs.values():
-            ended = program.pe == self._root or self._has_ended(program)
-            assert ended, f"PE {program.pe} may not have ended"
 
 
 def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:
@@ -370,12 +349,6 @@ def command_bytes(engine: Accelerator) -> int:
     return engine.commands.bytes if engine.commands else 0
 
 
-def _number(parcel: Parcel) -> int:
-    """The number of the destination regions: the tensor's first, second, ... region on each PE."""
-    held = parcel.destinations[0][1]
-    return held.number if isinstance(held, Region) else 1
-
-
 def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
     """Part number `part` of a parcel cut into `parts` along the first axis longer than 1; empty if nothing is left."""
     box = parcel.box
@@ -385,8 +358,5 @@ def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
     stop = min(start + step, box.stop[axis])
     if start >= stop:
         return []
-    cut = Box(
-        (*box.start[:axis], start, *box.start[axis + 1 :]),
-        (*box.stop[:axis], stop, *box.stop[axis + 1 :]),
-    )
-    return [replace(parcel, box=cut)]
+    starts, stops = (*box.start[:axis], start, *box.start[axis + 1 :]), (*box.stop[:axis], stop, *box.stop[axis + 1 :])
+    return [replace(parcel, box=Box(starts, stops))]

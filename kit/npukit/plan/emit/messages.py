@@ -11,7 +11,6 @@ from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, Sent, use_of
-from npukit.plan.emit.regions import Region
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
 from npukit.plan.ir.plan import NO_FLAG, SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
@@ -42,11 +41,6 @@ class Parcel:
     destinations: tuple[tuple[int, Held], ...]
     parts: int
 
-    @property
-    def is_stored(self) -> bool:
-        """True if the message goes to DRAM. DRAM counts no flag."""
-        return self.destinations[0][0] == DRAM
-
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
 """The flags taken so far for each use, by PE and use (`use_of`), the latest first."""
@@ -69,13 +63,13 @@ class Traffic:
     """The programs of PEs and the messages between them."""
 
     def __init__(
-        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Replicas = NO_REPLICAS
+        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, replicas: Replicas = NO_REPLICAS
     ) -> None:
         """`frames`: frames of a micro-batch. Each micro-batch repeats the flags of the previous micro-batch where
-        possible. `alike`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
+        possible. `replicas`: replica groups; `pes` are the PEs of the first group and the PEs of no group."""
         self.programs = {pe: PeProgram(pe) for pe in pes}
         self.messages: list[Message] = []
-        self.frames, self.alike = frames, alike
+        self.frames, self.replicas = frames, replicas
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
         """The flags of earlier micro-batches, by use."""
@@ -103,15 +97,15 @@ class Traffic:
         program = self.programs[pe]
         arriving = {each: program.expected.pop(each) for each in held if each in program.expected}
         for flag in dict.fromkeys(program.flags[each] for each in arriving):
-            counted = {each: known for each, known in arriving.items() if program.flags[each] == flag}
+            counted = {each: messages for each, messages in arriving.items() if program.flags[each] == flag}
             step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
             self._free_from[self._clocks.places[pe], flag] = step + 1
-            for each, expected in counted.items():
+            for each, messages in counted.items():
                 program.use(each, step)
-                for message in expected:
+                for message in messages:
                     message.awaited = step
-            every = (message.known for expected in counted.values() for message in expected)
-            self._clocks.learn(pe, list(dict.fromkeys(every)))
+            clocks = dict.fromkeys(message.known for messages in counted.values() for message in messages)
+            self._clocks.learn(pe, list(clocks))
 
     def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
         """Wait until the sources of all messages of a frame may be overwritten. None: of all frames.
@@ -119,8 +113,9 @@ class Traffic:
         Messages leave in order, so earlier messages are awaited too.
         """
         program = self.programs[pe]
-        sending = program.sending
-        count = next((n for n in range(len(sending), 0, -1) if frame in (None, _frame(sending[n - 1].held))), 0)
+        count = len(program.sending)
+        while count and frame not in (None, getattr(program.sending[count - 1].held, "frame", None)):
+            count -= 1
         if count:
             self._may_be_overwritten(program, count, self.step(pe, Wait(SENT_FLAG, program.arrived + count)))
             program.arrived = 0
@@ -193,7 +188,7 @@ class Traffic:
 
         A given `flag` may count other messages too, if a single wait covers all counts.
         """
-        if counted := [parcel for parcel in parcels if not parcel.is_stored]:
+        if counted := [parcel for parcel in parcels if parcel.destinations[0][0] != DRAM]:  # DRAM counts no flags
             self._take_flag(counted, flag)
         for parcel in parcels:
             self._send(parcel)
@@ -228,10 +223,10 @@ class Traffic:
         program = self.programs[parcel.sender]
         self.join_all(parcel.sender)
         known = self.known_to(parcel.sender)
-        sender, alike = parcel.sender, self.alike
+        sender, replicas = parcel.sender, self.replicas
         arriving = [(pe, Arriving(known)) for pe, _ in parcel.destinations if pe != DRAM]
         landings = tuple(
-            self._land(pe, held, parcel.box, message, alike.times(sender, pe))
+            self._land(pe, held, parcel.box, message, replicas.times(sender, pe))
             for (_, message), (pe, held) in zip(arriving, parcel.destinations, strict=False)
         ) or (Landing(DRAM, View(parcel.destinations[0][1].name, parcel.box), NO_FLAG),)
         self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
@@ -240,7 +235,7 @@ class Traffic:
             program.use(parcel.source, step)
             program.sending.append(Sent(parcel.source, arriving))
             program.aliases.pop(parcel.source, None)  # the source leaves once more
-        reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
+        reached = sum(replicas.times(pe, sender) for pe, _ in parcel.destinations)
         size = descriptor_bytes(parcel.parts, reached)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
             program.signals[step] = reached
@@ -255,7 +250,3 @@ class Traffic:
         # Reserved from the first step that may be incomplete when the message arrives.
         program.use(held, message.known.of(pe))
         return Landing(pe, View(held.name, box), program.flags[held])
-
-
-def _frame(held: Held) -> int | None:
-    return held.frame if isinstance(held, Region) else None

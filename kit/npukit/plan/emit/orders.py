@@ -4,14 +4,14 @@ stored once."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
 from npukit.net.net import CORE
 from npukit.plan.emit.pe_program import PeProgram
-from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
+from npukit.plan.emit.replay import keys_of_steps, layer_places, rows_of, stretches
 from npukit.plan.ir.plan import Compute, Join, Orders, Page, PePlan, Plan, Send, Step
 from npukit.plan.predict.memory import PAGE_BYTES, ROWS_OF_A_PAGE, STEP_BYTES, aligned, rows_of_signal, table_bytes
 
@@ -47,9 +47,9 @@ class TableOrders:
         return replace(self._of(parts[kept].start, ROWS_OF_A_PAGE), pages=tuple(pages))
 
     @cached_property
-    def _likes(self) -> Sequence[int]:
+    def _step_keys(self) -> Sequence[int]:
         numbers: dict[Hashable, int] = {}
-        return [numbers.setdefault(like, len(numbers)) for like in likes_of(self.plan, self.pe)]
+        return [numbers.setdefault(key, len(numbers)) for key in keys_of_steps(self.plan, self.pe)]
 
     @cached_property
     def _places(self) -> int:
@@ -57,21 +57,20 @@ class TableOrders:
 
     def _of(self, kept: int, rows_besides: int = 0) -> Orders:
         """The orders of the first `kept` steps, in memory. `rows_besides`: table rows to add."""
-        pe, program, likes = self.pe, self.program, self._likes
+        pe, program, step_keys = self.pe, self.program, self._step_keys
         units = list(_units(pe.steps[:kept], program))
-        alike = [tuple(likes[step] for step in unit) for unit in units]
-        written = dict(zip(reversed(alike), reversed(units), strict=True)).values()
+        keys = [tuple(step_keys[step] for step in unit) for unit in units]
+        written = dict(zip(reversed(keys), reversed(units), strict=True)).values()
         alone = {unit.start for unit in units if len(unit) == 1} & program.pieces.keys()
-        pieces: dict[tuple[int, str, tuple[int, ...]], list[int]] = {}
+        pieces: dict[tuple[int, str, tuple[int, ...]], list[Compute]] = {}
         for unit in written:
             if unit.start in alone:
-                pieces.setdefault(program.pieces[unit.start], []).append(unit.start)
-        offsets = {buffer.name: buffer.offset for buffer in pe.buffers}
-        words = {piece: _patched_words(pe, offsets, steps) for piece, steps in pieces.items()}
+                pieces.setdefault(program.pieces[unit.start], []).append(program.compute(unit.start))
+        words = {piece: _patched_words(pe, steps) for piece, steps in pieces.items()}
         patches = {step: words[program.pieces[step]] for step in alone}
         signals = {step: rows_of_signal(pes) for step, pes in program.signals.items()}
         rows = [sum(signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
-        lines = rows_of(stretches(alike, rows), rows)
+        lines = rows_of(stretches(keys, rows), rows)
         apart = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
         written_once = program.commands | apart
         steps = [step for unit in written for step in unit]
@@ -122,32 +121,31 @@ def _divided(steps: Sequence[Step], program: PeProgram, most: int) -> Iterator[r
         yield from [run] if whole else (range(step, step + 1) for step in run)
 
 
-def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int]) -> int:
+def _patched_words(pe: PePlan, pieces: Sequence[Compute]) -> int:
     """The number of command words that differ between these pieces: addresses of operands and constants.
 
     The constants have an address for the weights, another for the parameters, and another for the parameters of each
     input after the first.
     """
-    pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
-    views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]
-    constants = {piece.constants and offsets[piece.constants] for piece in pieces}
+    views = [[(v.box, pe.buffer(v.buffer).offset) for v in (piece.output, *piece.inputs)] for piece in pieces]
+    constants = {piece.constants and pe.buffer(piece.constants).offset for piece in pieces}
     operands = sum(len(set(same)) > 1 for same in zip(*views, strict=True))
     return operands + (len(views[0]) if len(constants) > 1 else 0)
 
 
 def _units(steps: Sequence[Step], program: PeProgram) -> Iterator[range]:
     """Runs of steps that start together: chains of commands, of messages or of signals."""
-    kinds = [_kind_of_unit(step, place in program.signals) or place for place, step in enumerate(steps)]
-    places = groupby(range(len(steps)), key=kinds.__getitem__)
-    for _, same in places:
+
+    def kind(place: int) -> object:
+        """The key of a step. Neighbouring steps with equal keys form a unit."""
+        match steps[place]:
+            case Send():
+                return "signals" if place in program.signals else "messages"
+            case Compute(engine=engine, submitted=submitted) if engine != CORE:
+                return engine, submitted
+            case _:
+                return place
+
+    for _, same in groupby(range(len(steps)), key=kind):
         first, *others = same
         yield range(first, first + 1 + len(others))
-
-
-def _kind_of_unit(step: Step, is_signal: bool) -> str:
-    """The kind of a step. Neighbouring steps of the same kind form a unit; empty: the step is a unit by itself."""
-    if isinstance(step, Send):
-        return "signals" if is_signal else "messages"
-    if not isinstance(step, Compute) or step.engine == CORE:
-        return ""
-    return f"{step.engine}, {step.submitted}"

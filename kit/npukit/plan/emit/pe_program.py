@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from npukit.accel.interface import Cost
@@ -37,17 +37,6 @@ def use_of(held: Held, frames: int) -> tuple[object, ...]:
         name = read_name(held.name)
         return name.stem, name.number, name.frame % frames
     return held.tensor, held.number, held.frame % frames
-
-
-@dataclass
-class Use:
-    """The first and last step of a PE during which a region or block is in use."""
-
-    first: int
-    last: int
-
-    def include(self, step: int) -> None:
-        self.first, self.last = min(self.first, step), max(self.last, step)
 
 
 @dataclass
@@ -111,7 +100,8 @@ class PeProgram:
     """Number of receivers of each signal, by step."""
     signal_bytes: int = 0
     """Bytes of the signals' descriptors. A table program has none."""
-    uses: dict[Held, Use] = field(default_factory=dict)
+    uses: dict[Held, list[int]] = field(default_factory=dict)
+    """The first and last step during which each region or block is in use."""
     sending: list[Sent] = field(default_factory=list)
     """The messages that may not have left yet, in order."""
     arrived: int = 0
@@ -119,29 +109,36 @@ class PeProgram:
     flags: dict[Held, int] = field(default_factory=dict)
     expected: dict[Held, list[Arriving]] = field(default_factory=dict)
     """The messages in flight, by the receiving region or block."""
-
     aliases: dict[Held, Held] = field(default_factory=dict)
     """Operands at their last use, each with the result that may alias the operand."""
-
     kept: dict[Held, Held] = field(default_factory=dict)
     """The PE's parts of states, each with the frame's new value at the same address."""
-
     running: dict[str, Running] = field(default_factory=dict)
     """Running steps by accelerator."""
     scratch_until: dict[int, int] = field(default_factory=dict)
     """The last step during which the scratch memory of each submitted step is in use."""
 
+    def compute(self, index: int) -> Compute:
+        """The compute step with this number."""
+        step = self.steps[index]
+        assert isinstance(step, Compute)
+        return step
+
+    def computes(self) -> Iterator[tuple[int, Compute, Cost]]:
+        """The number, step and cost of each compute step."""
+        return ((index, self.compute(index), cost) for index, cost in self.costs)
+
     def submit(self, running: Running) -> None:
         """Let the next step start while these steps run."""
         running.submitted = True
         for index in running.steps:
-            step = self.steps[index]
-            assert isinstance(step, Compute)
-            self.steps[index] = replace(step, submitted=True)
+            self.steps[index] = replace(self.compute(index), submitted=True)
 
     def hold(self, constants: Hashable, size: int) -> None:
         """Reserve `size` bytes for constants, unless reserved already."""
         self.constants[constants] = max(self.constants.get(constants, 0), size)
 
     def use(self, held: Held, step: int) -> None:
-        self.uses.setdefault(held, Use(step, step)).include(step)
+        """Reserve a region or block at a step, and from its other uses on until then."""
+        use = self.uses.setdefault(held, [step, step])
+        use[:] = min(use[0], step), max(use[1], step)

@@ -3,70 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
-from npukit.accel.interface import Cost
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.plan.emit.banks import Banks, Reads, reads_of
 from npukit.plan.emit.pe_program import Block, Held, PeProgram, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.ir.names import in_order
-from npukit.plan.ir.plan import Buffer, Compute
-from npukit.plan.predict.memory import Lifetime, extent, handed_on, in_turn, joined, pack
+from npukit.plan.ir.plan import Buffer
+from npukit.plan.predict.memory import Lifetime, extent, in_turn, joined, pack, reuse_chains
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.reshapes import reshaped_box
 
 
-@dataclass(frozen=True)
-class Placed:
-    """The buffers of a PE, their bytes in each bank, and the wait cycles of each step."""
-
-    buffers: list[Buffer]
-    extents: tuple[int, ...]
-    waits: Mapping[int, int]
-
-
-def placed(graph: Graph, program: PeProgram, banks: Banks, frames: int | None) -> Placed:
-    """Place all buffers of a PE. `frames`: frames of a micro-batch; if given, all micro-batches use the same places."""
-    needs = _BufferNeeds()
-    scratch: list[tuple[Held, Lifetime]] = []
-    for step, cost in program.costs:
-        compute = program.steps[step]
-        assert isinstance(compute, Compute)
-        needs.note(compute, cost)
-        if compute.scratch:
-            scratch.append((Block(compute.scratch, cost.scratch_bytes), _while_it_runs(program, step, cost)))
-    used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
-    wanted = [*used, *scratch]
+def placed(
+    graph: Graph, program: PeProgram, banks: Banks, frames: int | None
+) -> tuple[list[Buffer], tuple[int, ...], Mapping[int, int]]:
+    """The buffers of a PE, their bytes in each bank, and the wait cycles of each step. `frames`: frames of a
+    micro-batch; if given, all micro-batches use the same places."""
+    arrangements: dict[str, Arrangement] = {}
+    beyond: dict[str, int] = {}
+    """Bytes reserved behind each buffer, because a step reads beyond an input's end."""
+    scratch: list[_Wanted] = []
+    for index, step, cost in program.computes():
+        if cost.arrangement:
+            arrangements[step.output.buffer] = cost.arrangement
+        for view in step.inputs:
+            beyond[view.buffer] = max(beyond.get(view.buffer, 0), cost.reads_beyond)
+        if step.scratch:
+            life = Lifetime(cost.scratch_bytes, index, program.scratch_until.get(index, index))
+            scratch.append((Block(step.scratch, cost.scratch_bytes), life))
+    wanted: list[_Wanted] = []
+    for held, (first, last) in program.uses.items():
+        wanted.append((held, Lifetime(_bytes(graph, held, arrangements, beyond), first, last)))
+    wanted += scratch
     lifetimes = [life for _, life in wanted]
-    ways = [
-        (_packed_in_waves(wanted, units, frames, banks.most), saved) for units, saved in _ways(graph, program, wanted)
+    packings = [
+        (_packed_in_waves(wanted, units, frames, banks.most), saved) for units, saved in _units(graph, program, wanted)
     ]
-    offsets, _ = min(ways, key=lambda way: extent(lifetimes, way[0]) - way[1])
+    offsets, _ = min(packings, key=lambda packing: extent(lifetimes, packing[0]) - packing[1])
     reads: Reads = {}
     if any(bank.waits for bank in banks.memories):
         reads = reads_of(program, _named(graph, wanted), [life.bytes for life in lifetimes])
     if banks.memories[1:] and extent(lifetimes, offsets) > banks.room:
-        spread = [banks.spread(lifetimes, units, reads) for units, _ in _ways(graph, program, wanted)]
+        spread = [banks.spread(lifetimes, units, reads) for units, _ in _units(graph, program, wanted)]
         offsets = min(spread, key=lambda each: sum(banks.waits(lifetimes, each, reads).values()))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         span = life.bytes, offset, life.first, life.last
         shown = [(held.name, "", held.box)] if isinstance(held, Block) else _shown(graph, held)
-        buffers += [Buffer(name, tensor, box, *span, needs.arrangements.get(name)) for name, tensor, box in shown]
-    extents, waits = banks.extents(lifetimes, offsets), banks.waits(lifetimes, offsets, reads)
-    return Placed(in_order(buffers), extents, waits)
+        buffers += [Buffer(name, tensor, box, *span, arrangements.get(name)) for name, tensor, box in shown]
+    return in_order(buffers), banks.extents(lifetimes, offsets), banks.waits(lifetimes, offsets, reads)
 
+
+def _bytes(graph: Graph, held: Held, arrangements: Mapping[str, Arrangement], beyond: Mapping[str, int]) -> int:
+    if isinstance(held, Block):
+        return held.bytes
+    arrangement = arrangements.get(held.name)
+    size = arrangement.bytes if arrangement else held.box.elements * graph.element_bytes(held.tensor)
+    return size + max(beyond.get(name, 0) for name in _names(graph, held))
+
+
+_Wanted = tuple[Held, Lifetime]
+"""A region or block to place, with its lifetime."""
 
 Unit = Mapping[int, int]
 """The indices of buffers that stay together, each with its distance from the start of the unit."""
 
 
-def _ways(
-    graph: Graph, program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]
-) -> Iterator[tuple[list[Unit], int]]:
+def _units(graph: Graph, program: PeProgram, wanted: Sequence[_Wanted]) -> Iterator[tuple[list[Unit], int]]:
     """Candidate lists of units for packing: operands in arenas; only states in place; every permitted result in place.
     Each comes with the bytes of operands that need no copy. A byte less to copy is worth a byte of memory."""
     kept, names = _kept(program, wanted), _named(graph, wanted)
@@ -82,12 +88,12 @@ def _ways(
         yield _chains(wanted, {**shares, **kept}), 0
 
 
-def _chains(wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int]) -> list[Unit]:
-    return [dict.fromkeys(unit, 0) for unit in handed_on(len(wanted), shares)]
+def _chains(wanted: Sequence[_Wanted], shares: Mapping[int, int]) -> list[Unit]:
+    return [dict.fromkeys(unit, 0) for unit in reuse_chains(len(wanted), shares)]
 
 
 def _packed_in_waves(
-    wanted: Sequence[tuple[Held, Lifetime]], units: Sequence[Unit], frames: int | None, room: int
+    wanted: Sequence[_Wanted], units: Sequence[Unit], frames: int | None, room: int
 ) -> tuple[int, ...]:
     """The offset of each buffer; units stay together. With the `frames` of a micro-batch, buffers of the same use share
     one place in every micro-batch, unless two of them are alive at once."""
@@ -107,14 +113,11 @@ def _packed_in_waves(
     return tuple(offsets)
 
 
-@lru_cache(maxsize=1024)
-def _packed(lifetimes: tuple[Lifetime, ...], room: int) -> tuple[int, ...]:
-    """The offsets of buffers with these lifetimes. Cached, because PEs with the same work on other frames have equal
-    lifetimes."""
-    return pack(lifetimes, room)
+_packed = lru_cache(maxsize=1024)(pack)
+"""Cached offsets of buffers: PEs with the same work on other frames have equal lifetimes."""
 
 
-def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
+def _kept(program: PeProgram, wanted: Sequence[_Wanted]) -> dict[int, int]:
     """The index of each state, with the index of its new value at the same address."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     found = {indices[state]: indices[made] for state, made in program.kept.items()}
@@ -123,27 +126,27 @@ def _kept(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[i
     return found
 
 
-def _named(graph: Graph, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[str, int]:
+def _named(graph: Graph, wanted: Sequence[_Wanted]) -> dict[str, int]:
     """The index of the region or block behind each buffer, by the buffer's name."""
-    named: dict[str, int] = {}
-    for index, (held, _) in enumerate(wanted):
-        names = (
-            [held.name]
-            if isinstance(held, Block)
-            else [held.named(n) for n in (held.tensor, *graph.views(held.tensor))]
-        )
-        named |= dict.fromkeys(names, index)
-    return named
+    return {name: index for index, (held, _) in enumerate(wanted) for name in _names(graph, held)}
 
 
-def _shares(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int]) -> dict[int, int]:
+def _names(graph: Graph, held: Held) -> list[str]:
+    """The names of the buffers of a block, or of a region and its reshapes."""
+    if isinstance(held, Block):
+        return [held.name]
+    return [held.named(name) for name in (held.tensor, *graph.views(held.tensor))]
+
+
+def _shares(program: PeProgram, wanted: Sequence[_Wanted], named: Mapping[str, int]) -> dict[int, int]:
     """The indices of operands at their last use, each with the output that may take its place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
-    pairs = [(indices[source], indices[target]) for source, target in program.aliases.items()]
-    found = {i: o for i, o in pairs if wanted[i][1].bytes == wanted[o][1].bytes and _ends_first(wanted, i, o)}
-    for step, cost in program.costs:
-        compute = program.steps[step]
-        assert isinstance(compute, Compute)
+    found: dict[int, int] = {}
+    for source, target in program.aliases.items():
+        one, other = wanted[indices[source]][1], wanted[indices[target]][1]
+        if one.bytes == other.bytes and one.first < other.first and one.last <= other.last:
+            found[indices[source]] = indices[target]
+    for step, compute, cost in program.computes():
         output = named[compute.output.buffer]
         for i in (named[compute.inputs[i].buffer] for i in cost.may_overwrite):
             if wanted[i][1].last == step == wanted[output][1].first and output not in found.values():
@@ -152,59 +155,27 @@ def _shares(program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: 
 
 
 def _arenas(
-    program: PeProgram, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int], elsewhere: Collection[int]
+    program: PeProgram, wanted: Sequence[_Wanted], named: Mapping[str, int], elsewhere: Collection[int]
 ) -> list[Unit]:
-    """Scratch memories with the operands that lie inside: inputs without later readers, and the output. No operand lies
-    in two."""
+    """Scratch memories with the operands inside: inputs without later readers, and the output. No operand lies in
+    two."""
     found: list[Unit] = []
     taken = set(elsewhere)
-    for step, cost in program.costs:
-        compute = program.steps[step]
-        assert isinstance(compute, Compute)
-        if cost.arena and compute.scratch:
-            home = named[compute.scratch]
-            operands = [named[view.buffer] for view in (*compute.inputs, compute.output)]
-            places = dict(zip(operands, cost.arena, strict=True))
-            within = {i: at for i, at in places.items() if i not in taken and _may_lie_in(wanted, home, i, at)}
+
+    def may_lie_in(arena: Lifetime, operand: int, distance: int) -> bool:
+        """True if an operand ends no later than the scratch memory, or begins no earlier, and fits at this distance."""
+        life = wanted[operand][1]
+        return (life.last <= arena.last or life.first >= arena.first) and distance + life.bytes <= arena.bytes
+
+    for _, step, cost in program.computes():
+        if cost.arena and step.scratch:
+            home = named[step.scratch]
+            operands = [named[view.buffer] for view in (*step.inputs, step.output)]
+            places = [*dict(zip(operands, cost.arena, strict=True)).items()]
+            within = {i: at for i, at in places if i not in taken and may_lie_in(wanted[home][1], i, at)}
             found += [{home: 0, **within}] if within else []
             taken |= within.keys()
     return found
-
-
-def _may_lie_in(wanted: Sequence[tuple[Held, Lifetime]], home: int, operand: int, distance: int) -> bool:
-    """True if an operand ends no later than the scratch memory, or begins no earlier, and fits at this distance."""
-    life, arena = wanted[operand][1], wanted[home][1]
-    return (life.last <= arena.last or life.first >= arena.first) and distance + life.bytes <= arena.bytes
-
-
-def _ends_first(wanted: Sequence[tuple[Held, Lifetime]], one: int, other: int) -> bool:
-    return wanted[one][1].first < wanted[other][1].first and wanted[one][1].last <= wanted[other][1].last
-
-
-def _while_it_runs(program: PeProgram, step: int, cost: Cost) -> Lifetime:
-    return Lifetime(cost.scratch_bytes, step, program.scratch_until.get(step, step))
-
-
-class _BufferNeeds:
-    """Requirements of engines on buffers, by name: the arrangement of outputs, and bytes reserved behind inputs."""
-
-    def __init__(self) -> None:
-        self.arrangements: dict[str, Arrangement] = {}
-        self._room: dict[str, int] = {}
-
-    def note(self, step: Compute, cost: Cost) -> None:
-        if cost.arrangement:
-            self.arrangements[step.output.buffer] = cost.arrangement
-        for view in step.inputs:
-            self._room[view.buffer] = max(self._room.get(view.buffer, 0), cost.reads_beyond)
-
-    def bytes(self, graph: Graph, held: Held) -> int:
-        if isinstance(held, Block):
-            return held.bytes
-        arrangement = self.arrangements.get(held.name)
-        size = arrangement.bytes if arrangement else held.box.elements * graph.element_bytes(held.tensor)
-        names = (held.tensor, *graph.views(held.tensor))
-        return size + max(self._room.get(held.named(name), 0) for name in names)
 
 
 def _shown(graph: Graph, region: Region) -> Iterator[tuple[str, str, Box]]:

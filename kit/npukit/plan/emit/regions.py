@@ -9,8 +9,8 @@ scatter and redistribution are special cases.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -19,7 +19,7 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.names import Name
-from npukit.plan.tensors.boxes import Boxes, from_boxes, meetings, to_boxes, volumes
+from npukit.plan.tensors.boxes import from_boxes, meetings, to_boxes, volumes
 from npukit.plan.tensors.dma_copies import Copy, copies
 from npukit.plan.tensors.graph import Graph
 
@@ -185,98 +185,68 @@ def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = F
     places = {pe: place if pe != DRAM else DRAM for place, pe in enumerate(regions[tensor])}
     held = [region for of_pe in regions[tensor].values() for region in of_pe]
     first = min((region.first_reader for region in held if region.needs), default=0)
-    alike = tuple(_as_first(region, places[region.pe], first) for region in held)
-    return [
-        Transfer(box, held[source], tuple(held[to] for to in destinations))
-        for box, source, destinations in _transfers(alike, graph.element_bytes(tensor), apart)
-    ]
 
+    def normal(region: Region) -> Region:
+        """The region for the cache: frame 0, PE by place, no tensor name, op indices relative to the first reader."""
+        needs = tuple((index - first, box) for index, box in region.needs)
+        return replace(region, frame=0, pe=places[region.pe], tensor="", needs=needs)
 
-def _as_first(region: Region, place: int, first: int) -> Region:
-    """The region in normal form for the cache: frame 0, PE `place`, no tensor name, op indices relative to `first`."""
-    needs = tuple((index - first, box) for index, box in region.needs)
-    return replace(region, frame=0, pe=place, tensor="", needs=needs)
+    moved = _transfers(tuple(map(normal, held)), graph.element_bytes(tensor), apart)
+    return [Transfer(box, held[source], tuple(held[to] for to in targets)) for box, source, targets in moved]
 
 
 _Moved = tuple[Box, int, tuple[int, ...]]
 """A box, the index of the source region, and the indices of the destination regions."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Wanting:
-    """Regions with the same wanted box as `region`. `places`: the index of each among all regions, by PE."""
-
-    region: Region
-    wanted: Box
-    places: dict[int, int]
-
-    def but(self, pe: int) -> Collection[int]:
-        """The indices of the regions on other PEs."""
-        others = (place for each, place in self.places.items() if each != pe)
-        return tuple(others) if pe in self.places else self.places.values()
+_Wanting = tuple[Region, dict[int, int]]
+"""A region, and the indices among all regions of the regions with the same wanted box, by PE."""
 
 
 @lru_cache(maxsize=4096)
 def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tuple[_Moved, ...]:
     """The transfers between regions, by index. Cached: frames, groups of PEs and blocks of a network with the same work
     differ in names and numbers only."""
-    alike: dict[object, _Wanting] = {}
+    same: dict[object, _Wanting] = {}
     for place, region in enumerate(held):
-        if (wanted := region.wanted) is not None:
-            key = wanted, region.box, region.number, region.first_reader, region.pe == DRAM
-            alike.setdefault(key, _Wanting(region, wanted, {})).places[region.pe] = place
-    wanting = list(alike.values())
-    boxes = from_boxes([each.wanted for each in wanting])
-    owning = ((place, source) for place, source in enumerate(held) if source.owned is not None and wanting)
-    return tuple(
-        moved
-        for place, source in owning
-        for moved in _from_source(element_bytes, place, source, _pieces(source, wanting, boxes), apart=apart)
-    )
+        if region.needs:
+            key = region.wanted, region.box, region.number, region.first_reader, region.pe == DRAM
+            same.setdefault(key, (region, {}))[1][region.pe] = place
+    wanting = list(same.values())
+    boxes = from_boxes([region.wanted for region, _ in wanting if region.wanted])
+    found: list[_Moved] = []
+    for place, source in enumerate(held):
+        if source.owned is not None and wanting:
+            met = meetings(from_boxes([source.owned]), boxes)[:, 0]
+            places = np.nonzero(volumes(met))[0]
+            pieces = zip(to_boxes(met[places]), [wanting[each] for each in places.tolist()], strict=True)
+            found += _from_source(element_bytes, place, source, pieces, apart=apart)
+    return tuple(found)
 
 
 def _from_source(
     element_bytes: int, place: int, source: Region, pieces: Iterable[tuple[Box, _Wanting]], *, apart: bool
 ) -> Iterator[_Moved]:
-    """The transfers of a source, in order of their first readers. Equal pieces share a multicast where possible."""
-    groups: dict[object, _Group] = {}
-    for box, each in pieces:
-        shape, reader = _shape_of(copies(box, source.box, each.region.box, element_bytes)), each.region.first_reader
-        here = each.places.get(source.pe, place)
-        for inside, to in ((False, each.but(source.pe)), (True, [here] if here != place else [])):
+    """The transfers of a source, in order of their first readers. Equal pieces share a multicast where possible.
+
+    `pieces`: the parts of the source wanted by regions.
+    """
+    groups: dict[object, tuple[Box, list[int], list[int]]] = {}
+    for box, (region, places) in pieces:
+        reader, parts = region.first_reader, copies(box, source.box, region.box, element_bytes)
+        # A multicast has the same shape of copies for all destinations. Only the destination's address may differ.
+        shape = tuple((c.source_offset, c.row_bytes, c.rows, c.source_stride, c.destination_stride) for c in parts)
+        here = places.get(source.pe, place)
+        others = [to for pe, to in places.items() if pe != source.pe] if source.pe in places else places.values()
+        for inside, to in ((False, others), (True, [here] if here != place else [])):
             if to:
-                key = (box, each.region.number, inside, DRAM in each.places, reader if apart else 0, shape)
-                groups.setdefault(key, _Group(box)).add(reader, to)
-    for group in sorted(groups.values(), key=lambda group: (group.reader, min(group.places))):
-        yield group.box, place, tuple(sorted(group.places))
-
-
-@dataclass
-class _Group:
-    """The destinations of a multicast, and the box's first reader."""
-
-    box: Box
-    reader: int = 1 << 62
-    places: list[int] = field(default_factory=list)
-
-    def add(self, reader: int, places: Collection[int]) -> None:
-        self.reader = min(self.reader, reader)
-        self.places.extend(places)
-
-
-def _pieces(source: Region, wanting: Sequence[_Wanting], boxes: Boxes) -> Iterator[tuple[Box, _Wanting]]:
-    """The parts of a source wanted by other regions. `boxes`: the box wanted by each entry of `wanting`."""
-    assert source.owned is not None
-    met = meetings(from_boxes([source.owned]), boxes)[:, 0]
-    places = np.nonzero(volumes(met))[0]
-    for place, box in zip(places.tolist(), to_boxes(met[places]), strict=True):
-        yield box, wanting[place]
+                key = (box, region.number, inside, DRAM in places, reader if apart else 0, shape)
+                _, readers, destinations = groups.setdefault(key, (box, [], []))
+                readers.append(reader)
+                destinations.extend(to)
+    for box, _, destinations in sorted(groups.values(), key=lambda group: (min(group[1]), min(group[2]))):
+        yield box, place, tuple(sorted(destinations))
 
 
 def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tuple[Copy, ...]:
     return copies(box, source.box, destination.box, graph.element_bytes(source.tensor))
-
-
-def _shape_of(parts: Sequence[Copy]) -> tuple[tuple[int, ...], ...]:
-    """The key that destinations of a multicast must share: the shape of the copies, without the destination address."""
-    return tuple((c.source_offset, c.row_bytes, c.rows, c.source_stride, c.destination_stride) for c in parts)

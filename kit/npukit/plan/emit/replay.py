@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE
-from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Restore, Send, Step, View, Wait
+from npukit.plan.ir.plan import Compute, Join, PePlan, Plan, Restore, Send, Step, View, Wait
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ SHORTEST = (1, 4, 16, 64)
 stored in a single piece."""
 
 
-def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
-    """The division of a program into stretches with the fewest rows. `likes`: the key of each unit; equal units have
+def stretches(keys: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
+    """The division of a program into stretches with the fewest rows. `keys`: the key of each unit; equal units have
     equal keys. `rows`: the table rows of each unit.
 
     Repeated units must be stored in a single piece. The repetition takes a single row.
     """
     numbers: dict[Hashable, int] = {}
-    numbered = [numbers.setdefault(like, len(numbers)) for like in likes]
+    numbered = [numbers.setdefault(key, len(numbers)) for key in keys]
     tried = [list(_stretches(numbered, rows, shortest)) for shortest in SHORTEST]
     return min(tried, key=lambda each: rows_of(each, rows))
 
@@ -46,68 +46,63 @@ def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
     return sum(1 if part.again else sum(rows[part.first : part.first + part.count]) for part in found)
 
 
-def _stretches(likes: Sequence[int], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
-    written = _Written(likes, shortest)
+def _stretches(keys: Sequence[int], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
+    stored = _Stored(keys, shortest)
     at = begun = 0
-    while at < len(likes):
-        count, first = written.longest(at)
+    while at < len(keys):
+        count, first = stored.longest(at)
         if count >= shortest and sum(rows[at : at + count]) > 1:
             if at > begun:
                 yield Stretch(begun, at - begun, again=False)
             yield Stretch(first, count, again=True)
             at = begun = at + count
         else:
-            written.add(at)
+            stored.add(at)
             at += 1
     if at > begun:
         yield Stretch(begun, at - begun, again=False)
 
 
-class _Written:
+class _Stored:
     """The stored units of a program, indexed by the run of units that begins with each.
 
     A run has two units, or the largest power of two up to `shortest` if that is more; fewer at the end of the program.
     """
 
-    def __init__(self, likes: Sequence[int], shortest: int) -> None:
-        self._likes, self._literal = likes, [False] * len(likes)
-        self._runs = _numbered_runs(likes, max(shortest, 2))
+    def __init__(self, keys: Sequence[int], shortest: int) -> None:
+        self._keys, self._is_stored = keys, [False] * len(keys)
+        self._runs = _numbered_runs(keys, max(shortest, 2))
         self._by_run: dict[int, list[int]] = {}
         self._first: dict[int, int] = {}
 
     def add(self, at: int) -> None:
-        self._literal[at] = True
+        self._is_stored[at] = True
         self._by_run.setdefault(self._runs[at], []).append(at)
-        self._first.setdefault(self._likes[at], at)
+        self._first.setdefault(self._keys[at], at)
 
     def longest(self, at: int) -> tuple[int, int]:
         """The number of units from `at` on that repeat stored units, at most, and the index of the first stored unit.
         The first of several equal matches wins."""
         most = first = 0
         for each in self._by_run.get(self._runs[at], ()):
-            if at + most < len(self._likes) and self._is_alike(each + most, at + most):
-                count = self._alike(each, at)
+            if at + most < len(self._keys) and self._is_equal(each + most, at + most):
+                count = 0
+                while at + count < len(self._keys) and self._is_equal(each + count, at + count):
+                    count += 1
                 if count > most:
                     most, first = count, each
-        if most < 2 and self._likes[at] in self._first:
-            return 1, self._first[self._likes[at]]
+        if most < 2 and self._keys[at] in self._first:
+            return 1, self._first[self._keys[at]]
         return most, first
 
-    def _alike(self, first: int, at: int) -> int:
-        """The number of units from `at` on that equal the stored units from `first` on."""
-        count = 0
-        while at + count < len(self._likes) and self._is_alike(first + count, at + count):
-            count += 1
-        return count
-
-    def _is_alike(self, written: int, unit: int) -> bool:
-        return self._literal[written] and self._likes[written] == self._likes[unit]
+    def _is_equal(self, stored: int, unit: int) -> bool:
+        return self._is_stored[stored] and self._keys[stored] == self._keys[unit]
 
 
-def _numbered_runs(likes: Sequence[int], length: int) -> list[int]:
+def _numbered_runs(keys: Sequence[int], length: int) -> list[int]:
     """A number for the run of units that begins at each unit; equal runs have equal numbers. A run has as many units as
     the largest power of two up to `length`."""
-    runs, reach = list(likes), 1
+    runs, reach = list(keys), 1
     while 2 * reach <= length:
         numbers: dict[tuple[int, int], int] = {}
         ends = [*runs[reach:], *[-1] * min(reach, len(runs))]
@@ -116,11 +111,11 @@ def _numbered_runs(likes: Sequence[int], length: int) -> list[int]:
     return runs
 
 
-def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
+def keys_of_steps(plan: Plan, pe: PePlan) -> list[Hashable]:
     """The key of each step; equal steps have equal keys. Each computation of the core has its own key."""
     onward = iter(layers_onward(pe))
     return [
-        (_like(plan, pe.pe, place, step), next(onward) if isinstance(step, Compute) else 0)
+        (_key(plan, pe.pe, place, step), next(onward) if isinstance(step, Compute) else 0)
         for place, step in enumerate(pe.steps)
     ]
 
@@ -134,11 +129,11 @@ def layers_onward(pe: PePlan) -> list[int]:
 def layer_places(plan: Plan, pe: PePlan) -> list[int]:
     """The number of the place of each tile's output on a PE. Tiles of later micro-batches may share a place."""
     numbers: dict[Hashable, int] = {}
-    likes = ((tile.op, _like_view(plan, pe.pe, tile.output)) for tile in pe.tiles)
-    return [numbers.setdefault(like, len(numbers)) for like in likes]
+    keys = ((tile.op, _view_key(plan, pe.pe, tile.output)) for tile in pe.tiles)
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
-def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
+def _key(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
     match step:
         case Wait(flag, count):
             return "wait", flag, count
@@ -147,23 +142,18 @@ def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
         case Restore(buffers):
             return "restore", buffers
         case Send(number):
-            return _like_message(plan, plan.messages[number])
-        case Compute():
-            return place if step.engine == CORE else _like_compute(plan, pe, step)
+            message = plan.messages[number]
+            landings = tuple((each.pe, each.flag, _view_key(plan, each.pe, each.view)) for each in message.landings)
+            return message.tensor, message.source_pe, _view_key(plan, message.source_pe, message.source), landings
+        case Compute(engine=engine):
+            if engine == CORE:
+                return place
+            views = tuple(_view_key(plan, pe, view) for view in (step.output, *step.inputs))
+            others = tuple(name and plan.by_pe[pe].buffer(name).offset for name in (step.scratch, step.constants))
+            return step.op, engine, step.submitted, step.streamed, views, others
 
 
-def _like_message(plan: Plan, message: Message) -> Hashable:
-    landings = tuple((each.pe, each.flag, _like_view(plan, each.pe, each.view)) for each in message.landings)
-    return message.tensor, message.source_pe, _like_view(plan, message.source_pe, message.source), landings
-
-
-def _like_compute(plan: Plan, pe: int, step: Compute) -> Hashable:
-    views = tuple(_like_view(plan, pe, view) for view in (step.output, *step.inputs))
-    others = tuple(name and plan.by_pe[pe].buffer(name).offset for name in (step.scratch, step.constants))
-    return step.op, step.engine, step.submitted, step.streamed, views, others
-
-
-def _like_view(plan: Plan, pe: int, view: View) -> Hashable:
+def _view_key(plan: Plan, pe: int, view: View) -> Hashable:
     if pe == DRAM:
         return view
     buffer = plan.by_pe[pe].buffer(view.buffer)

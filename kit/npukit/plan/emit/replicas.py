@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from npukit.plan.emit.pe_program import Block, Held, PeProgram, Use
+from npukit.plan.emit.pe_program import Block, Held, PeProgram
 from npukit.plan.ir.assignment import Assignment
 
 
@@ -85,17 +85,14 @@ def _place(first: Assignment, other: Assignment) -> dict[int, int]:
     return place if moved == other else {}
 
 
-def with_uses_of_all(program: PeProgram, alike: Replicas) -> PeProgram:
+def with_uses_of_all(program: PeProgram, replicas: Replicas) -> PeProgram:
     """The program of a PE of no group, extended by the buffers of all groups' frames."""
-    if alike.count == 1 or program.pe in alike.members:
+    if replicas.count == 1 or program.pe in replicas.members:
         return program
-    uses = {
-        each: Use(use.first, use.last) for held, use in program.uses.items() for each in _of_all_groups(held, alike)
-    }
+    uses: dict[Held, list[int]] = {}
+    for held, use in program.uses.items():
+        if isinstance(held, Block) or held.frame % replicas.groups != replicas.first:
+            uses[held] = use
+        else:
+            uses |= {held.later(group): use for group in range(replicas.count)}
     return replace(program, uses=uses)
-
-
-def _of_all_groups(held: Held, alike: Replicas) -> Sequence[Held]:
-    if isinstance(held, Block) or held.frame % alike.groups != alike.first:
-        return [held]
-    return [held.later(group) for group in range(alike.count)]

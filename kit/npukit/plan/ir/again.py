@@ -41,10 +41,8 @@ class Again:
 
     def of(self, line: str) -> str:
         """The repeated form of a line."""
-        return _COUNTED.sub(lambda found: str(int(found[0]) + self._added(line, found.start())), line)
-
-    def _added(self, line: str, place: int) -> int:
-        return {"@": self.frames, "%": self.micro_batches, "send ": self.messages}[_kind(line, place)]
+        added = {"@": self.frames, "%": self.micro_batches, "send ": self.messages}
+        return _COUNTED.sub(lambda found: str(int(found[0]) + added[_kind(line, found.start())]), line)
 
 
 def _kind(line: str, place: int) -> str:
@@ -58,7 +56,8 @@ def runs(lines: Sequence[str]) -> Iterator[str | Again]:
     forms, known, at = [_form(line) for line in lines], dict[tuple[str, ...], list[int]](), 0
     while at < len(lines):
         key = tuple(form for form, _ in forms[at : at + SHORTEST])
-        found = max((_run(forms, first, at) for first in known.get(key, [])[-TRIED:]), key=_length, default=None)
+        earlier = [_run(forms, first, at) for first in known.get(key, [])[-TRIED:]]
+        found = max(earlier, key=lambda run: run.count, default=None)
         step = found.count if found and found.count >= SHORTEST else 1
         yield found if found and step > 1 else lines[at]
         for place in range(at, at + step):
@@ -73,10 +72,6 @@ def _form(line: str) -> tuple[str, _Counts]:
     """A line without counted numbers, and the numbers by kind."""
     counts = tuple((_kind(line, found.start()), int(found[0])) for found in _COUNTED.finditer(line))
     return _COUNTED.sub("", line), counts
-
-
-def _length(run: Again) -> int:
-    return run.count
 
 
 def _run(forms: Sequence[tuple[str, _Counts]], first: int, at: int) -> Again:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from npukit.board.noc import DRAM
@@ -126,7 +126,7 @@ class _Parser:
     def __init__(self) -> None:
         self._head: dict[str, str] = {}
         self._frames, self._chips = 1, (0,)
-        self._alike: tuple[tuple[int, ...], ...] = ()
+        self._groups: tuple[tuple[int, ...], ...] = ()
         self._replicas: list[Replica] = []
         self._dram: dict[str, Buffer] = {}
         self._pes: dict[int, _Pe] = {}
@@ -153,7 +153,7 @@ class _Parser:
             self._frames,
             tuple(self._dram.values()),
             self._chips,
-            self._alike,
+            self._groups,
         )
 
     def line(self, line: str) -> None:
@@ -182,27 +182,22 @@ class _Parser:
             case "chips":
                 self._chips = tuple(_numbers(rest))
             case "alike":
-                self._alike = tuple(tuple(_numbers(group)) for group in rest.split())
-                self._replicas = replicas_in(self._alike)
+                self._groups = tuple(tuple(_numbers(group)) for group in rest.split())
+                self._replicas = replicas_in(self._groups)
             case "dram":
                 self._dram |= _buffers(rest)
             case _:
-                self._begin(_pe_as(line) if _COPY.fullmatch(line) else _pe(line))
-
-    def _begin(self, pe: _Pe) -> None:
-        if pe.pe in self._pes:
-            raise ValueError("twice")
-        self._pe = self._pes[pe.pe] = pe
+                pe = _pe(line)
+                if pe.pe in self._pes:
+                    raise ValueError("twice")
+                self._pe = self._pes[pe.pe] = pe
 
     def _planned(self, pe: _Pe) -> PePlan:
         planned = pe.undisturbed() if pe.first is None else self._copy(pe.pe, pe.first)
-        steps = list(planned.steps)
-        for index, cycles in pe.stolen.items():
-            step = steps[index] if index < len(steps) else None
-            if not isinstance(step, Compute):
+        for index in pe.stolen:
+            if not 0 <= index < len(planned.steps) or not isinstance(planned.steps[index], Compute):
                 raise NpukitError(f"PE {pe.pe} computes nothing in step {index}")
-            steps[index] = replace(step, stolen=cycles)
-        return replace(planned, steps=tuple(steps))
+        return planned.with_stolen(pe.stolen) if pe.stolen else planned
 
     def _copy(self, pe: int, first: int) -> PePlan:
         """A copy of a PE of the first group."""
@@ -264,21 +259,14 @@ class _Parser:
 
 
 def _pe(line: str) -> _Pe:
+    if copied := _COPY.fullmatch(line):
+        return _Pe(int(copied["pe"]), first=int(copied["first"]))
     found = _match(_PE, line)
-    banks = tuple(map(int, filter(None, (found.pop("banks") or "").split(","))))
-    pages = tuple(_page(each) for each in filter(None, (found.pop("pages") or "").split(",")))
+    banks, pages = _tuple(found.pop("banks") or ""), (found.pop("pages") or "").split(",")
+    numbers = [map(int, _match(_PAGE, page).values()) for page in pages if page]
     pe, role, *rest = map(int, found.values())
-    return _Pe(pe, role, MemoryUse(*rest[:6], banks=banks), Orders(*rest[6:], pages=pages))
-
-
-def _page(text: str) -> Page:
-    first, size = _match(_PAGE, text).values()
-    return Page(int(first), int(size))
-
-
-def _pe_as(line: str) -> _Pe:
-    found = _match(_COPY, line)
-    return _Pe(int(found["pe"]), first=int(found["first"]))
+    orders = Orders(*rest[6:], pages=tuple(Page(first, size) for first, size in numbers))
+    return _Pe(pe, role, MemoryUse(*rest[:6], banks=banks), orders)
 
 
 def _compute(pe: _Pe, found: dict[str, str]) -> Compute:
@@ -333,18 +321,16 @@ def _buffers(text: str) -> dict[str, Buffer]:
     found = _match(_BUFFER, text)
     stem, box = _word(found["stem"]), _box(found["box"])
     tensor = "" if found["kind"] == "block" else _word(found["tensor"] or found["stem"])
-    place, form = (int(found["bytes"]), int(found["offset"])), found["arranged"] and _arrangement(found["arranged"])
-    buffers = {}
+    arrangement = None
+    if found["arranged"]:
+        size, origin, shape, strides, dtype, less = found["arranged"].split(" ")
+        arrangement = Arrangement(int(size), int(origin), _tuple(shape), _tuple(strides), dtype, int(less))
+    place, buffers = (int(found["bytes"]), int(found["offset"])), dict[str, Buffer]()
     for text_of_use in found["uses"].split(", "):
         use = {key: int(value or 0) for key, value in _match(_USE, text_of_use).items()}
         name = str(Name(stem, use["batch"], use["frame"], int(found["number"] or 1)))
-        buffers[name] = Buffer(name, tensor, box, *place, use["first"], use["last"], form or None)
+        buffers[name] = Buffer(name, tensor, box, *place, use["first"], use["last"], arrangement)
     return buffers
-
-
-def _arrangement(text: str) -> Arrangement:
-    size, origin, shape, strides, dtype, less = text.split(" ")
-    return Arrangement(int(size), int(origin), _tuple(shape), _tuple(strides), dtype, int(less))
 
 
 def _tuple(text: str) -> tuple[int, ...]:
@@ -359,10 +345,9 @@ def _box(text: str) -> Box:
 
 @lru_cache(maxsize=1 << 16)
 def _name(text: str) -> str:
-    found = _match(_TOKEN, text)
-    return str(
-        Name(_word(found["stem"]), int(found["batch"] or 0), int(found["frame"] or 0), int(found["number"] or 1))
-    )
+    stem, *numbers = _match(_TOKEN, text).values()
+    batch, frame, number = (int(each or usual) for each, usual in zip(numbers, (0, 0, 1), strict=True))
+    return str(Name(_word(stem), batch, frame, number))
 
 
 def _word(text: str) -> str:

@@ -15,7 +15,7 @@ that the destination bytes are free (`vector_clocks.py` proves it for each landi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -215,13 +215,6 @@ class Orders:
         return self.commands + self.descriptors + self.table
 
 
-def _together(first: Compute, second: Compute) -> Compute:
-    """Two pieces of a tile joined to one."""
-    box = first.output.box.hull(second.output.box)
-    cycles, stolen = first.cycles + second.cycles, first.stolen + second.stolen
-    return replace(first, output=replace(first.output, box=box), cycles=cycles, stolen=stolen)
-
-
 @dataclass(frozen=True)
 class PePlan:
     """One PE's program and memory. PEs with the same `role` run the same code on different data."""
@@ -244,6 +237,12 @@ class PePlan:
     def is_table(self) -> bool:
         """True if the PE's program is a table of steps."""
         return self.orders.table > 0
+
+    def with_stolen(self, stolen: Mapping[int, int]) -> PePlan:
+        """The PE with these cycles taken by messages from compute steps, by step index. All others lose none."""
+        steps = enumerate(self.steps)
+        taken = (replace(s, stolen=stolen.get(i, 0)) if isinstance(s, Compute) else s for i, s in steps)
+        return replace(self, steps=tuple(taken))
 
     @property
     def bytes_in_pages(self) -> int:
@@ -270,7 +269,12 @@ class PePlan:
         """The tiles that the PE computes, with pieces joined, in the order of their beginning."""
         found: dict[int, Compute] = {}
         for number, step in zip(self.tile_numbers, self.computes(), strict=True):
-            found[number] = _together(found[number], step) if number in found else step
+            if first := found.get(number):
+                output = replace(first.output, box=first.output.box.hull(step.output.box))
+                cycles, stolen = first.cycles + step.cycles, first.stolen + step.stolen
+                found[number] = replace(first, output=output, cycles=cycles, stolen=stolen)
+            else:
+                found[number] = step
         return tuple(found.values())
 
 

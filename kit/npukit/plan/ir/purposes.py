@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from npukit.board.noc import DRAM
 from npukit.plan.ir.plan import SENT_FLAG, Message, PePlan, Plan, Send, Wait
@@ -25,25 +25,23 @@ class Purposes:
 
     def of(self, pe: PePlan) -> dict[int, str]:
         """The purpose of each send and wait of a PE, by step number."""
-        return dict(self._of(pe))
+        awaited, found = self.awaited(pe), dict[int, str]()
+        for index, step in enumerate(pe.steps):
+            match step:
+                case Send(number):
+                    message = self._messages[number]
+                    found[index] = f"{_content(message)} to {_pes(each.pe for each in message.landings)}"
+                case Wait(flag) if flag == SENT_FLAG:
+                    found[index] = "sent messages have left"
+                case Wait():
+                    found[index] = _arrivals([self._messages[number] for number in awaited[index]])
+        return found
 
     def awaited(self, pe: PePlan) -> dict[int, tuple[int, ...]]:
         """The messages taken by each wait of a PE, by step number."""
         landing = {flag: deque(numbers) for flag, numbers in self._landing[pe.pe].items()}
         waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
         return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}
-
-    def _of(self, pe: PePlan) -> Iterator[tuple[int, str]]:
-        awaited = self.awaited(pe)
-        for index, step in enumerate(pe.steps):
-            match step:
-                case Send(number):
-                    message = self._messages[number]
-                    yield index, f"{_content(message)} to {_pes(each.pe for each in message.landings)}"
-                case Wait(flag) if flag == SENT_FLAG:
-                    yield index, "sent messages have left"
-                case Wait():
-                    yield index, _arrivals([self._messages[number] for number in awaited[index]])
 
 
 def _arrivals(messages: Sequence[Message]) -> str:

@@ -6,7 +6,7 @@ message directly follow the first group's message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from npukit.plan.ir.names import later
@@ -78,10 +78,14 @@ def with_replicas(plan: Plan, places: Sequence[Mapping[int, int]]) -> Plan:
     groups = tuple(tuple(place.values()) for place in places)
     replicas, members = replicas_in(groups), set(groups[0])
     numbers, messages = _of_all(plan, replicas, members)
-    firsts = [_renumbered(pe, numbers) for pe in plan.pes]
-    root, *others = (each for pe in firsts for each in _copies(pe, replicas if pe.pe in members else ()))
-    pes = root, *sorted(others, key=lambda pe: pe.pe)
-    return replace(plan, pes=pes, messages=tuple(messages), alike=groups)
+    pes: list[PePlan] = []
+    for pe in plan.pes:
+        steps = tuple(Send(numbers[s.message]) if isinstance(s, Send) else s for s in pe.steps)
+        pes.append(replace(pe, steps=steps))
+        pes += [replica.pe(pes[-1]) for replica in replicas] if pe.pe in members else []
+    root, *others = pes
+    pes = [root, *sorted(others, key=lambda pe: pe.pe)]
+    return replace(plan, pes=tuple(pes), messages=tuple(messages), alike=groups)
 
 
 def _of_all(plan: Plan, replicas: Sequence[Replica], members: set[int]) -> tuple[list[int], list[Message]]:
@@ -93,21 +97,7 @@ def _of_all(plan: Plan, replicas: Sequence[Replica], members: set[int]) -> tuple
         numbers.append(len(messages))
         if senders[number] in members:
             messages += [message, *(replica.message(message) for replica in replicas)]
-        else:
-            messages.append(_to_all(message, replicas))
+        else:  # a message from a PE outside the groups lands in all of them
+            more = [r.landing(each, message) for r in replicas for each in message.landings if each.pe in r.places]
+            messages.append(replace(message, landings=(*message.landings, *more)))
     return numbers, messages
-
-
-def _to_all(message: Message, replicas: Sequence[Replica]) -> Message:
-    """A message from a PE outside the groups, with landings in all groups."""
-    more = [r.landing(each, message) for r in replicas for each in message.landings if each.pe in r.places]
-    return replace(message, landings=(*message.landings, *more))
-
-
-def _renumbered(pe: PePlan, numbers: Sequence[int]) -> PePlan:
-    return replace(pe, steps=tuple(Send(numbers[s.message]) if isinstance(s, Send) else s for s in pe.steps))
-
-
-def _copies(pe: PePlan, replicas: Sequence[Replica]) -> Iterator[PePlan]:
-    yield pe
-    yield from (replica.pe(pe) for replica in replicas)

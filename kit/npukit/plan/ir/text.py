@@ -29,11 +29,9 @@ wait, behind `#`, is a comment for readers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from npukit.board.noc import DRAM
-from npukit.net.arrangement import Arrangement
 from npukit.net.text import quoted
 from npukit.plan.ir.again import Again, runs
 from npukit.plan.ir.names import has_frames, read_name
@@ -69,36 +67,25 @@ def _lines(plan: Plan) -> Iterator[str]:
     if plan.alike:
         yield f"alike {' '.join(map(_numbers, plan.alike))}"
     yield from (f"dram {line}" for line in _buffers(plan.dram))
-    firsts, printer = _said_before(plan), _Printer(plan)
+    firsts, printer = _copies(plan), _Printer(plan)
     for pe in plan.pes:
         yield from [f"pe {pe.pe} as {firsts[pe.pe]}"] if pe.pe in firsts else printer.pe(pe)
-        yield from _stolen(pe)
+        stolen = [f"{i}:{s.stolen}" for i, s in enumerate(pe.steps) if isinstance(s, Compute) and s.stolen]
+        if stolen:
+            yield f"  stolen {' '.join(stolen)}"
 
 
-def _said_before(plan: Plan) -> dict[int, int]:
+def _copies(plan: Plan) -> dict[int, int]:
     """The PEs printed as copies, each with its original in the first group."""
     found: dict[int, int] = {}
     for replica in replicas_in(plan.alike):
         for first, pe in replica.places.items():
             one = plan.by_pe[first]
             sent = [step.message for step in one.steps if isinstance(step, Send)]
-            same = all(
-                replica.message(plan.messages[number]) == plan.messages[number + replica.number] for number in sent
-            )
-            if same and replica.pe(_undisturbed(one)) == _undisturbed(plan.by_pe[pe]):
+            same = all(replica.message(plan.messages[n]) == plan.messages[n + replica.number] for n in sent)
+            if same and replica.pe(one.with_stolen({})) == plan.by_pe[pe].with_stolen({}):
                 found[pe] = first
     return found
-
-
-def _undisturbed(pe: PePlan) -> PePlan:
-    """The PE without cycles taken by messages."""
-    return replace(pe, steps=tuple(replace(s, stolen=0) if isinstance(s, Compute) else s for s in pe.steps))
-
-
-def _stolen(pe: PePlan) -> Iterator[str]:
-    every = [f"{i}:{s.stolen}" for i, s in enumerate(pe.steps) if isinstance(s, Compute) and s.stolen]
-    if every:
-        yield f"  stolen {' '.join(every)}"
 
 
 class _Printer:
@@ -159,8 +146,7 @@ class _Printer:
         plain = read_name(source.buffer).stem == message.tensor
         kind = "" if plain else f"of {quoted(message.tensor)} " if message.tensor else "bytes "
         held = self._dram[source.buffer] if message.source_pe == DRAM else pe.buffer(source.buffer)
-        whole = held.box == source.box
-        box = "" if whole else str(source.box)
+        box = "" if held.box == source.box else str(source.box)
         from_pe = " from dram" if message.source_pe == DRAM else ""
         ends = groupby(message.landings, key=lambda landing: (landing.view, landing.flag))
         return f"{kind}{name}{box}{from_pe}" + "".join(self._landed(message, list(same)) for _, same in ends)
@@ -201,7 +187,10 @@ def _buffers(buffers: Sequence[Buffer]) -> Iterator[str]:
         kind = (
             "block" if not each.tensor else "tensor" if each.tensor == name.stem else f"tensor {quoted(each.tensor)} as"
         )
-        place = f"{each.bytes} bytes at {each.offset}{_arranged(each.arrangement)}"
+        place = f"{each.bytes} bytes at {each.offset}"
+        if form := each.arrangement:
+            shape, strides = (",".join(map(str, sizes)) for sizes in (form.shape, form.strides))
+            place += f", arranged {form.bytes} {form.origin} {shape} {strides} {form.dtype} {form.subtracted}"
         yield f"{kind} {quoted(name.stem)}{_number(name.number)}{each.box} {place}, steps {', '.join(map(_use, same))}"
 
 
@@ -209,13 +198,6 @@ def _use(buffer: Buffer) -> str:
     name = read_name(buffer.name)
     batch, frame = (f"%{name.micro_batch} " if name.micro_batch else ""), (f"@{name.frame} " if name.frame else "")
     return f"{batch}{frame}{buffer.first}-{buffer.last}"
-
-
-def _arranged(form: Arrangement | None) -> str:
-    if form is None:
-        return ""
-    shape, strides = (",".join(map(str, each)) for each in (form.shape, form.strides))
-    return f", arranged {form.bytes} {form.origin} {shape} {strides} {form.dtype} {form.subtracted}"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -6,7 +6,6 @@ Counts the multicasts, descriptors and flits of `emit/`, without contention. `si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,26 +13,20 @@ from npukit.board.board import Board, Noc
 from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volumes
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
-LOCAL_PASSES = 2
-"""Passes over a PE's memory by a local copy: a read and a write."""
 
-
-@dataclass(frozen=True, eq=False)
-class Distances:
-    """Hops between the PEs of an order."""
-
-    hops: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray, columns: np.ndarray) -> Distances:
-        return cls(abs(rows[:, None] - rows) + abs(columns[:, None] - columns))
+def hops_between(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """[n, n]: hops between PEs in these rows and columns."""
+    return abs(rows[:, None] - rows) + abs(columns[:, None] - columns)
 
 
 class Exchanges:
-    """Exchanges on the first PEs of one order, or on all. Equal exchanges of different layers are computed once."""
+    """Exchanges on the first PEs of one order, or on all. Equal exchanges of different layers are computed once.
 
-    def __init__(self, noc: Noc | None, distances: Distances) -> None:
-        self._noc, self._distances = noc, distances
+    `hops`: hops between the PEs of the order.
+    """
+
+    def __init__(self, noc: Noc | None, hops: np.ndarray) -> None:
+        self._noc, self._hops = noc, hops
         self._known: dict[tuple[bytes, bytes, int], int] = {}
 
     def cycles(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
@@ -42,7 +35,7 @@ class Exchanges:
             return 0
         key = owned.tobytes(), needed.tobytes(), element_bytes
         if key not in self._known:
-            self._known[key] = exchange_cycles(self._noc, self._distances, owned, needed, element_bytes)
+            self._known[key] = exchange_cycles(self._noc, self._hops, owned, needed, element_bytes)
         return self._known[key]
 
 
@@ -61,14 +54,15 @@ def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
     chip, place = np.divmod(np.array(order), pes.count)
     rows = chip // chips.columns * pes.rows + place // pes.columns
     columns = chip % chips.columns * pes.columns + place % pes.columns
-    return Exchanges(board.noc, Distances.of(rows, columns))
+    return Exchanges(board.noc, hops_between(rows, columns))
 
 
-def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
+def exchange_cycles(noc: Noc, hops: np.ndarray, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
     """Cycles from the end of the last tile to the arrival of the last need. Box i lies on PE i of the order."""
     moved = meet(owned, needed)
     places = np.arange(min(moved.shape))
-    shared = places[_may_share(owned[places], needed[places])]
+    around = volumes(hull(owned[places], needed[places]))  # tile and needs share a region if none is wasted
+    shared = places[around <= volumes(owned[places]) + volumes(needed[places])]
     moved[shared, shared] = False
     if not moved.any():
         return 0
@@ -77,19 +71,13 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
     needs, sources = np.nonzero(moved)
     boxes, targets = common(owned[sources], needed[needs]), held_needs[needs]
     descriptors, flits = copies_of_many(boxes, held_sources[sources], targets, element_bytes, noc.port_bytes_per_cycle)
-    local = needs == sources
+    local = needs == sources  # a local copy reads and writes the same memory
     received = np.bincount(needs, np.where(local, 0, flits)).max()
-    taken = flits * np.where(local, LOCAL_PASSES, 1) + descriptors * noc.setup_cycles
+    taken = flits * np.where(local, 2, 1) + descriptors * noc.setup_cycles
     first = _first_of_each_multicast(boxes, sources, targets, local)
     sending = np.bincount(sources[first], taken[first]).max()
-    hops = int(distances.hops[needs, sources].max())
-    way = DOORBELL_CYCLES + max(sending, received) + hops * noc.hop_cycles
+    way = DOORBELL_CYCLES + max(sending, received) + int(hops[needs, sources].max()) * noc.hop_cycles
     return int(max(way, SEND_CYCLES + DOZE_CYCLES) + WAKE_CYCLES)
-
-
-def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:
-    """True where a PE's tile and needs of the same tensor share a region: see `regions.py`."""
-    return volumes(hull(owned, needed)) <= volumes(owned) + volumes(needed)
 
 
 def _first_of_each_multicast(boxes: Boxes, sources: np.ndarray, targets: Boxes, local: np.ndarray) -> np.ndarray:

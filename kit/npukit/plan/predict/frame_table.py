@@ -9,7 +9,7 @@ charged to messages too. The rest is setup: the firmware's cycles in between.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -65,7 +65,7 @@ def frame_table(timeline: Timeline) -> FrameTable:
     """The rows of a timeline's first frame, measured or predicted."""
     start, end = timeline.frames[0]
     spent: Counter[str] = Counter()
-    for name, cycles in _CriticalPath(timeline).walk(start, end):
+    for name, cycles in _critical_path(timeline, start, end):
         spent[name] += cycles
     computed = sorted((piece for piece in timeline.slices if piece.layer), key=lambda piece: piece.start)
     names = dict.fromkeys(piece.layer for piece in computed if piece.start < end)
@@ -75,39 +75,36 @@ def frame_table(timeline: Timeline) -> FrameTable:
 def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
     """The rows of a plan's first frame. The root's messages to other chips before and after are charged to messages."""
     table = frame_table(predicted_timeline(net, board, plan))
-    told = plan.predicted.latency_cycles - table.cycles
-    rows = (FrameRow(row.name, row.cycles + told) if row.name == MESSAGES else row for row in table.rows)
+    beside = plan.predicted.latency_cycles - table.cycles
+    rows = (FrameRow(row.name, row.cycles + beside) if row.name == MESSAGES else row for row in table.rows)
     return FrameTable(tuple(rows))
 
 
-class _CriticalPath:
-    """The critical path of a timeline, walked from the end of a frame back to its start."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        told = [piece for piece in timeline.slices if piece.layer or piece.name.startswith(_MESSAGING)]
-        self._root = timeline.root
-        self._core = _by_pe(piece for piece in told if piece.track == CORE)
-        self._accelerators = _by_pe(piece for piece in told if piece.track != CORE)
-        self._arrivals = _arrivals(timeline.movements)
-
-    def walk(self, start: int, end: int) -> Iterator[tuple[str, int]]:
-        """Names of rows with the cycles charged to each, last cycles first."""
-        pe, at = self._root, end
-        while at > start:
-            name, begin, pe = self._cause(pe, at)
-            yield name, at - max(begin, start)
-            at = begin
-
-    def _cause(self, pe: int, at: int) -> tuple[str, int, int]:
-        """The row charged for the cycles before `at`, their first cycle, and the PE on which the walk continues."""
-        core, accelerators = self._core[pe], self._accelerators[pe]
-        piece = core.at(at) or accelerators.at(at)
+def _critical_path(timeline: Timeline, start: int, end: int) -> Iterator[tuple[str, int]]:
+    """Names of rows with the cycles charged to each, from the end of a frame back to its start."""
+    pieces = [piece for piece in timeline.slices if piece.layer or piece.name.startswith(_MESSAGING)]
+    core = _by_pe(piece for piece in pieces if piece.track == CORE)
+    accelerators = _by_pe(piece for piece in pieces if piece.track != CORE)
+    arrivals: dict[int, list[Movement]] = defaultdict(list)
+    for movement in sorted(timeline.movements, key=lambda each: each.end):
+        arrivals[movement.target].append(movement)
+    pe, at = timeline.root, end
+    while at > start:
+        piece = core[pe].at(at) or accelerators[pe].at(at)
         if piece is None:
-            return SETUP, max(core.last_end(at), accelerators.last_end(at)), pe
-        if piece.layer:
-            return piece.layer, piece.start, pe
-        arrived = self._arrivals[pe].within(piece.start, at) if piece.name == WAIT else None
-        return (MESSAGES, arrived.asked, arrived.sender) if arrived else (MESSAGES, piece.start, pe)
+            name, begin = SETUP, max(core[pe].last_end(at), accelerators[pe].last_end(at))
+        else:
+            name, begin = piece.layer or MESSAGES, piece.start
+            if not piece.layer and piece.name == WAIT and (arrived := _last_arrival(arrivals[pe], begin, at)):
+                begin, pe = arrived.asked, arrived.sender
+        yield name, at - max(begin, start)
+        at = begin
+
+
+def _last_arrival(movements: Sequence[Movement], after: int, until: int) -> Movement | None:
+    """The last movement to arrive after `after` and not after `until`, or None. `movements`: in order of arrival."""
+    place = bisect_right(movements, until, key=lambda each: each.end)
+    return movements[place - 1] if place and movements[place - 1].end > after else None
 
 
 class _Pieces:
@@ -119,7 +116,7 @@ class _Pieces:
         self._ends = sorted(piece.end for piece in self._pieces)
 
     def at(self, time: int) -> TimeSlice | None:
-        """The slice that holds the cycle before `time`, the latest to begin if there are several."""
+        """The slice with the cycle before `time`, the latest to begin if there are several."""
         place = bisect_left(self._starts, time)
         return self._pieces[place - 1] if place and self._pieces[place - 1].end >= time else None
 
@@ -129,28 +126,8 @@ class _Pieces:
         return self._ends[place - 1] if place else 0
 
 
-class _Arrivals:
-    """Movements to one PE, found by the time of arrival."""
-
-    def __init__(self, movements: Iterable[Movement] = ()) -> None:
-        self._movements = sorted(movements, key=lambda each: each.end)
-        self._ends = [each.end for each in self._movements]
-
-    def within(self, after: int, until: int) -> Movement | None:
-        """The last movement to arrive after `after` and not after `until`, or None."""
-        place = bisect_left(self._ends, until + 1)
-        return self._movements[place - 1] if place and self._ends[place - 1] > after else None
-
-
 def _by_pe(pieces: Iterable[TimeSlice]) -> defaultdict[int, _Pieces]:
     found: dict[int, list[TimeSlice]] = defaultdict(list)
     for piece in pieces:
         found[piece.pe].append(piece)
     return defaultdict(_Pieces, {pe: _Pieces(own) for pe, own in found.items()})
-
-
-def _arrivals(movements: Sequence[Movement]) -> defaultdict[int, _Arrivals]:
-    found: dict[int, list[Movement]] = defaultdict(list)
-    for movement in movements:
-        found[movement.target].append(movement)
-    return defaultdict(_Arrivals, {pe: _Arrivals(own) for pe, own in found.items()})

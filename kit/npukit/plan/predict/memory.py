@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, zip_longest
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -47,8 +48,8 @@ STEP_BYTES, LAYER_BYTES, STATE_BYTES, CONTROL_BYTES, RECORD_BYTES = (
 )
 """Bytes of the firmware's structures. The control block and a record per layer begin every PE's activations."""
 
-MANY_TOLD = 3
-"""Receiving PEs from which on a signal in a table is a multicast with a list of PEs."""
+MULTICAST_SIGNAL = 3
+"""Number of receiving PEs from which on a signal in a table is a multicast with a list of PEs."""
 
 PAGE_BYTES = 2 << 10
 """Bytes of a page of a table, unless a step needs more. A PE has two pages. With 4 KB the twelve blocks of ViT-tiny/32
@@ -67,7 +68,7 @@ LAYER_NUMBER_BYTES = 2
 """Bytes of a layer's number in `net_layer_numbers`."""
 
 WORD = 4
-"""Bytes of a word, the alignment of a table's list of layer numbers."""
+"""Bytes of a word: the most that an access of the core reads, and the alignment of a table's list of layer numbers."""
 
 STACK_BYTES = 3 << 10
 """Bytes reserved for the stack until its bound is measured."""
@@ -120,10 +121,10 @@ def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
     return Lifetime(max(life.bytes for life in lifetimes), spans[0][0], spans[-1][1], tuple(spans))
 
 
-def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
+def reuse_chains(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
     """Chains of buffers that reuse one address in turn. Buffers are the numbers below `count`.
 
-    `heirs`: the successor at the same address, for each buffer with one.
+    `heirs`: the successor at the same address, for each buffer with a successor.
     """
     units: list[list[int]] = []
     for first in sorted(set(range(count)) - set(heirs.values())):
@@ -160,10 +161,10 @@ def pack(lifetimes: Sequence[Lifetime], room: float = inf) -> tuple[int, ...]:
         orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
         orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
     packing = _Packing([life.bytes for life in lifetimes], _meetings(lifetimes))
-    least, best = _most_at_once(lifetimes), packing.placed(orders[0])
+    least, best = peak_bytes(lifetimes), packing.placed(orders[0])
     for order in orders:
         if least < best.extent and least <= room:
-            best = min(best, packing.improved(order, least), key=_extent_of)
+            best = min(best, packing.improved(order, least), key=_EXTENT)
     return tuple(span >> _OFFSET_BITS for span in best.spans)
 
 
@@ -188,8 +189,7 @@ class _Placed(NamedTuple):
     highest: int
 
 
-def _extent_of(placed: _Placed) -> int:
-    return placed.extent
+_EXTENT = attrgetter("extent")
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _Packing:
                 break
             order = [placed.highest, *(i for i in order if i != placed.highest)]
             placed = self.placed(order, placed)
-            best = min(best, placed, key=_extent_of)
+            best = min(best, placed, key=_EXTENT)
         return best
 
     def placed(self, order: Sequence[int], before: _Placed | None = None) -> _Placed:
@@ -242,8 +242,8 @@ class _Packing:
         return place << _OFFSET_BITS | aligned(place + size)
 
 
-def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
-    """Peak of live bytes over all steps."""
+def peak_bytes(lifetimes: Sequence[Lifetime]) -> int:
+    """Peak of live bytes over all steps: a lower bound on the extent of any packing."""
     changes: Counter[int] = Counter()
     for life in lifetimes:
         for first, last in life.spans:
@@ -291,16 +291,13 @@ def is_table(steps: int, pes: int) -> bool:
 
 def rows_of_signal(pes: int) -> int:
     """The rows of a table for a signal to `pes` PEs. An entry of the list of PEs is as long as a row."""
-    return pes + 2 if pes >= MANY_TOLD else pes
+    return pes + 2 if pes >= MULTICAST_SIGNAL else pes
 
 
 def table_bytes(rows: int, layers: int, places: int) -> int:
     """The bytes of a table: its steps, a number per layer, and a record of each place of layers' outputs."""
-    return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + aligned_to_words(LAYER_NUMBER_BYTES * layers)
-
-
-def aligned_to_words(size: int) -> int:
-    return -(-size // WORD) * WORD
+    words = -(-LAYER_NUMBER_BYTES * layers // WORD)
+    return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + WORD * words
 
 
 def code_bytes_with_table(tensors: int, kernels: int) -> int:
@@ -420,7 +417,7 @@ def lacking_of(board: Board, plan: Plan) -> Lacking:
 
 def missing_bytes(board: Board, plan: Plan) -> int:
     """The largest shortfall in bytes of any memory of any PE."""
-    return max(shortfall(board.seen_by(pe.pe), pe.memory) for pe in plan.pes)
+    return lacking_of(board, plan).missing
 
 
 def _with_free(board: Board, use: MemoryUse) -> MemoryUse:

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.ir.plan import Buffer, Message, Plan
-from npukit.plan.tensors.dma_copies import Copy, copies
+from npukit.plan.ir.plan import Message, Plan
+from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
 
-START = -1
-"""Index of the predecessor of a path's first link: none."""
 
-
-@dataclass(frozen=True)
-class Carried:
+class Carried(NamedTuple):
     """Times of a packet: its tail leaves the source; the whole packet has arrived, per destination."""
 
     left: int
@@ -45,11 +42,12 @@ class _Wire:
 
 @dataclass(frozen=True)
 class _Tree:
-    """The links of a packet's route, each with the index of its predecessor, and the last link to each destination."""
+    """The links of a packet's route, each with the index of its predecessor or None, and the last link to each
+    destination."""
 
-    links: tuple[tuple[_Wire, int], ...]
-    ends: tuple[tuple[int, int, bool], ...]
-    """Destination, index of its last link, whether a chip border lies on the way."""
+    links: list[tuple[_Wire, int | None]]
+    ends: list[tuple[int, int | None, bool]]
+    """Destination, index of its last link, and True if a chip border lies on the way."""
 
 
 class Links:
@@ -57,7 +55,7 @@ class Links:
 
     def __init__(self, board: Board) -> None:
         assert board.noc is not None
-        self._noc, self._routes, self._pes_of_a_chip = board.noc, Routes(board), board.mesh.pes.count
+        self._noc, self._routes = board.noc, Routes(board)
         self._wires: dict[Link, _Wire] = {}
         self._dram_free: dict[int, int] = defaultdict(int)
         self._trees: dict[tuple[int, tuple[int, ...]], _Tree] = {}
@@ -79,10 +77,9 @@ class Links:
         start += self._noc.setup_cycles
         if source < DRAM:
             return start
-        chip = source - DRAM
-        way = self._routes.path(sender, self._router(source))
-        begin = max(start + sum(map(self._hop, way)) + self._noc.dram_latency_cycles, self._dram_free[chip])
-        self._dram_free[chip] = begin + flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
+        hops = sum(map(self._hop, self._routes.path(sender, self._routes.router(source))))
+        begin = max(start + hops + self._noc.dram_latency_cycles, self._dram_free[source])
+        self._dram_free[source] = begin + self._dram_cycles(flits)
         return begin
 
     def deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
@@ -92,55 +89,50 @@ class Links:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
         if destinations[0] >= DRAM:
             return self._store(start, source, destinations[0], flits)
-        tree = self._tree(self._router(source), tuple(destinations))
+        tree = self._tree(self._routes.router(source), tuple(destinations))
         heads: list[int] = []
         left, slow = start + flits, self._noc.border_cycles(flits)
         for wire, before in tree.links:
             taken = slow if wire.border else flits
-            passing = wire.grant(start if before == START else heads[before], taken)
+            passing = wire.grant(start if before is None else heads[before], taken)
             heads.append(passing + wire.hop)
-            if before == START:
+            if before is None:
                 left = max(left, passing + taken)
         arrived = {
-            destination: (start if place == START else heads[place]) + (slow if border else flits)
+            destination: (start if place is None else heads[place]) + (slow if border else flits)
             for destination, place, border in tree.ends
         }
         return Carried(left, arrived)
 
     def _store(self, start: int, source: int, place: int, flits: int) -> Carried:
         """Carry a packet to DRAM, modelled as a further link at the DRAM's router, taken from the head's arrival on."""
-        router, chip = self._router(place), place - DRAM
+        router = self._routes.router(place)
         near = source == router
-        brought = Carried(start, {router: start + flits}) if near else self.deliver(start, source, [router], flits)
-        taken = flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
-        begin = max(brought.arrived[router] - flits, self._dram_free[chip])
-        self._dram_free[chip] = begin + taken
+        left, arrived = (start, {router: start + flits}) if near else self.deliver(start, source, [router], flits)
+        taken = self._dram_cycles(flits)
+        begin = max(arrived[router] - flits, self._dram_free[place])
+        self._dram_free[place] = begin + taken
         done = begin + max(taken, flits)
-        return Carried(done if near else brought.left, {place: done})
+        return Carried(done if near else left, {place: done})
 
-    def _router(self, source: int) -> int:
-        """The PE at a source's router: a chip's DRAM is at the router of the chip's first PE."""
-        return (source - DRAM) * self._pes_of_a_chip if source >= DRAM else source
+    def _dram_cycles(self, flits: int) -> int:
+        return flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
 
     def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
+        """The union of the paths to some destinations, cached."""
         key = (source, destinations)
         if key not in self._trees:
-            self._trees[key] = self._tree_of([(each, self._routes.path(source, each)) for each in destinations])
+            tree, places = _Tree([], []), dict[Link, int]()
+            for destination in destinations:
+                place, border = None, False
+                for link in self._routes.path(source, destination):
+                    before, border = place, border or link.border
+                    place = places.setdefault(link, len(places))
+                    if place == len(tree.links):
+                        tree.links.append((self._wire(link), before))
+                tree.ends.append((destination, place, border))
+            self._trees[key] = tree
         return self._trees[key]
-
-    def _tree_of(self, paths: Sequence[tuple[int, Sequence[Link]]]) -> _Tree:
-        """The union of the paths to some destinations."""
-        places: dict[Link, int] = {}
-        links, ends = list[tuple[_Wire, int]](), list[tuple[int, int, bool]]()
-        for destination, path in paths:
-            place, border = START, False
-            for link in path:
-                before, border = place, border or link.border
-                place = places.setdefault(link, len(places))
-                if place == len(links):
-                    links.append((self._wire(link), before))
-            ends.append((destination, place, border))
-        return _Tree(tuple(links), tuple(ends))
 
     def _wire(self, link: Link) -> _Wire:
         if link not in self._wires:
@@ -163,10 +155,6 @@ class Packet:
     counts_as_sent: bool
     bytes: int = 0
 
-    def is_signal_of(self, pe: int) -> bool:
-        """True if the packet is a signal from this PE."""
-        return not self.message.tensor and self.message.source_pe == pe
-
     def one_by_one(self) -> Iterator[Packet]:
         """A packet per landing. Only the last counts as sent."""
         landings = self.message.landings
@@ -177,18 +165,18 @@ class Packet:
 
 def packets_of(net: Net, plan: Plan) -> list[list[Packet]]:
     """The packets of each message."""
-    buffers = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers} | {(DRAM, b.name): b for b in plan.dram}
-    return [_packets(net, buffers, message) for message in plan.messages]
+    boxes = {(pe.pe, buffer.name): buffer.box for pe in plan.pes for buffer in pe.buffers}
+    boxes |= {(DRAM, buffer.name): buffer.box for buffer in plan.dram}
+    found: list[list[Packet]] = []
+    for message in plan.messages:
+        source, landing = boxes[message.source_pe, message.source.buffer], message.landings[0]
+        target = boxes[landing.pe, landing.view.buffer]
+        *parts, last = copies(message.source.box, source, target, element_bytes(net, message))
+        ends = [*((part, False) for part in parts), (last, True)]
+        found.append([Packet(message, part.flits, end, end, part.rows * part.row_bytes) for part, end in ends])
+    return found
 
 
-def _packets(net: Net, buffers: dict[tuple[int, str], Buffer], message: Message) -> list[Packet]:
-    landing = message.landings[0]
-    source = buffers[message.source_pe, message.source.buffer].box
-    target = buffers[landing.pe, landing.view.buffer].box
-    size = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
-    parts = copies(message.source.box, source, target, size)
-    return [_packet(message, part, last=part is parts[-1]) for part in parts]
-
-
-def _packet(message: Message, part: Copy, *, last: bool) -> Packet:
-    return Packet(message, part.flits, last, last, part.rows * part.row_bytes)
+def element_bytes(net: Net, message: Message) -> int:
+    """Bytes of an element of a message. Messages without a tensor count bytes."""
+    return np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1

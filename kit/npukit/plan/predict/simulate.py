@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -34,26 +34,11 @@ from npukit.plan.ir.plan import (
     Wait,
     orders_name,
 )
-from npukit.plan.predict.memory import MANY_TOLD
+from npukit.plan.predict.memory import MULTICAST_SIGNAL
 from npukit.plan.predict.noc import Links, Packet, packets_of
-from npukit.plan.predict.timeline import SEND, WAIT, Recorder, Timeline
-from npukit.plan.tensors.core_cycles import (
-    BEGIN_CYCLES,
-    DOORBELL_CYCLES,
-    DOZE_CYCLES,
-    END_CYCLES,
-    FETCH_CYCLES,
-    LOOK_CYCLES,
-    PATCH_CYCLES,
-    RESTORE_CYCLES,
-    ROW_CYCLES,
-    SEND_CYCLES,
-    SIGNAL_CYCLES,
-    START_CYCLES,
-    STOP_CYCLES,
-    WAIT_CYCLES,
-    WAKE_CYCLES,
-)
+from npukit.plan.predict.timeline import CORE as CORE_TRACK
+from npukit.plan.predict.timeline import SEND, WAIT, Movement, Timeline, TimeSlice
+from npukit.plan.tensors import core_cycles
 from npukit.plan.tensors.routes import Link
 
 PAGE_FLAG = -1
@@ -127,7 +112,7 @@ class _Pe:
     @property
     def between(self) -> int:
         """Cycles from one step to the next."""
-        return self.takes(ROW_CYCLES) if self.is_table else 0
+        return self.takes(core_cycles.ROW_CYCLES) if self.is_table else 0
 
     def takes(self, cycles: int) -> int:
         """The core's cycles for work of `cycles` cycles on a Cortex-M4."""
@@ -135,23 +120,27 @@ class _Pe:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """A chain of an engine from time `start` on: the cycles of each step, from the plan's step `first` on."""
+class _Chain:
+    """A chain of an engine from time `start` on: compute steps from the plan's step `first` on."""
 
-    engine: str
     start: int
     first: int
-    steps: tuple[int, ...]
+    steps: tuple[Compute, ...]
+    engine: str
     submitted: bool
 
     @property
     def cycles(self) -> int:
-        return sum(self.steps)
+        return sum(step.cycles for step in self.steps)
 
 
 class _Simulation:
-    def __init__(self, net: Net, board: Board, plan: Plan, frames: int, recorder: Recorder | None = None) -> None:
-        self._frames, self._recorder = frames, recorder
+    """The state of all PEs and links at a time. `record`: collect the slices and movements of a timeline."""
+
+    def __init__(self, net: Net, board: Board, plan: Plan, frames: int, *, record: bool = False) -> None:
+        self._frames, self._record = frames, record
+        self.slices: list[TimeSlice] = []
+        self.movements: list[Movement] = []
         self._network = Links(board) if board.noc else None
         self._port_bytes = board.noc.port_bytes_per_cycle if board.noc else 1
         self._root = plan.pes[0].pe
@@ -197,7 +186,7 @@ class _Simulation:
                 self._join(pe, time)
             case Restore():
                 pe.step += 1
-                self._after(pe, time + pe.takes(RESTORE_CYCLES))
+                self._after(pe, time + pe.takes(core_cycles.RESTORE_CYCLES))
             case Send():
                 self._send(pe, time)
             case Wait() as step:
@@ -205,13 +194,13 @@ class _Simulation:
 
     def _begin_frame(self, pe: _Pe, time: int) -> None:
         """Begin a frame with its first step, after the request for the first page."""
-        begun = time + (pe.takes(BEGIN_CYCLES) if pe.plan.pe == self._root else 0)
+        begun = time + (pe.takes(core_cycles.BEGIN_CYCLES) if pe.plan.pe == self._root else 0)
         fetched = self._fetch(pe, begun) + pe.between if pe.next_page is not None else begun
         self._at(fetched, partial(self._go_on, pe))
 
     def _end_frame(self, pe: _Pe, time: int) -> None:
         if pe.plan.pe == self._root:
-            time += pe.takes(END_CYCLES)
+            time += pe.takes(core_cycles.END_CYCLES)
             self._ends.append(time)
         pe.step, pe.page, pe.frames = 0, 0, pe.frames + 1
         if pe.plan.steps and pe.frames < self._frames:
@@ -219,35 +208,46 @@ class _Simulation:
 
     def _compute(self, pe: _Pe, first: Compute, time: int) -> None:
         """Start a chain: all consecutive computes on one accelerator."""
-        chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
-        steps = [first] if first.engine == CORE else chain
+        kind = first.engine, first.submitted
+        same = _run_of(pe, lambda step: isinstance(step, Compute) and (step.engine, step.submitted) == kind)
+        steps = (first,) if first.engine == CORE else tuple(step for step in same if isinstance(step, Compute))
         patched = pe.is_table and first.constants and first.engine != CORE
-        start = time + pe.takes(START_CYCLES) + (pe.takes(PATCH_CYCLES) if patched else 0)
-        cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
-        work = _Work(first.engine, start, pe.step, cycles, first.submitted)
+        start = time + pe.takes(core_cycles.START_CYCLES) + (pe.takes(core_cycles.PATCH_CYCLES) if patched else 0)
+        chain = _Chain(start, pe.step, steps, *kind)
         pe.step += len(steps)
-        pe.computing += work.cycles
+        pe.computing += chain.cycles
         pe.port = [span for span in pe.port if span[1] > start]
-        self._at(start + work.cycles, partial(self._computed, pe, work, 0 if first.engine != CORE else None))
+        self._at(start + chain.cycles, partial(self._computed, pe, chain, 0 if first.engine != CORE else None))
         if first.submitted:
             pe.at_work.add(first.engine)
             self._after(pe, start)
 
-    def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
+    def _computed(self, pe: _Pe, chain: _Chain, stolen: int | None, time: int) -> None:
         """End a chain. If the DMA took port cycles from the chain meanwhile, its end is postponed by as many."""
-        taken = _taken(pe, work.start, time)
+        taken = _taken(pe, chain.start, time)
         if stolen is not None and taken > stolen:
-            self._at(work.start + work.cycles + taken, partial(self._computed, pe, work, taken))
+            self._at(chain.start + chain.cycles + taken, partial(self._computed, pe, chain, taken))
             return
-        if stolen and pe.frames == 0:
-            self._stolen |= {(pe.plan.pe, step): cycles for step, cycles in _stolen_by_step(pe, work)}
-        if self._recorder:
-            self._recorder.computed(pe.plan, work.first, list(_spans(pe, work)), work.engine)
-        if work.submitted:
-            pe.at_work.remove(work.engine)
+        if self._record or (stolen and pe.frames == 0):
+            self._note(pe, chain)
+        if chain.submitted:
+            pe.at_work.remove(chain.engine)
             self._wake(pe, time)
         else:
-            self._after(pe, time + pe.takes(STOP_CYCLES))
+            self._after(pe, time + pe.takes(core_cycles.STOP_CYCLES))
+
+    def _note(self, pe: _Pe, chain: _Chain) -> None:
+        """Record the steps of a finished chain: slices for a timeline, and the cycles taken by messages in the first
+        frame."""
+        track, number, start = CORE_TRACK if chain.engine == CORE else chain.engine, pe.plan.pe, chain.start
+        for index, step in enumerate(chain.steps, chain.first):
+            stolen = _stolen(pe, start, step.cycles) if chain.engine != CORE else 0
+            if stolen and pe.frames == 0:
+                self._stolen[number, index] = stolen
+            if self._record:
+                end = start + step.cycles + stolen
+                self.slices.append(TimeSlice(number, track, step.op, start, end, step.op, index, step.frame))
+            start += step.cycles + stolen
 
     def _join(self, pe: _Pe, time: int) -> None:
         """Sleep until the accelerator has completed all submitted work."""
@@ -256,21 +256,20 @@ class _Simulation:
         pe.asleep = step.engine in pe.at_work
         if not pe.asleep:
             pe.step += 1
-            self._after(pe, time + pe.takes(STOP_CYCLES))
+            self._after(pe, time + pe.takes(core_cycles.STOP_CYCLES))
 
     def _wake(self, pe: _Pe, time: int) -> None:
         """Check again the condition that the core waits for."""
         if not pe.asleep:
             return
-        match pe.plan.steps[pe.step]:
-            case _ if pe.step == pe.next_page:
-                self._go_to_page(pe, time)
-            case Join():
-                self._join(pe, time)
-            case Wait() as step:
-                self._wait(pe, step, time)
-            case _:
-                raise AssertionError("a core sleeps in steps that wait")
+        step = pe.plan.steps[pe.step]
+        if pe.step == pe.next_page:
+            self._go_to_page(pe, time)
+        elif isinstance(step, Join):
+            self._join(pe, time)
+        else:
+            assert isinstance(step, Wait), "a core sleeps only in steps that wait"
+            self._wait(pe, step, time)
 
     def _go_to_page(self, pe: _Pe, time: int) -> None:
         """Wait for a page, request the following one, and continue in the page."""
@@ -287,46 +286,49 @@ class _Simulation:
         size, landing = pe.plan.orders.pages[pe.page].bytes, Landing(pe.plan.pe, View(PAGES, Box((), ())), PAGE_FLAG)
         message = Message("", DRAM, View(orders_name(pe.plan.pe), Box((), ())), (landing,))
         packet = Packet(message, -(-size // self._port_bytes), last=True, counts_as_sent=False, bytes=size)
-        asked = time + pe.takes(FETCH_CYCLES)
+        asked = time + pe.takes(core_cycles.FETCH_CYCLES)
         self._at(asked, partial(self._queue, pe, packet))
         return asked + pe.between
 
     def _send(self, pe: _Pe, time: int) -> None:
         """Start a chain of messages: all consecutive sends."""
-        if self._is_told(pe, pe.plan.steps[pe.step]):
-            self._tell(pe, time)
+        if self._is_row(pe, pe.plan.steps[pe.step]):
+            self._signal(pe, time)
             return
-        for step in _run_of(pe, lambda step: isinstance(step, Send) and not self._is_told(pe, step)):
+        for step in _run_of(pe, lambda step: isinstance(step, Send) and not self._is_row(pe, step)):
             assert isinstance(step, Send)
             pe.queue.extend((packet, time) for packet in self._packets[step.message])
             pe.step += 1
-        sent = time + pe.takes(SEND_CYCLES)
+        sent = time + pe.takes(core_cycles.SEND_CYCLES)
         self._called(pe, SEND, time, sent)
         if not pe.sending:
             pe.sending = True
-            self._at(time + pe.takes(DOORBELL_CYCLES), partial(self._transmit, pe))
+            self._at(time + pe.takes(core_cycles.DOORBELL_CYCLES), partial(self._transmit, pe))
         self._after(pe, sent)
 
-    def _tell(self, pe: _Pe, time: int) -> None:
-        """Send a signal to each receiving PE in turn."""
+    def _signal(self, pe: _Pe, time: int) -> None:
+        """Send the signal of a table's row to each receiving PE in turn."""
         step = pe.plan.steps[pe.step]
         assert isinstance(step, Send)
         pe.step += 1
-        told = self._packets[step.message][0]
-        if len(told.message.landings) >= MANY_TOLD:  # a multicast, with a row for the list
-            signals, time = [told], time + pe.between
+        signal = self._packets[step.message][0]
+        if len(signal.message.landings) >= MULTICAST_SIGNAL:  # the list of PEs takes a row more
+            signals, time = [signal], time + pe.between
         else:
-            signals = told.one_by_one()
-        for signal in signals:
-            sent = time + pe.takes(SIGNAL_CYCLES)
+            signals = signal.one_by_one()
+        for packet in signals:
+            sent = time + pe.takes(core_cycles.SIGNAL_CYCLES)
             self._called(pe, SEND, time, sent)
-            self._at(sent, partial(self._queue, pe, signal))
+            self._at(sent, partial(self._queue, pe, packet))
             time = sent + pe.between
         self._at(time, partial(self._go_on, pe))
 
-    def _is_told(self, pe: _Pe, step: Step) -> bool:
-        """True if the step is a signal in a table. Tables have no descriptors for signals."""
-        return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
+    def _is_row(self, pe: _Pe, step: Step) -> bool:
+        """True if the step is a signal in a table, without descriptors."""
+        if not (pe.is_table and isinstance(step, Send)):
+            return False
+        message = self._packets[step.message][0].message
+        return not message.tensor and message.source_pe == pe.plan.pe
 
     def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
         pe.queue.append((packet, time))
@@ -350,20 +352,20 @@ class _Simulation:
     def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
         assert self._network is not None
         landings, source = packet.message.landings, packet.message.source_pe
-        carried = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
-        if self._recorder:
-            self._recorder.moved(packet, pe.plan.pe, asked, time, carried.arrived)
+        left, arrived = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
+        if self._record:
+            moves = [Movement(source, to, packet.bytes, time, end, pe.plan.pe, asked) for to, end in arrived.items()]
+            self.movements += moves
         if source == pe.plan.pe:
-            pe.port.append((carried.left - packet.flits, carried.left))
+            pe.port.append((left - packet.flits, left))
         for landing in landings if landings[0].pe < DRAM else ():
-            arrived = carried.arrived[landing.pe]
-            target = self._pes[landing.pe]
-            target.port.append((arrived - packet.flits, arrived))
+            end, target = arrived[landing.pe], self._pes[landing.pe]
+            target.port.append((end - packet.flits, end))
             if packet.last:
-                self._at(arrived, partial(self._count, target, landing.flag))
+                self._at(end, partial(self._count, target, landing.flag))
         if packet.counts_as_sent and source == pe.plan.pe and pe.plan.awaits_sent:
-            self._at(carried.left, partial(self._count, pe, SENT_FLAG))
-        self._at(carried.left, partial(self._transmit, pe))
+            self._at(left, partial(self._count, pe, SENT_FLAG))
+        self._at(left, partial(self._transmit, pe))
 
     def _count(self, pe: _Pe, flag: int, time: int) -> None:
         pe.flags[flag] += 1
@@ -379,18 +381,19 @@ class _Simulation:
         """The time at which the core continues, if the flag has reached the count. Else None, and the core sleeps."""
         looks = pe.looks_at(time)
         if pe.flags[flag] < count:
-            pe.looked, pe.awake_until = looks, looks + pe.takes(LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
-            pe.asleep = True
+            awake = core_cycles.LOOK_CYCLES if pe.asleep else core_cycles.DOZE_CYCLES
+            pe.looked, pe.awake_until, pe.asleep = looks, looks + pe.takes(awake), True
             return None
-        end = looks + pe.takes(WAKE_CYCLES if pe.asleep else WAIT_CYCLES)
+        end = looks + pe.takes(core_cycles.WAKE_CYCLES if pe.asleep else core_cycles.WAIT_CYCLES)
         pe.asleep = False
         pe.flags[flag] -= count
         self._called(pe, WAIT, pe.since, end)
         return end
 
     def _called(self, pe: _Pe, name: str, start: int, end: int) -> None:
-        if self._recorder:
-            self._recorder.called(pe.plan.pe, name, start, end)
+        """Record a firmware function on a PE's core."""
+        if self._record:
+            self.slices.append(TimeSlice(pe.plan.pe, CORE_TRACK, name, start, end))
 
 
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
@@ -400,9 +403,17 @@ def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
 
 def predicted_timeline(net: Net, board: Board, plan: Plan) -> Timeline:
     """The predicted timeline of one frame."""
-    recorder = Recorder()
-    seen = _Simulation(net, board, plan, 1, recorder).run()
-    return recorder.timeline(board, plan, seen.latency_cycles)
+    simulation = _Simulation(net, board, plan, 1, record=True)
+    return Timeline(
+        model=plan.model,
+        board=board.name,
+        clock_hz=board.core.clock_hz,
+        frames=((0, simulation.run().latency_cycles),),
+        slices=tuple(simulation.slices),
+        together=plan.frames,
+        movements=tuple(simulation.movements),
+        root=plan.pes[0].pe,
+    ).from_zero()
 
 
 def _taken(pe: _Pe, start: int, end: int) -> int:
@@ -414,32 +425,12 @@ def _taken(pe: _Pe, start: int, end: int) -> int:
     return taken
 
 
-def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
-    """Steps of a finished chain with the cycles taken by messages from each, without zeros."""
-    spans = enumerate(zip(work.steps, _spans(pe, work), strict=True), work.first)
-    return ((step, end - start - cycles) for step, (cycles, (start, end)) in spans if end - start > cycles)
-
-
-def _spans(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
-    """Start and end of each step of a finished chain."""
-    start = work.start
-    for cycles in work.steps:
-        end = start + cycles + (_stolen(pe, start, cycles) if work.engine != CORE else 0)
-        yield start, end
-        start = end
-
-
 def _stolen(pe: _Pe, start: int, cycles: int) -> int:
     """Cycles taken by messages from an accelerator's step. The step lasts longer by as many cycles."""
     stolen = -1
     while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
         stolen = taken
     return stolen
-
-
-def _kind(step: Compute) -> tuple[str, bool]:
-    """The key of a chain: consecutive steps with equal keys are one chain."""
-    return step.engine, step.submitted
 
 
 def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
@@ -457,14 +448,8 @@ def with_predictions(net: Net, board: Board, plan: Plan, rounds: int = 1) -> Pla
     """
     seen = simulate(net, board, plan, rounds)
     predicted = Predicted(seen.latency_cycles, seen.interval_cycles // plan.frames)
-    disturbed = {pe for pe, _ in seen.stolen}
-    pes = (_with_stolen(pe, seen.stolen) if pe.pe in disturbed else pe for pe in plan.pes)
+    stolen: dict[int, dict[int, int]] = {}
+    for (pe, step), cycles in seen.stolen.items():
+        stolen.setdefault(pe, {})[step] = cycles
+    pes = (pe.with_stolen(stolen[pe.pe]) if pe.pe in stolen else pe for pe in plan.pes)
     return replace(plan, predicted=predicted, pes=tuple(pes))
-
-
-def _with_stolen(pe: PePlan, stolen: Mapping[tuple[int, int], int]) -> PePlan:
-    steps = (
-        replace(step, stolen=stolen.get((pe.pe, index), 0)) if isinstance(step, Compute) else step
-        for index, step in enumerate(pe.steps)
-    )
-    return replace(pe, steps=tuple(steps))

@@ -8,11 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from npukit.board.board import Board
-from npukit.net.net import CORE as CORE_ENGINE
-from npukit.plan.ir.plan import Compute, PePlan, Plan
-from npukit.plan.predict.noc import Packet
-
 CORE = "core"
 WAIT, SEND, RESTORE = "noc_wait", "noc_send", "net_restore"
 """Names of firmware functions: wait for a message, start a message, restore states."""
@@ -147,7 +142,7 @@ def _from_zero(spans: Iterable[_Span], end: int) -> Iterator[_Span]:
 
 
 def _spans(step: Sequence[TimeSlice]) -> list[tuple[int, int]]:
-    """The intervals of a step's pieces on the core, or a single one from first to last if an accelerator takes part."""
+    """The intervals of a step's pieces on the core. If an accelerator takes part, the interval from first to last."""
     if all(piece.track == CORE for piece in step):
         return [(piece.start, piece.end) for piece in step]
     return [(min(piece.start for piece in step), max(piece.end for piece in step))]
@@ -160,41 +155,3 @@ def _covered(spans: Iterable[tuple[int, int]]) -> int:
         covered += max(stop - max(start, end), 0)
         end = max(end, stop)
     return covered
-
-
-class Recorder:
-    """Collects slices and movements in the order of their report."""
-
-    def __init__(self) -> None:
-        self._slices: list[TimeSlice] = []
-        self._movements: list[Movement] = []
-
-    def called(self, pe: int, name: str, start: int, end: int) -> None:
-        """Record a firmware function on a PE's core."""
-        self._slices.append(TimeSlice(pe, CORE, name, start, end))
-
-    def computed(self, pe: PePlan, first: int, spans: Sequence[tuple[int, int]], engine: str) -> None:
-        """Record a finished chain of an engine, from step number `first` on."""
-        track = CORE if engine == CORE_ENGINE else engine
-        for number, (start, end) in enumerate(spans, first):
-            step = pe.steps[number]
-            assert isinstance(step, Compute)
-            self._slices.append(TimeSlice(pe.pe, track, step.op, start, end, step.op, number, step.frame))
-
-    def moved(self, packet: Packet, sender: int, asked: int, left: int, arrived: Mapping[int, int]) -> None:
-        """Record a packet and its arrival at each destination."""
-        source, size = packet.message.source_pe, packet.bytes
-        self._movements += [Movement(source, pe, size, left, end, sender, asked) for pe, end in arrived.items()]
-
-    def timeline(self, board: Board, plan: Plan, end: int) -> Timeline:
-        """The timeline of one frame from cycle 0 to `end`."""
-        return Timeline(
-            model=plan.model,
-            board=board.name,
-            clock_hz=board.core.clock_hz,
-            frames=((0, end),),
-            slices=tuple(self._slices),
-            together=plan.frames,
-            movements=tuple(self._movements),
-            root=plan.pes[0].pe,
-        ).from_zero()

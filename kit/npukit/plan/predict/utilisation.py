@@ -4,7 +4,7 @@ memory."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from npukit.board.board import Board
@@ -14,7 +14,9 @@ from npukit.net.net import Net
 from npukit.net.ops import Transpose
 from npukit.plan.ir.plan import PAGES, Buffer, PePlan, Plan
 from npukit.plan.predict.memory import control_bytes
-from npukit.plan.predict.simulate import ROUNDS, Simulated, simulate
+from npukit.plan.predict.simulate import ROUNDS, simulate
+from npukit.plan.predict.traffic import message_bytes
+from npukit.plan.tensors.routes import Link
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,7 @@ def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
     found: Counter[bool] = Counter()
     for message in plan.messages:
         if message.source_pe == DRAM:
-            item = net.tensor(message.tensor).bytes // net.tensor(message.tensor).elements if message.tensor else 1
-            found[bool(message.tensor)] += message.source.box.elements * item
+            found[bool(message.tensor)] += message_bytes(net, message)
     return found
 
 
@@ -62,13 +63,8 @@ TO_PIXELS = Transpose((0, 2, 3, 1))
 """Transpose from image planes, ONNX's order, to pixels with their channels together."""
 
 
-@dataclass(frozen=True)
-class _Budget:
-    """The cycles per frame of one part of the board, and the remedy if they are too many."""
-
-    part: str
-    cycles: int
-    remedy: str
+_Budget = tuple[str, int, str]
+"""A part of the board, its cycles per frame, and the remedy for too many cycles."""
 
 
 def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: float) -> None:
@@ -78,60 +74,55 @@ def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: fl
     if interval <= board.core.clock_hz / frames_per_second:
         return
     budgets = list(_budgets(net, board, plan))
-    short = [budget for budget in budgets if budget.cycles > allowed]
+    remedies = [remedy for _, cycles, remedy in budgets if cycles > allowed]
     raise DoesNotFit(
         f"{net.name} on {plan.pes_used} PE{'s' if plan.pes_used > 1 else ''} of {board.name} gives"
         f" {board.core.clock_hz / interval:,.0f} frames a second, not {frames_per_second:,.0f}:"
         f" {interval:,} cycles between frames, {interval - allowed:,} more than may be",
-        facts=[_line(budget, allowed) for budget in budgets],
-        tries=[*dict.fromkeys(budget.remedy for budget in short), *_other_ways(net, board, plan)],
+        facts=[
+            f"{part}: {cycles:,} cycles a frame of {allowed:,}, {cycles / allowed:.0%}"
+            + (", which cannot hold" if cycles > allowed else "")
+            for part, cycles, _ in budgets
+        ],
+        tries=[*dict.fromkeys(remedies), *_other_ways(net, board, plan)],
     )
-
-
-def _line(budget: _Budget, allowed: int) -> str:
-    verdict = ", which cannot hold" if budget.cycles > allowed else ""
-    return f"{budget.part}: {budget.cycles:,} cycles a frame of {allowed:,}, {budget.cycles / allowed:.0%}{verdict}"
 
 
 def _budgets(net: Net, board: Board, plan: Plan) -> Iterator[_Budget]:
     """The load of the busiest PE, of the busiest link within a chip, of the busiest border, and of the DRAM."""
     seen, frames = simulate(net, board, plan, ROUNDS), ROUNDS * plan.frames_of_all
     pe, busy = max(seen.computing.items(), key=lambda item: (item[1], -item[0]))
-    yield _Budget(f"PE {pe} computes", busy // frames, "more PEs: a larger --pes, or a larger board")
-    yield from _links(board, seen, frames)
+    yield f"PE {pe} computes", busy // frames, "more PEs: a larger --pes, or a larger board"
+    yield from _links(board, seen.links, frames)
     moved = _from_dram(net, plan).total()
     if board.noc and moved:
-        cycles = moved // plan.frames_of_all // board.noc.dram_bytes_per_cycle
         rate = board.noc.dram_bytes_per_cycle
-        yield _Budget("DRAM moves constants and inputs", cycles, f"a DRAM of more than {rate} bytes a cycle")
+        cycles = moved // plan.frames_of_all // rate
+        yield "DRAM moves constants and inputs", cycles, f"a DRAM of more than {rate} bytes a cycle"
 
 
-def _links(board: Board, seen: Simulated, frames: int) -> Iterator[_Budget]:
+def _links(board: Board, links: Mapping[Link, int], frames: int) -> Iterator[_Budget]:
     for border in (False, True):
-        own = [(busy, link) for link, busy in seen.links.items() if link.border is border]
+        own = [(busy, link) for link, busy in links.items() if link.border is border]
         if not own or board.noc is None:
             continue
         busy, link = max(own)
         lanes = board.noc.chip_links_per_border if border else 1
         rate = board.noc.chip_link_bytes_per_cycle if border else board.noc.port_bytes_per_cycle
         name = f"the {'border' if border else 'link'} from PE {link.source} to {link.destination}"
-        yield _Budget(name, busy // frames // lanes, f"links of more than {rate} bytes a cycle at {name}")
+        yield name, busy // frames // lanes, f"links of more than {rate} bytes a cycle at {name}"
 
 
 def _other_ways(net: Net, board: Board, plan: Plan) -> Iterator[str]:
-    yield from _as_computed(net, plan)
-    if plan.objective != "throughput" and board.noc and not net.states:
-        yield "--objective throughput: frames side by side"
-    yield "a lower rate, or a faster clock"
-
-
-def _as_computed(net: Net, plan: Plan) -> Iterator[str]:
-    """The remedy for an image in planes whose pixels the core brings together."""
+    """Remedies beside a larger board: an image with channels together, frames side by side, a lower rate."""
     images = {op.name: op.inputs[0] for op in net.ops if op.inputs[0] in net.inputs and op.attributes == TO_PIXELS}
     for op, name in images.items():
         spent = max(sum(s.predicted_cycles for s in pe.computes() if s.op == op) for pe in plan.pes) // plan.frames
         if spent:
             yield f"--preprocess 'layout=NHWC input={name}' saves {spent:,} cycles a frame of {op}"
+    if plan.objective != "throughput" and board.noc and not net.states:
+        yield "--objective throughput: frames side by side"
+    yield "a lower rate, or a faster clock"
 
 
 @dataclass(frozen=True)
@@ -165,7 +156,11 @@ class Kinds:
 def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     """The bytes of one PE of the plan by kind."""
     use, orders, records = pe.memory, pe.orders, control_bytes(len(pe.tiles))
-    received, weight_tiles, scratch = _apart(plan, pe)
+    live, computes = _live_at_the_fullest_step(pe), list(pe.computes())
+    landed = {landing.view.buffer for m in plan.messages for landing in m.landings if landing.pe == pe.pe}
+    received = sum(_not_computed(pe, buffer) for buffer in live if buffer.tensor and buffer.name in landed)
+    streamed, scratches = {step.constants for step in computes}, {step.scratch for step in computes}
+    weight_tiles, scratch = (sum(b.bytes for b in live if b.name in names) for names in (streamed, scratches))
     pages = pe.by_name[PAGES].bytes if PAGES in pe.by_name else 0
     return Kinds(
         code=use.code - use.variables,
@@ -183,18 +178,6 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     )
 
 
-def _apart(plan: Plan, pe: PePlan) -> tuple[int, int, int]:
-    """Bytes at the fullest step: received only, of streamed weights, of scratch memory."""
-    computes = list(pe.computes())
-    weight_tiles = {step.constants for step in computes if step.constants}
-    scratch = {step.scratch for step in computes if step.scratch}
-    landed = {landing.view.buffer for m in plan.messages for landing in m.landings if landing.pe == pe.pe}
-    live = _at_the_fullest_step(pe)
-    received = sum(_not_computed(pe, buffer) for buffer in live if buffer.tensor and buffer.name in landed)
-    weight_tiled, scratched = (sum(b.bytes for b in live if b.name in names) for names in (weight_tiles, scratch))
-    return received, weight_tiled, scratched
-
-
 def _not_computed(pe: PePlan, buffer: Buffer) -> int:
     """Bytes of a tensor's buffer that the PE does not compute itself: halos, gathered parts."""
     made = {step.output.box for step in pe.computes() if step.output.buffer == buffer.name}
@@ -202,14 +185,12 @@ def _not_computed(pe: PePlan, buffer: Buffer) -> int:
     return buffer.bytes * max(elements - sum(box.elements for box in made), 0) // elements
 
 
-def _at_the_fullest_step(pe: PePlan) -> list[Buffer]:
-    """Buffers live at the step with the most bytes in use. Of buffers that alias each other, only one counts."""
-    steps = {buffer.first for buffer in pe.buffers}
-    return max((_live(pe, step) for step in sorted(steps)), key=lambda live: sum(b.bytes for b in live), default=[])
-
-
-def _live(pe: PePlan, step: int) -> list[Buffer]:
-    """Buffers live at a step. Of several at one offset only the largest counts: of a tensor and its reshapes, the
-    tensor."""
-    live = (buffer for buffer in reversed(pe.buffers) if buffer.first <= step <= buffer.last)
-    return list({buffer.offset: buffer for buffer in sorted(live, key=lambda buffer: buffer.bytes)}.values())
+def _live_at_the_fullest_step(pe: PePlan) -> list[Buffer]:
+    """Buffers live at the step with the most bytes in use. Of several at one offset only the largest counts: of a
+    tensor and its reshapes, the tensor."""
+    by_size, fullest = [*reversed(pe.buffers)], list[Buffer]()
+    by_size.sort(key=lambda buffer: buffer.bytes)
+    for step in sorted({buffer.first for buffer in pe.buffers}):
+        live = {buffer.offset: buffer for buffer in by_size if buffer.first <= step <= buffer.last}
+        fullest = max(fullest, [*live.values()], key=lambda buffers: sum(buffer.bytes for buffer in buffers))
+    return fullest

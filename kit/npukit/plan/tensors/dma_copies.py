@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -34,67 +34,45 @@ class Copy:
         return max(self.rows * -(-self.row_bytes // FLIT_BYTES), 1)
 
 
-@dataclass(frozen=True)
-class _Loop:
-    count: int
-    source_stride: int
-    destination_stride: int
-
-
 @lru_cache(maxsize=1 << 16)
 def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[Copy, ...]:
     """The copies of `box` from a dense buffer over `source` to a dense buffer over `destination`."""
     row_bytes, loops = _collapsed(box, source, destination, element_bytes)
-    starts = [_offset(box, outer, element_bytes) for outer in (source, destination)]
-    if not loops and row_bytes > LARGEST:
-        return tuple(_long_row(starts, row_bytes))
-    rows = max(loops, key=lambda loop: loop.count, default=_Loop(1, row_bytes, row_bytes))
+    starts = [offset(box, outer, element_bytes) for outer in (source, destination)]
+    if not loops and row_bytes > LARGEST:  # too long for one descriptor: cut into whole flits
+        step = LARGEST // FLIT_BYTES * FLIT_BYTES
+        cuts = [(begin, min(step, row_bytes - begin)) for begin in range(0, row_bytes, step)]
+        return tuple(Copy(starts[0] + begin, starts[1] + begin, size, 1, size, size) for begin, size in cuts)
+    rows = max(loops, key=lambda loop: loop[0], default=(1, row_bytes, row_bytes))
     outer = [loop for loop in loops if loop is not rows]
-    return tuple(
-        Copy(
-            starts[0] + sum(i * loop.source_stride for i, loop in zip(index, outer, strict=True)),
-            starts[1] + sum(i * loop.destination_stride for i, loop in zip(index, outer, strict=True)),
-            row_bytes,
-            rows.count,
-            rows.source_stride,
-            rows.destination_stride,
-        )
-        for index in product(*(range(loop.count) for loop in outer))
-    )
+    steps = product(*(range(count) for count, _, _ in outer))
+    moves = ([sum(i * loop[end] for i, loop in zip(index, outer, strict=True)) for end in (1, 2)] for index in steps)
+    return tuple(Copy(starts[0] + here, starts[1] + there, row_bytes, *rows) for here, there in moves)
 
 
-def _collapsed(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[int, list[_Loop]]:
-    """The bytes of the longest row contiguous in both buffers, and the loops around the row, outermost first."""
-    strides = list(zip(_strides(source, element_bytes), _strides(destination, element_bytes), strict=True))
+def _collapsed(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[int, list[tuple[int, int, int]]]:
+    """The bytes of the longest row contiguous in both buffers, and the loops around the row, outermost first: the count
+    and the stride in each buffer."""
+    pairs = [*zip(strides(source.shape, element_bytes), strides(destination.shape, element_bytes), strict=True)]
     row_bytes, loops = element_bytes, []
-    for count, (from_stride, to_stride) in reversed(list(zip(box.shape, strides, strict=True))):
-        if count == 1:
+    for size, (here, there) in reversed([*zip(box.shape, pairs, strict=True)]):
+        if size == 1:
             continue
-        inner = loops[0] if loops else None
-        if inner is None and from_stride == to_stride == row_bytes:
-            row_bytes *= count
-        elif inner and (from_stride, to_stride) == (
-            inner.count * inner.source_stride,
-            inner.count * inner.destination_stride,
-        ):
-            loops[0] = _Loop(count * inner.count, inner.source_stride, inner.destination_stride)
+        count, *inner = loops[0] if loops else (0, 0, 0)
+        if not loops and here == there == row_bytes:
+            row_bytes *= size
+        elif loops and [here, there] == [count * stride for stride in inner]:
+            loops[0] = (size * count, *inner)
         else:
-            loops.insert(0, _Loop(count, from_stride, to_stride))
+            loops.insert(0, (size, here, there))
     return row_bytes, loops
 
 
-def _strides(box: Box, element_bytes: int) -> list[int]:
-    shape = box.shape
+def strides(shape: Sequence[int], element_bytes: int) -> list[int]:
+    """Bytes between neighbours along each axis of a dense buffer."""
     return [element_bytes * prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
-def _offset(box: Box, outer: Box, element_bytes: int) -> int:
-    return sum(a * b for a, b in zip(box.offset_in(outer), _strides(outer, element_bytes), strict=True))
-
-
-def _long_row(starts: Sequence[int], row_bytes: int) -> Iterator[Copy]:
-    """Copies of a row too long for one descriptor, in whole flits."""
-    step = LARGEST // FLIT_BYTES * FLIT_BYTES
-    for begin in range(0, row_bytes, step):
-        size = min(step, row_bytes - begin)
-        yield Copy(starts[0] + begin, starts[1] + begin, size, 1, size, size)
+def offset(box: Box, outer: Box, element_bytes: int) -> int:
+    """The byte of a dense buffer over `outer` at which a box begins."""
+    return sum(a * b for a, b in zip(box.offset_in(outer), strides(outer.shape, element_bytes), strict=True))

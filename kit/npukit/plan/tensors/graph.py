@@ -8,7 +8,7 @@ the operands on which tiles may lie in place.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,8 @@ from npukit.plan.tensors.reshapes import reshaped, reshaped_box
 @dataclass(frozen=True, eq=False)
 class Graph:
     net: Net
+    _boxes_needed: dict[tuple[str, Box], tuple[tuple[str, Box], ...]] = field(default_factory=dict, init=False)
+    _boxes_read: dict[tuple[str, Box], tuple[Box, ...]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "net", inside(self.net))
@@ -94,12 +96,12 @@ class Graph:
 
     def _made_of(self, op: Op) -> Hashable:
         """The key of an op's constants: all inputs of their derivation by an engine."""
-        operands = ((part, name) for part in op.parts for name in (*part.inputs, *part.outputs))
-        kinds = tuple(part.attributes for part in op.parts)
-        return op.engine, kinds, tuple((part.kind, self._value_of(part, name)) for part, name in operands)
+        operands = [(part, name) for part in op.parts for name in (*part.inputs, *part.outputs)]
+        values = tuple((part.kind, self._value_of(part, name)) for part, name in operands)
+        return op.engine, tuple(part.attributes for part in op.parts), values
 
     def form(self, op: Op) -> Hashable:
-        """The key of ops that compute alike. The values of constants and the scales may differ."""
+        """The key of ops with equal work. The values of constants and the scales may differ."""
         names = (name for part in op.parts for name in (*part.inputs, *part.outputs))
         tensors = tuple((self.net.tensor(name).shape, self.net.tensor(name).dtype) for name in names)
         return op.engine, tuple((part.kind, part.attributes) for part in op.parts), tensors
@@ -114,8 +116,8 @@ class Graph:
 
     @cached_property
     def _inputs(self) -> dict[str, list[tuple[str, InputRule]]]:
-        every = {op.name: (self.net.activations(op), input_rules(self.net, op)) for op in self.ops}
-        return {name: list(zip(*both, strict=True)) for name, both in every.items()}
+        net = self.net
+        return {op.name: [*zip(net.activations(op), input_rules(net, op), strict=True)] for op in self.ops}
 
     def inputs_of(self, op: Op) -> list[tuple[str, InputRule]]:
         """Each activation, with the rule for the part needed by a box of the output."""
@@ -127,10 +129,6 @@ class Graph:
             boxes = needs_of_many(rule, outputs, self.shape(name))
             home = self.homes[name]
             yield home, boxes if name == home else reshaped(boxes, self.shape(name), self.shape(home))
-
-    @cached_property
-    def _boxes_needed(self) -> dict[tuple[str, Box], tuple[tuple[str, Box], ...]]:
-        return {}
 
     def needs_of(self, op: Op, output: Box) -> tuple[tuple[str, Box], ...]:
         """The needs of a single box of the op's output: for each activation its home and the needed box of the home."""
@@ -145,16 +143,12 @@ class Graph:
         shape = self.shape(home)
         return all(reshaped_box(box, shape, self.shape(name)).elements == box.elements for name in self.views(home))
 
-    @cached_property
-    def _boxes_read(self) -> dict[tuple[str, Box], tuple[Box, ...]]:
-        return {}
-
     def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
         """The box of each activation read for a box of the op's output, in the activation's own shape."""
         key = (op.name, output)
         if key not in self._boxes_read:
-            inputs = self.inputs_of(op)
-            self._boxes_read[key] = tuple(box_needed(rule, output, self.shape(name)) for name, rule in inputs)
+            boxes = (box_needed(rule, output, self.shape(name)) for name, rule in self.inputs_of(op))
+            self._boxes_read[key] = tuple(boxes)
         return self._boxes_read[key]
 
     def views(self, home: str) -> list[str]:

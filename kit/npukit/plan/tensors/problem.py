@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
 
 from npukit.accel.engines import engines_on
 from npukit.accel.interface import Cost, Engines
@@ -42,18 +41,10 @@ class Work:
     most: int = MOST
     seconds: float = 0.0
     """Seconds spent on emission here, for the estimate of the time left."""
-    plans: int = 0
-    best: tuple[float, str] = (inf, "")
-    """The smallest figure of a fitting plan in all searches, and its description."""
 
     @property
     def is_spent(self) -> bool:
         return self.done >= self.most
-
-    def compared(self, figure: float, told: str) -> str:
-        """Record a plan's figure. Returns a remark on the best plan so far and the number of plans."""
-        self.plans, self.best = self.plans + 1, min(self.best, (figure, told))
-        return f"best of {self.plans} plan{'s' if self.plans > 1 else ''} so far {self.best[1]}"
 
     @property
     def left(self) -> str:

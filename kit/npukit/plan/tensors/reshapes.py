@@ -19,7 +19,7 @@ def reshaped(boxes: Boxes, shape: Sequence[int], other: Sequence[int]) -> Boxes:
     """The smallest boxes of shape `other` that hold the elements of the given boxes and are boxes of both shapes."""
     result = np.zeros((len(boxes), len(other), 2), np.int64)
     result[:, :, 1] = 1
-    for here, there in _alike(shape, other):
+    for here, there in _equal_axes(shape, other):
         if len(here) == len(there) == 1:
             result[:, there] = boxes[:, here]
             continue
@@ -34,7 +34,7 @@ def reshaped_box(box: Box, shape: Sequence[int], other: Sequence[int]) -> Box:
     return to_boxes(reshaped(from_boxes([box]), shape, other))[0]
 
 
-def _alike(shape: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+def _equal_axes(shape: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
     """Groups of axes of two shapes with the same elements, each group as small as possible, without axes of size 1."""
     places = [axis for axis, size in enumerate(shape) if size != 1]
     others = [axis for axis, size in enumerate(other) if size != 1]

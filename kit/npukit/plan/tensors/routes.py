@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import permutations, product
 from typing import NamedTuple
 
 from npukit.board.board import Board, Grid, Mesh
 from npukit.board.cores import CORES
+from npukit.board.noc import DRAM
 from npukit.errors import DoesNotFit
 
 
@@ -32,12 +32,8 @@ _link = lru_cache(maxsize=None)(Link)
 """The unique object of each link. Routes between all PEs of a board have thousands of links each."""
 
 
-@dataclass
-class _Way:
-    """A route: its links, and the PEs at both ends of each."""
-
-    links: list[Link] = field(default_factory=list)
-    hops: list[tuple[int, int]] = field(default_factory=list)
+_Hop = tuple[Link, tuple[int, int]]
+"""A link of a route, with the PEs at both ends."""
 
 
 def to_go(mesh: Mesh, here: int, there: int) -> tuple[int, int]:
@@ -68,61 +64,56 @@ class Routes:
         """The union of the paths, each link after its predecessor."""
         return list(dict.fromkeys(link for destination in destinations for link in self.path(source, destination)))
 
+    def router(self, place: int) -> int:
+        """The PE at whose router a place is attached: a chip's DRAM is at the router of the chip's first PE."""
+        return (place - DRAM) * self._pes.count if place >= DRAM else place
+
     def reaches(self, source: int, destination: int) -> bool:
         """True if no link on the route is dead."""
-        return not self._dead or self._dead.isdisjoint(self._way(source, destination).hops)
+        return not self._dead or self._dead.isdisjoint(ends for _, ends in self._route(source, destination))
 
     def _path(self, source: int, destination: int) -> tuple[Link, ...]:
-        return tuple(self._way(source, destination).links)
+        return tuple(link for link, _ in self._route(source, destination))
 
-    def _way(self, source: int, destination: int) -> _Way:
-        way = _Way()
+    def _route(self, source: int, destination: int) -> list[_Hop]:
+        route: list[_Hop] = []
         here, chip_there = source, destination // self._pes.count
         while (here_chip := here // self._pes.count) != chip_there:
-            here = self._cross(here, self._chip_step(here_chip, chip_there), way)
-        self._within(here, destination % self._pes.count, way)
-        return way
+            here = self._cross(here, self._chip_step(here_chip, chip_there), route)
+        self._within(here, destination % self._pes.count, route)
+        return route
 
     def _chip_step(self, here: int, there: int) -> tuple[int, int]:
         dx, dy = to_go(self._mesh, here, there)
         diagonal = borders_on(self._mesh, dx, dy) < abs(dx) + abs(dy)
         return (_sign(dx), _sign(dy)) if diagonal else _along_x_first(dx, dy)
 
-    def _cross(self, here: int, step: tuple[int, int], way: _Way) -> int:
+    def _cross(self, here: int, step: tuple[int, int], route: list[_Hop]) -> int:
         """Add the links to the border in direction `step` and over it. Returns the facing PE."""
         chip, place = divmod(here, self._pes.count)
         row, column = divmod(place, self._pes.columns)
         dx, dy = step
-        edge = (self._edge(dx, self._pes.columns, column), self._edge(dy, self._pes.rows, row))
-        here = self._within(here, edge[1] * self._pes.columns + edge[0], way)
+        edge = {0: column, 1: self._pes.columns - 1, -1: 0}[dx], {0: row, 1: self._pes.rows - 1, -1: 0}[dy]
+        here = self._within(here, edge[1] * self._pes.columns + edge[0], route)
         facing = (self._pes.columns - 1 - edge[0] if dx else edge[0], self._pes.rows - 1 - edge[1] if dy else edge[1])
         chip_row, chip_column = divmod(chip, self._chips.columns)
         next_row, next_column = (chip_row + dy) % self._chips.rows, (chip_column + dx) % self._chips.columns
         next_chip = next_row * self._chips.columns + next_column
         there = next_chip * self._pes.count + facing[1] * self._pes.columns + facing[0]
-        way.links.append(_link(chip, next_chip, border=True))
-        way.hops.append((here, there))
+        route.append((_link(chip, next_chip, border=True), (here, there)))
         return there
 
-    @staticmethod
-    def _edge(direction: int, size: int, place: int) -> int:
-        return {0: place, 1: size - 1, -1: 0}[direction]
-
-    def _within(self, here: int, place: int, way: _Way) -> int:
+    def _within(self, here: int, place: int, route: list[_Hop]) -> int:
+        """Add the links to a place on the same chip. Returns the PE there."""
         chip, at = divmod(here, self._pes.count)
+        first, columns = chip * self._pes.count, self._pes.columns
         while at != place:
-            dx, dy = _step_to(at, place, self._pes.columns)
-            following = at + dy * self._pes.columns + dx
-            hop = chip * self._pes.count + at, chip * self._pes.count + following
-            way.links.append(_link(*hop, border=False))
-            way.hops.append(hop)
+            dx, dy = _along_x_first(place % columns - at % columns, place // columns - at // columns)
+            following = at + dy * columns + dx
+            ends = first + at, first + following
+            route.append((_link(*ends, border=False), ends))
             at = following
-        return chip * self._pes.count + at
-
-
-def _step_to(here: int, there: int, columns: int) -> tuple[int, int]:
-    """One step on a grid, along x until the column matches."""
-    return _along_x_first(there % columns - here % columns, there // columns - here // columns)
+        return first + at
 
 
 def _along_x_first(dx: int, dy: int) -> tuple[int, int]:
@@ -135,7 +126,9 @@ def _sign(value: int) -> int:
 
 def pes_in_order(board: Board) -> list[int]:
     """The live PEs along a snake through each chip, with the chips along a snake too. The root comes first."""
-    order = [pe for pe in _snake_of_pes(board) if pe not in board.mesh.dead_pes]
+    chips, pes = board.mesh.chips, board.mesh.pes
+    numbers = (chip * pes.count + place for chip in _snake(chips) for place in _snake(pes))
+    order = [pe for pe in numbers if pe not in board.mesh.dead_pes]
     if not order:
         raise DoesNotFit(f"every PE of {board.name} is dead", tries=["another board"])
     return _all_reachable(board, [board.root_pe, *(pe for pe in order if pe != board.root_pe)])
@@ -174,25 +167,14 @@ def _best_equipped_first(board: Board, engines: Collection[str]) -> list[int]:
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:
     """The PEs without PEs behind dead links. Each round removes the PE in most unreachable pairs, never the root."""
-    pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
+    routes = Routes(board)
+    pairs = [(a, b) for a, b in permutations(order, 2) if not routes.reaches(a, b)] if board.mesh.dead_links else []
     while pairs:
         hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])
         worst = max(hindered, key=lambda pe: (hindered[pe], pe))
         order = [pe for pe in order if pe != worst]
         pairs = [pair for pair in pairs if worst not in pair]
     return order
-
-
-def _cut_pairs(board: Board, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of PEs with a dead link on the route."""
-    routes = Routes(board)
-    return [(a, b) for a, b in permutations(order, 2) if not routes.reaches(a, b)]
-
-
-def _snake_of_pes(board: Board) -> Iterator[int]:
-    for chip in _snake(board.mesh.chips):
-        for place in _snake(board.mesh.pes):
-            yield chip * board.mesh.pes.count + place
 
 
 def _snake(grid: Grid) -> Iterator[int]:
