@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from helpers import CHECKOUT
 from npukit.cli.main import app
-from npukit.dump import CANDIDATES, dumped, dumping, lost
+from npukit.dump import CANDIDATES, dumping
 from npukit.errors import NpukitError
 from npukit.passes import OWN, PLACING, SIMPLIFYING
 
@@ -33,21 +33,6 @@ def test_a_build_leaves_all_that_lies_between(tmp_path: Path) -> None:
     again = CliRunner().invoke(app, ["build", str(DIGITS), f"--output={out}", f"--dump={dump}", *options])
     assert again.exit_code == 1
     assert "is not empty" in again.output
-
-
-def test_nothing_is_made_without_a_dump(tmp_path: Path) -> None:
-    def never() -> str:
-        raise AssertionError("nobody asked for it")
-
-    with dumping(None):
-        dumped("a.txt", never)
-        lost(never, never)
-    with dumping(tmp_path / "dump"):
-        dumped("a.txt", lambda: "text")
-        lost(lambda: "this", lambda: "slower")
-    dumped("a.txt", never)
-    assert (tmp_path / "dump/a.txt").read_text() == "text"
-    assert (tmp_path / "dump" / CANDIDATES).read_text() == "this: slower\n"
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
 from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN
-from npukit.plan.search.tuned_choices import MEMORY_RELAXED, worth_of
+from npukit.plan.layout.tuned_choices import MEMORY_RELAXED, worth_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuner import loop_searches, search_space
 from npukit.tuning import VARIABLE, Database, TuningRecord, default_path, load_database

@@ -33,8 +33,7 @@ from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.plan.core_plan import Planned, plan_with_kernels
-from npukit.plan.planner import plan_network
+from npukit.plan.planner import Planned, plan_network, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent

@@ -26,8 +26,7 @@ from npukit.board.board import Board, load_board
 from npukit.errors import DoesNotFit
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on, prepare
-from npukit.plan.search import tries
-from npukit.plan.search.layout_search import Effort
+from npukit.plan.layout.layout_search import Effort
 from npukit.progress import Silent
 
 
@@ -50,27 +49,29 @@ SEARCHES: Mapping[str, Search] = {
             "batch.schedule.DEFERRED": (2, 8, inf),
             "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),
             "batch.weight_tiles.MOST_WEIGHT_TILE_BYTES": (16 << 10, 64 << 10),
-            "batch_search.data_parallel.PRICE": (0.0, 0.03, 0.12),
-            "batch_search.data_parallel.HEAVY_MOVES": (1.0, 6.0),
-            "batch_search.data_parallel.OTHER_WAYS": ((),),
-            "batch_search.data_parallel.WORSE": (1, 16),
-            "batch_search.data_parallel.FORESEEN": (0.0, 0.05),
-            "predict.memory.PACKINGS": (0,),
-            "batch_search.group_trials.WELL_USED": (0.85, 0.97),
-            "batch_search.group_trials.MOST_MICRO_BATCHES": (1, 2, 8),
-            "batch_search.group_trials.NEARLY_FITS": (0, 24 << 10),
-            "batch_search.group_trials.SECOND_MICRO_BATCH": (0, 24 << 10),
-            "batch_search.group_trials.EACH_MICRO_BATCH": (0.1, 1.0),
+            "strategies.groups.PRICE": (0.0, 0.03, 0.12),
+            "strategies.groups.HEAVY_MOVES": (1.0, 6.0),
+            "strategies.groups.OTHER_TILES": ((),),
+            "strategies.groups.PATIENCE": (1, 16),
+            "strategies.groups.SETTLED": (0.8, 1.0),
+            "strategies.groups.UNSETTLED": (0.0, 0.05),
+            "strategies.groups.WELL_USED": (0.85, 0.97),
+            "strategies.groups.MOST_MICRO_BATCHES": (1, 2, 8),
+            "strategies.groups.MOST_EMITTED": (0, 40_000),
+            "batch.batch_emitter.NEARLY_FITS": (0, 24 << 10),
             "batch.weight_tiles.MOST_LISTED": (48 << 10, 112 << 10),
+            "predict.memory.PACKINGS": (0,),
+            "search.search.PROBES": (1 / 3, 1),
         },
     ),
     "small-batches": Search(
         "throughput",
         "pe-mesh",
         {
-            "batch_search.throughput.INTERLEAVED": ((1,), (1, 2), (1, 2, 3, 4, 6, 8)),
-            "batch_search.throughput.MICRO_BATCHES": ((), (2,), (2, 4, 8)),
-            "batch_search.throughput.WORTH": (0.9, 1.0),
+            "strategies.groups.INTERLEAVED": ((1,), (1, 2), (1, 2, 3, 4, 6, 8)),
+            "strategies.groups.MOST_MICRO_BATCHES": (1, 2, 8),
+            "strategies.groups.WORTH": (0.9, 1.0),
+            "strategies.groups.WHOLE": (0, 50_000),
         },
     ),
     "low-memory": Search(
@@ -78,31 +79,28 @@ SEARCHES: Mapping[str, Search] = {
         "pe-mesh-152",
         {
             "emit.regions.SMALL_PART": (1.25, 3.0),
-            "batch_search.low_memory.SIZES": ((38, 49, 76),),
-            "batch_search.low_memory.SEARCHED": (0.4, 0.6),
-            "batch_search.low_memory.WEIGHT_TILE": (8_000, 18_000),
-            "batch_search.low_memory.PRICE": (0.0, 0.1),
-            "batch_search.low_memory.MOVES_WEIGH": (1.0, 12.0),
-            "batch_search.low_memory.ROOMS": ((0.52, 0.46, 0.4), (0.66, 0.58, 0.52, 0.46, 0.4)),
+            "strategies.low_memory.SIZES": ((38, 49, 76),),
+            "strategies.low_memory.SEARCHED": (0.4, 0.6),
+            "strategies.low_memory.WEIGHT_TILE": (8_000, 18_000),
+            "strategies.low_memory.PRICE": (0.0, 0.1),
+            "strategies.low_memory.MOVES_WEIGH": (1.0, 12.0),
+            "strategies.low_memory.ROOMS": ((0.52, 0.46, 0.4), (0.66, 0.58, 0.52, 0.46, 0.4)),
         },
     ),
     "frame": Search(
         "latency",
         "pe-mesh",
         {
-            "search.objectives.PRICES": ((0.0, 0.2, 2.0),),
-            "search.layout_search.THOROUGH": (Effort(6, 20), Effort(20, 120)),
-            "search.objectives.IDLE": (0.0, 2 / 3),
-            "search.objectives.STREAMING_PRICES": ((0.0,), (0.0, 0.06, 0.6)),
-            "search.objectives.FRUGAL": (2, 8),
-            "search.objectives.ALIKE": (0.9, 1.0),
-            "search.layout_search.SMALL_MESH": (8, 40),
-            "search.neighbours.WEIGHTS": ((1.0,), (1.0, 1.1, 0.9, 1.2, 0.8, 1.5, 0.5, 2.0, 0.3)),
-            "search.neighbours.WIDTH": (6, 30),
-            "search.neighbours.WALKED": (0, 20_000, 180_000),
-            "search.neighbours.NEAREST": (4, 64),
+            "strategies.layouts.PRICES": ((0.0, 0.2, 2.0),),
+            "strategies.layouts.WEIGHTS": ((), (1.1, 0.9, 1.2, 0.8, 1.5, 0.5, 2.0, 0.3)),
+            "strategies.layouts.WALKED": (0, 20_000, 180_000),
+            "strategies.layouts.NEAREST": (4, 64),
+            "strategies.streams.PRICES": ((0.0,), (0.0, 0.06, 0.6)),
+            "strategies.streams.FRUGAL": (2, 8),
+            "layout.neighbours.WIDTH": (6, 30),
+            "layout.splits.SHORT": (0, 2400),
+            "planner.SHORT": (0, 10_000),
             "predict.memory.PACKINGS": (1, 200),
-            "search.splits.SHORT": (0, 2400),
             "k_split.PRODUCTS": (320, 1280),
         },
     ),
@@ -110,13 +108,13 @@ SEARCHES: Mapping[str, Search] = {
         "latency",
         "pe-mesh",
         {
-            "search.list_schedule.SPLITS": (1, 4),
-            "search.list_schedule.ROOMS": ((3 / 4,), (1 / 2,), (7 / 8, 3 / 4, 5 / 8, 1 / 2, 3 / 8)),
-            "search.list_schedule.ROOT": (0.0, 1 / 4, 3 / 4),
-            "search.list_schedule.AHEAD": (0, 1),
-            "search.list_schedule.PIECE": (0.0, 16.0),
-            "search.list_schedule.LOAD": (0.0, 1 / 64, 1 / 4),
-            "search.list_schedule.BORDER": (0, 400, 40_000),
+            "layout.list_schedule.SPLITS": (1, 4),
+            "layout.list_schedule.ROOMS": ((3 / 4,), (1 / 2,), (7 / 8, 3 / 4, 5 / 8, 1 / 2, 3 / 8)),
+            "layout.list_schedule.ROOT": (0.0, 1 / 4, 3 / 4),
+            "layout.list_schedule.AHEAD": (0, 1),
+            "layout.list_schedule.PIECE": (0.0, 16.0),
+            "layout.list_schedule.LOAD": (0.0, 1 / 64, 1 / 4),
+            "layout.list_schedule.BORDER": (0, 400, 40_000),
             "tensors.boxes.GRAINS": ((16, 8), (16, 1)),
         },
     ),
@@ -124,16 +122,15 @@ SEARCHES: Mapping[str, Search] = {
         "latency",
         "pe-mesh-152",
         {
-            "search.wide_frame.PRICES": ((0.0, 0.1, 0.3), (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0)),
-            "search.wide_frame.ROOMS": ((3 / 8,), (1 / 2, 3 / 8, 1 / 4, 1 / 6)),
-            "search.wide_frame.WIDE": (Effort(6, 20, priced=True), Effort(10, 40)),
-            "search.wide_frame.PES_OF_A_PREFETCHER": (32, 152),
-            "search.wide_frame.SEARCHED": (400,),
-            "search.frame_memory.SMALLEST": (0, 4 << 10),
-            "search.wide_frame.ORDERS": (10 << 10, 30 << 10),
-            "search.frame_memory.WAITS_WEIGH": (0, 1, 16),
-            "search.wide_frame.REPAIRS": (1, 6),
-            "search.tries.BUDGET": (125_000, 500_000),
+            "strategies.drafts.PRICES": ((0.0, 0.1, 0.3), (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0)),
+            "strategies.drafts.ROOMS": ((3 / 8,), (1 / 2, 3 / 8, 1 / 4, 1 / 6)),
+            "strategies.drafts.EFFORT": (Effort(6, 20, priced=True), Effort(10, 40)),
+            "strategies.drafts.PES_OF_A_PREFETCHER": (32, 152),
+            "strategies.drafts.SEARCHED": (400,),
+            "strategies.drafts.ORDERS": (10 << 10, 30 << 10),
+            "strategies.drafts.REPAIRS": (1, 6),
+            "layout.frame_memory.SMALLEST": (0, 4 << 10),
+            "layout.frame_memory.WAITS_WEIGH": (0, 1, 16),
         },
     ),
 }
@@ -146,7 +143,7 @@ class Planned:
 
 
 def planned(nets: Sequence[Prepared], board: Board, options: Options) -> Planned:
-    """The predicted intervals of all nets, planned in this process alone."""
+    """The predicted intervals of all nets."""
     began, intervals = process_time(), list[float]()
     for net in nets:
         try:
@@ -196,15 +193,14 @@ def main() -> None:
     given = with_models(parser)
     search = SEARCHES[given.search]
     board, options, nets = prepared(given, search.objective, search.board)
-    with mock.patch.object(tries, "in_order", map):
-        usual = planned(nets, board, options)
-        print("| constant | value | " + " | ".join(model.stem for model in given.models) + " | seconds |")
-        print("|---|---|" + "--:|" * (len(nets) + 1))
-        for name in given.constants or search.tuned:
-            for value in search.tuned[name]:
-                with constant(f"plan.{name}", value):
-                    found = planned(nets, board, options)
-                print(row(name, value, usual, found), flush=True)
+    usual = planned(nets, board, options)
+    print("| constant | value | " + " | ".join(model.stem for model in given.models) + " | seconds |")
+    print("|---|---|" + "--:|" * (len(nets) + 1))
+    for name in given.constants or search.tuned:
+        for value in search.tuned[name]:
+            with constant(f"plan.{name}", value):
+                found = planned(nets, board, options)
+            print(row(name, value, usual, found), flush=True)
 
 
 def row(name: str, value: Any, usual: Planned, found: Planned) -> str:

@@ -17,7 +17,7 @@ from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
 from npukit.net.ops import Multiply, Reshape, Subtract
-from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.plan.planner import Planned, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent

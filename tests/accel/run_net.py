@@ -19,8 +19,8 @@ from npukit.measure.golden import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, run_round, validate
 from npukit.net.net import Net
-from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.ir.plan import Plan
+from npukit.plan.planner import plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem

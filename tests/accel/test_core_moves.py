@@ -26,10 +26,10 @@ from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
-from npukit.plan.core_plan import Planned, plan_around, plan_with_kernels
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.planner import Planned, plan_around, plan_with_kernels
+from npukit.plan.predict.kernel_code import with_kernel_code
 from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, with_code
-from npukit.plan.search.tries import with_kernel_code
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem

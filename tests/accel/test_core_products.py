@@ -19,7 +19,7 @@ from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.ops import Multiply
 from npukit.net.tensor import Quantization
-from npukit.plan.core_plan import plan_around
+from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 

@@ -22,7 +22,7 @@ from npukit.net.ops.norm import norm_constants
 from npukit.net.passes.norms import cut_in_squares, has_squares
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Quantization
-from npukit.plan.core_plan import plan_around, plan_with_kernels
+from npukit.plan.planner import plan_around, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 

@@ -19,7 +19,7 @@ from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net, State
 from npukit.net.ops import Select
-from npukit.plan.core_plan import plan_around
+from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 

@@ -26,7 +26,7 @@ from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.ops import Add
 from npukit.net.requantize import multiply_by_quantized_multiplier
-from npukit.plan.core_plan import plan_around
+from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 

@@ -17,7 +17,6 @@ from npukit.codegen.sources import Sources, Spot
 from npukit.codegen.streamed import dram_image
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
-from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.plan import Plan, Send, View
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import control_bytes
@@ -25,6 +24,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order
 from plan.batch.test_batch_emitter import heavy
+from plan.planning import best_plan
 
 BOARD = load_board("pe-mesh")
 PES = 6
@@ -155,7 +155,7 @@ def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]
 @pytest.mark.exhaustive
 def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> None:
     net = heavy()
-    plan = densest_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]))
+    plan = best_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]), objective="throughput")
     made = _generated(net, plan)
     dram = {buffer.name: buffer for buffer in plan.dram}
     streamed = [n for n, message in enumerate(plan.messages) if message.source_pe == DRAM]
@@ -174,7 +174,7 @@ def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> Non
 def test_the_dram_holds_every_streamed_constant_once() -> None:
     """The image has at least the bytes of the layers' weights, and holds a block of weights once."""
     net = heavy()
-    plan = densest_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]))
+    plan = best_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]), objective="throughput")
     made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
     image = dram_image(plan, [piece for sources in made for piece in sources.streamed])
     weights = net.constants[net.ops[-1].inputs[1]]

@@ -28,11 +28,12 @@ from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
-from npukit.plan.planner import plan_network, plan_with_pins
+from npukit.plan.planner import plan_network
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.networks import Builder
+from plan.planning import plan_with_pins
 
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)

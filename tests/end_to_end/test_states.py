@@ -18,9 +18,9 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.session import Session
 from npukit.measure.golden import GOLDEN_CASES, GOLDEN_FRAMES, LEAST_CASES
 from npukit.measure.target import open_target
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.assignments import emitted_frame
 from plan.emit.test_kept_states import BOARD, ENGINES, NET, drawn
 
 FRAMES = np.random.default_rng(4).integers(-128, 128, (2, 5, 1, 1, 3), np.int8)
@@ -87,7 +87,7 @@ def test_a_mesh_remembers_whatever_the_split(
     """With a `long_program` of 1 the program is a table of steps."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", long_program)
     graph = Graph(NET)
-    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
+    plan = emitted_frame(Problem(graph, BOARD, ENGINES), drawn(graph, seed))
     found = outcome(Example(NET, BOARD, plan, ENGINES), tmp_path)
     assert found.passed, found.mismatches
     assert found.cases == GOLDEN_CASES * GOLDEN_FRAMES

@@ -27,10 +27,10 @@ from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.text import print_plan
+from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.predict.simulate import simulate
-from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order

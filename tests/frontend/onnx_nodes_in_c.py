@@ -23,7 +23,7 @@ from npukit.measure.validate import Mismatch, validate
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.reference import run_reference
-from npukit.plan.core_plan import plan_with_kernels
+from npukit.plan.planner import plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent

@@ -40,15 +40,15 @@ from npukit.passes import PLACING, Wanted, run_passes
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
-from npukit.plan.core_plan import plan_as_pinned
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
-from npukit.plan.planner import best_plan
+from npukit.plan.planner import plan_around, sequential
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.list_schedule import scheduled_plan
+from npukit.plan.strategies.list_schedules import list_schedules
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from npukit.plan.user_mapping import pins_for
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.manifest import image_record
@@ -57,6 +57,7 @@ from npukit.project.toolchain import find_toolchain
 from object_cache import share_objects
 from oracles.plan_execution import Execution
 from plan.networks import Builder
+from plan.planning import best_plan, searched
 
 BUILD_ID = "5a" * 16
 BOARD = load_board("pe-mesh")
@@ -193,16 +194,17 @@ def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignme
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"ops": pins}, file)
         file.flush()
-        planned = plan_as_pinned(Problem(Graph(net), board, engines), file.name, "latency")
+        problem = Problem(Graph(net), board, engines)
+        planned = plan_around(problem, pins_for(problem, file.name, "latency"))
     return Example(net, board, planned.plan, planned.engines)
 
 
 def _planned(random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], pes: int) -> Plan:
     """The best plan on several PEs, or the list schedule used for larger networks."""
     problem = Problem(Graph(net), board, engines, max_pes=pes)
-    if random.random() < 0.5 and (scheduled := scheduled_plan(problem)):
-        return scheduled
-    return best_plan(problem, ("latency", "throughput", "memory")[random.integers(3)])
+    if random.random() < 0.5 and searched(problem, list_schedules).best:
+        return best_plan(problem, list_schedules)
+    return best_plan(problem, objective=sequential(net, ("latency", "throughput", "memory")[random.integers(3)]))
 
 
 def _batch(

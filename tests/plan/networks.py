@@ -196,3 +196,12 @@ def autoencoder() -> Net:
     for outputs in (128, 128, 128, 128, 8, 128, 128, 128, 128, 640):
         x = b.dense(x, outputs)
     return b.net(x)
+
+
+def small_mobilenet() -> Net:
+    """A MobileNet whose constants and activations exceed the memory of a PE."""
+    b = Builder("mobilenet")
+    x = b.conv(b.input(1, 40, 40, 3), 16, 3, 2)
+    for channels, stride in ((64, 1), (128, 2), (256, 2), (1280, 2)):
+        x = b.conv(b.depthwise(x, 3, stride), channels, 1)
+    return b.net(b.dense(b.flatten(b.mean(x)), 100))

@@ -15,13 +15,12 @@ from npukit import api
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of, with_core
 from npukit.board.board import Board, load_board
-from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.net.tensor import Quantization, Tensor
-from npukit.plan.core_plan import plan_around, plan_with_kernels
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
+from npukit.plan.planner import plan_around, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.networks import Builder
@@ -47,14 +46,6 @@ def test_of_one_pe_and_several_the_better_by_the_objective_is_taken() -> None:
     best, one, few = fit(), fit(pes=1), fit(objective="memory")
     assert best["predicted"]["latency_cycles"] < one["predicted"]["latency_cycles"]
     assert one["pes_used"] == few["pes_used"] == 1 < best["pes_used"]
-
-
-def test_one_pe_is_enough_where_several_do_not_hold_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*net: object, **options: object) -> None:
-        raise DoesNotFit("several PEs")
-
-    monkeypatch.setattr("npukit.plan.core_plan.best_plan", refuse)
-    assert fit(pes=4)["pes_used"] == 1
 
 
 @pytest.mark.exhaustive
@@ -88,16 +79,6 @@ def test_the_reason_of_each_op_in_c_is_its_own() -> None:
     assert not alone.startswith("plain C")
     assert difference.startswith("plain C: ")
     assert "whole op" not in difference
-
-
-def test_a_pe_without_room_for_kernels_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    net, pins = two_ops()
-    monkeypatch.setattr("npukit.plan.core_plan.shortfall", lambda board, memory: 1)
-    shared, alone, _ = plan_around(
-        Problem(Graph(net), load_board("pe-mesh"), {"cpu": Cpu()}, max_pes=2), pins
-    ).kernels.values()
-    assert "2 PEs share it" in shared
-    assert alone == "plain C: PE 0 has no room for the code and constants of kernels in assembly"
 
 
 def with_memory(board: str, kilobytes: int) -> Board:

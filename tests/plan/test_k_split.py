@@ -22,11 +22,8 @@ from npukit.net.passes.sums import cut_in_sums
 from npukit.net.reference.interpreter import run_reference
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
-from npukit.plan.core_plan import Planned
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.ir.plan import MemoryUse, Orders, Page, PePlan, Plan, Predicted
 from npukit.plan.k_split import cut_as_wanted, deep, worth_trying
-from npukit.plan.planner import plan_with_pins
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -35,6 +32,7 @@ from npukit.progress import Silent
 from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder
+from plan.planning import plan_with_pins
 
 BOARD = load_board("pe-mesh")
 
@@ -162,34 +160,6 @@ def test_sums_too_deep_for_a_pe_are_made_one_part_of_the_depth_after_the_other(m
     monkeypatch.setattr(pipeline, "deep", lambda net, engines: {})
     with pytest.raises(DoesNotFit):
         plan_on(board, prepared, Options(pes=1), Silent())
-
-
-@pytest.mark.parametrize(
-    ("pages", "whole", "in_parts", "taken"), [(1, 9, 8, True), (1, 8, 9, False), (1, 9, None, False), (0, 9, 8, False)]
-)
-def test_whole_sums_whose_orders_come_in_pages_are_compared_with_sums_along_the_depth(
-    pages: int, whole: int, in_parts: int | None, taken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The faster plan wins. With all orders in memory, whole sums win without a comparison."""
-    board = load_board("spinnaker2")
-    plugins = plugins_of(board)
-    placed = with_core(plugins, board)
-
-    def planned(problem: Problem, *_: object, **__: object) -> Planned:
-        """A plan with a fixed number of cycles."""
-        cycles = in_parts if problem.net is not net else whole
-        if cycles is None:
-            raise DoesNotFit("it does not fit")
-        orders = Orders(pages=tuple(Page(0, 64) for _ in range(pages)))
-        pe = PePlan(0, 0, (), (), MemoryUse(0, 0, 0, 0, 0), orders)
-        plan = Plan("deep", board.name, "latency", (pe,), predicted=Predicted(cycles, cycles))
-        return Planned(plan, problem.engines, {})
-
-    monkeypatch.setattr(pipeline, "plan_with_kernels", planned)
-    net = assign_engines(deep_layer(), placed)
-    found = plan_on(board, Prepared(net, plugins, placed, "", {}, {}), Options(pes=1), Silent())
-    assert found.plan.predicted.latency_cycles == (in_parts if taken else whole)
-    assert (found.net is not net) == taken
 
 
 def test_weights_that_come_in_fours_are_not_too_deep() -> None:

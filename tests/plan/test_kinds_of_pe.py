@@ -13,11 +13,10 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
 from npukit.net.net import CORE
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.plan import Plan
-from npukit.plan.planner import plan_network, plan_with_pins
+from npukit.plan.layout.splits import Splits
+from npukit.plan.planner import plan_network
 from npukit.plan.predict.simulate import simulate
-from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import spread_out
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -26,6 +25,7 @@ from npukit.plan.user_mapping import read_pins
 from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import small_net
+from plan.planning import best_plan, plan_with_pins
 
 NET = small_net()
 ENGINES = engines(load_board("pe-mesh"))
@@ -102,9 +102,9 @@ def test_a_tile_costs_what_the_core_of_its_pe_needs() -> None:
 def test_pes_with_different_cores_share_a_batch_where_that_is_better() -> None:
     mixed = mixed_cores()
     problem = Problem(Graph(NET), mixed, {**ENGINES, CORE: core_of(mixed)}, order=range(3))
-    every = densest_plan(problem)
+    every = best_plan(problem, objective="throughput")
     assert cores_of(every, mixed) == set(mixed.cpus)
-    one = densest_plan(problem.alike)
+    one = best_plan(problem.alike, objective="throughput")
     assert cores_of(one, mixed) == {"cortex-m0plus"}, "of which there are more"
     assert every.predicted.interval_cycles < one.predicted.interval_cycles
 

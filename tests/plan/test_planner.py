@@ -22,7 +22,6 @@ from npukit.net.tensor import Tensor
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.planner import plan_network
-from npukit.plan.search.neighbours import NeighbourWalk
 from oracles.plan_execution import Execution
 from plan.engines import engines, planned_on
 from plan.networks import Builder, autoencoder, image_net, keyword_net, small_net, wake_word_net
@@ -166,18 +165,6 @@ def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
     assert len(many.pes) < 16
 
 
-def test_neighbours_are_tried_on_the_chosen_number_of_pes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    walked: list[int] = []
-
-    def from_plan(_: NeighbourWalk, plan: Plan) -> Plan:
-        walked.append(len(plan.pes))
-        return plan
-
-    monkeypatch.setattr(NeighbourWalk, "from_plan", from_plan)
-    plan = plan_network(tiny(), BOARD, engines(BOARD), max_pes=16)
-    assert walked == [len(plan.pes)]
-
-
 def test_what_a_float_network_would_save_in_int8_is_told() -> None:
     """int8 saves three of four bytes of the weights, and of the largest tensors between two layers."""
     weights, shapes = np.ones((400, 10), np.float32), {"x": (1, 100), "w": (400, 10), "h": (1, 50_000), "y": (1, 400)}
@@ -252,33 +239,6 @@ def test_of_many_ops_that_read_a_tensor_some_are_named() -> None:
     tensors = {"x": Tensor("x", (1, 200_000), "int8"), **{name: Tensor(name, (1, 8), "int8") for name in ends}}
     with pytest.raises(DoesNotFit, match=r"x, 200,000, for read_0, read_1, read_2 and 2 more\)"):
         one_pe(Net("read often", ("x",), ends, tuple(reads), tensors, {}))
-
-
-def test_whether_more_pes_help_is_told_without_the_whole_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each number of PEs that seems to fit, only one draft for least memory is emitted."""
-    monkeypatch.setattr("npukit.plan.search.objectives.fastest_plan", lambda _: pytest.fail("searched"))
-    b = Builder("streamed")
-    x = b.conv(b.conv(b.input(1, 128, 128, 4), 16, 3, stride=2), 32, 3)
-    with pytest.raises(DoesNotFit) as refused:
-        one_pe(b.net(b.dense(b.dense(b.flatten(b.global_pool(x)), 1024), 2048)))
-    assert re.match("more PEs: --pes 4: fits, [1-9][0-9,]* cycles a frame", refused.value.tries[0])
-
-
-def test_more_pes_that_have_too_few_flags_are_no_remedy_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.search.leanest.planned", no_flags)
-    monkeypatch.setattr("npukit.plan.search.leanest.emit_batch", no_flags)
-    with pytest.raises(DoesNotFit) as refused:
-        one_pe(wide(128))
-    assert not any("fits," in remedy for remedy in refused.value.tries if "more PEs" in remedy)
-
-
-def test_where_frames_have_too_few_flags_another_plan_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.search.objectives.planned", no_flags)
-    assert plan_network(tiny(), BOARD, engines(BOARD), max_pes=4).pes
-
-
-def no_flags(*_: object) -> Plan:
-    raise DoesNotFit("all flags count other things")
 
 
 def test_what_is_too_large_with_streams_is_told_with_the_least_that_is_missing() -> None:

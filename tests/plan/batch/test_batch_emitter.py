@@ -17,14 +17,13 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.weight_streaming import first_that_fits
 from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights, cut_in_weight_tiles
-from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan, Send
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import simulate
-from npukit.plan.search.objectives import fastest_plan
+from npukit.plan.search.candidate import Proposals
+from npukit.plan.strategies.streams import fewest_streamed
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -34,6 +33,7 @@ from plan.assignments import on_one_pe
 from plan.emit.test_allocate import assignments, small_nets
 from plan.engines import engines
 from plan.networks import Builder, keyword_net
+from plan.planning import best_plan
 
 BOARD = load_board("pe-mesh")
 GROUP = 5
@@ -105,13 +105,16 @@ def heavy() -> Net:
 
 def test_what_does_not_fit_is_streamed_in_weight_tiles_to_all_groups_at_once() -> None:
     net = heavy()
-    alone = fastest_plan(Problem(Graph(net), BOARD, engines(BOARD), [0]))
+    alone = best_plan(Problem(Graph(net), BOARD, engines(BOARD), [0]))
     assert alone.streams
     assert missing_bytes(BOARD, alone) == 0
     assert_exact(net, alone)
     groups = tuple(on_one_pe(Graph(net), pe) for pe in pes_in_order(BOARD)[:2])
-    plan = first_that_fits(Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups))
-    assert plan is not None
+
+    def on_two(problem: Problem) -> Proposals:
+        yield from fewest_streamed(problem, Batch(groups))
+
+    plan = best_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_two)
     assert missing_bytes(BOARD, plan) == 0
     weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert weight_tiles
@@ -240,8 +243,8 @@ def small() -> Net:
 
 def test_throughput_beats_one_frame_at_a_time() -> None:
     net, order = small(), pes_in_order(BOARD)[:4]
-    one = fastest_plan(Problem(Graph(net), BOARD, engines(BOARD), order))
-    many = densest_plan(Problem(Graph(net), BOARD, engines(BOARD), order))
+    one = best_plan(Problem(Graph(net), BOARD, engines(BOARD), order))
+    many = best_plan(Problem(Graph(net), BOARD, engines(BOARD), order), objective="throughput")
     assert many.frames > 1
     assert many.predicted.interval_cycles < one.predicted.interval_cycles
     assert_exact(net, many)

@@ -13,8 +13,8 @@ from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Compute, PePlan
+from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.predict.memory import aligned
-from npukit.plan.search.layout_search import QUICK, LatencySearch
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem

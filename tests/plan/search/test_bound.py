@@ -11,16 +11,15 @@ from npukit.net.net import Net
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.memory_bound import least_lacking, may_fit
 from npukit.plan.batch.weight_tiles import StreamWeights
+from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.search.layout_search import QUICK, LatencySearch
+from npukit.plan.search.bound import least_lacking
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
-from plan.batch_search.test_data_parallel import small_mobilenet
+from plan.boards import with_memory
 from plan.engines import engines
-from plan.networks import Builder
-from plan.search.test_leanest import with_memory
+from plan.networks import Builder, small_mobilenet
 
 BOARD = load_board("pe-mesh")
 PES = (1, 2, 3, 4, 5)
@@ -51,7 +50,7 @@ def test_what_fits_may_fit(net: Net, size: int) -> None:
             problem = Problem(Graph(net), board, engines(board))
             missing = missing_bytes(board, emit_batch(problem, wanted))
             assert least_lacking(problem, wanted).missing <= missing
-            assert may_fit(problem, wanted) or missing
+            assert not least_lacking(problem, wanted).missing or missing
 
 
 def test_orders_are_in_pages_on_the_roots_chip_alone() -> None:
@@ -73,4 +72,4 @@ def test_tensors_that_are_too_large_for_a_pe_do_not_fit() -> None:
     net = b.net(b.conv(b.conv(b.input(1, 96, 96, 16), 64, 1), 16, 1))
     (whole, *_) = rounds(net, 2)
     assert missing_bytes(BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), whole))
-    assert not may_fit(Problem(Graph(net), BOARD, engines(BOARD)), whole)
+    assert least_lacking(Problem(Graph(net), BOARD, engines(BOARD)), whole).missing

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from npukit.board.board import load_board
 from npukit.plan.batch.channel_bands import narrowed
-from npukit.plan.search.splits import Splits
+from npukit.plan.layout.splits import Splits
 from npukit.plan.tensors.boxes import WIDE_GRAIN, to_boxes, volumes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem

@@ -10,30 +10,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from npukit.accel.cpu import Cpu
-from npukit.board.board import Board, Grid, load_board
-from npukit.net.net import CORE, Net, Op, State
+from npukit.board.board import Board
+from npukit.net.net import Net, Op, State
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.ir.assignment import Assignment, fault_of
-from npukit.plan.ir.plan import Plan
+from npukit.plan.layout.list_schedule import TENSORS, ListSchedule, first_blocks, states_early
 from npukit.plan.planner import plan_network
-from npukit.plan.predict.memory import with_code
-from npukit.plan.search.list_schedule import ROOMS, TENSORS, ListSchedule, first_blocks, scheduled_plan, states_early
-from npukit.plan.search.tries import with_kernel_code
+from npukit.plan.strategies.list_schedules import list_schedules
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
+from plan.boards import two_chips
 from plan.engines import engines
 from plan.networks import Builder, autoencoder, image_net, keyword_net
+from plan.planning import best_plan
 
 PES = 6
 """Number of PEs on each of two chips."""
-
-
-def two_chips() -> Board:
-    board = load_board("pe-mesh")
-    mesh = board.mesh.model_copy(update={"chips": Grid(columns=2, rows=1), "pes": Grid(columns=3, rows=2)})
-    return board.model_copy(update={"mesh": mesh})
 
 
 def problem_of(net: Net, board: Board) -> Problem:
@@ -62,9 +55,7 @@ def test_every_op_is_on_live_pes_whole_and_the_frame_is_exact(net: Net) -> None:
     assignment = assigned(problem)
     for op in problem.graph.ops:
         assert fault_of(problem.graph.shape(op.output), assignment[op.name], set(problem.order)) is None
-    plan = scheduled_plan(problem)
-    assert plan is not None
-    assert_exact(net, plan, rounds=1)
+    assert_exact(net, best_plan(problem, list_schedules), rounds=1)
 
 
 def test_layers_that_read_the_same_tensor_lie_side_by_side() -> None:
@@ -101,7 +92,7 @@ def test_splits_of_blocks_that_are_alike_are_searched_for_once(
         searched.append(op.name)
         return cuttable_axes(net, op)
 
-    monkeypatch.setattr("npukit.plan.search.list_schedule.cuttable_axes", axes)
+    monkeypatch.setattr("npukit.plan.layout.list_schedule.cuttable_axes", axes)
     assignment, names = assigned(problem, room), [op.name for op in problem.graph.ops]
     assert searched[:2] == names[:2]
     assert bool(searched[2:]) == more
@@ -136,7 +127,7 @@ def test_pes_that_hold_weights_have_room_for_the_operands_of_a_tile(monkeypatch:
     problem = rows()
     most = ROOM + TENSORS * problem.board.memory_for("activations").size
     assert most_with_operands(problem) <= most
-    monkeypatch.setattr("npukit.plan.search.list_schedule.TENSORS", 1)
+    monkeypatch.setattr("npukit.plan.layout.list_schedule.TENSORS", 1)
     assert most_with_operands(problem) > most
 
 
@@ -192,62 +183,6 @@ def test_ops_of_nothing_but_states_follow_those_that_make_what_they_read() -> No
 def places(net: Net) -> list[int]:
     """Original positions of the ops, in the order of `states_early`."""
     return [net.ops.index(op) for op in states_early(Graph(net)).net.ops]
-
-
-def test_a_frame_that_leaves_no_room_for_kernels_of_the_core_is_the_last_resort(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[Plan] = []
-
-    def crowded(net: Net, board: Board, plan: Plan, core: Cpu) -> Plan:
-        """Give the first `most` plans more code than memory."""
-        seen.append(plan)
-        more = with_kernel_code(net, board, plan, core)
-        if len(seen) > most:
-            return more
-        return replace(more, pes=tuple(replace(pe, memory=with_code(board, pe.memory, 1 << 20)) for pe in more.pes))
-
-    monkeypatch.setattr("npukit.plan.search.tries.with_kernel_code", crowded)
-    problem = problem_of(chain(4), two_chips())
-    problem = problem.with_engines({**problem.engines, CORE: Cpu()})
-    for most, taken in ((1, 1), (len(ROOMS), 0)):
-        seen.clear()
-        found = scheduled_plan(problem)
-        assert found is not None
-        assert found.messages is seen[taken].messages
-        assert found.predicted.latency_cycles > 0
-        assert len(seen) == min(most + 1, len(ROOMS))
-
-
-def test_rooms_that_the_first_of_many_like_blocks_do_not_fit_are_not_emitted_for_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first three rooms are too large for the first two of ten layers: all layers are emitted only with the last
-    room."""
-    seen: list[int] = []
-
-    def fits(board: Board, plan: Plan) -> int:
-        seen.append(len({step.op for pe in plan.pes for step in pe.computes()}))
-        return len(seen) < len(ROOMS)
-
-    monkeypatch.setattr("npukit.plan.search.list_schedule.missing_bytes", fits)
-    assert scheduled_plan(problem_of(chain(10), two_chips())) is not None
-    assert seen == [2, 2, 2, 2, 2, 10, 10]
-
-
-def test_a_smaller_room_is_not_tried_where_ops_have_no_place_with_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms: list[int] = []
-    assignment = ListSchedule.assignment
-
-    def noted(schedule: ListSchedule) -> Assignment | None:
-        rooms.append(schedule._room)
-        return assignment(schedule)
-
-    monkeypatch.setattr(ListSchedule, "assignment", noted)
-    b = Builder("wide")
-    assert scheduled_plan(problem_of(b.net(b.dense(b.input(1, 1500), 1200)), two_chips())) is None
-    assert len(rooms) == 3
-    assert len({*rooms}) == 1
 
 
 def test_first_blocks_end_where_the_next_ones_begin() -> None:
