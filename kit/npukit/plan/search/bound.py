@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import partial
 from itertools import chain
+from math import inf
 
 from npukit.accel.core_kernels import NO_KERNELS
 from npukit.accel.cpu import Cpu
@@ -26,6 +27,8 @@ from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
     CODE_BYTES,
     CODE_OF_A_TENSOR,
+    CODE_OF_A_TILE,
+    CODE_OF_THE_LOOP,
     FIRMWARE_BYTES,
     LAYER_BYTES,
     LAYER_NUMBER_BYTES,
@@ -35,7 +38,6 @@ from npukit.plan.predict.memory import (
     WORKER_BYTES,
     WORKER_STACK_BYTES,
     Lacking,
-    code_bytes_with_table,
     control_bytes,
     memory_use,
     most_lacking,
@@ -44,8 +46,8 @@ from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_WEIGHT_TILE = 2
-"""Least number of table rows for a weight tile: to wait and to compute. Another row sends the credit if another PE
-prefetches."""
+"""Least number of table rows for a weight tile: to compute, and to wait. A credit and a wait, as stored for an earlier
+weight tile, are a single row."""
 
 ROWS_OF_A_COMMAND = 3
 """Table rows to patch the command fields that differ between weight tiles of one shape: the addresses of output,
@@ -123,9 +125,9 @@ def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
     in_place = _in_place(graph, problem.engines, group)
     held = most_at_once(graph, regions, aliases(graph, problem.engines), in_place, thin, beside, late=late)
     pages = frozenset(pe for pe in held if batch.in_pages and problem.board.is_on_roots_chip(pe))
-    orders = _orders(problem, group, batch, weight_tiles)
-    orders = Counter({pe: min(size, 2 * PAGE_BYTES) if pe in pages else size for pe, size in orders.items()})
-    constants = _resident(problem, group, batch) + orders + (Counter() if batch.is_frame else _layers(group))
+    constants = _resident(problem, group, batch) + _orders(problem, group, batch, weight_tiles, pages)
+    if not batch.is_frame:
+        constants += _controls(group)
     kernels = Counter(tile.pe for op in graph.ops if op.engine == CORE for tile in group[op.name])
     yield _most(problem, constants, held, kernels)
     if batch.is_frame or pages >= held.keys():
@@ -145,13 +147,13 @@ def _most(problem: Problem, constants: Counter[int], held: Counter[int], kernels
 
 
 def _program(problem: Problem, kernels: int) -> tuple[int, int]:
-    """Bytes of code and stack of a PE. Kernels in assembly want the firmware of a worker only."""
+    """Bytes of firmware and stack of a PE. Kernels in assembly want the firmware of a worker only."""
     if len(problem.order) == 1:
         return CODE_BYTES, STACK_BYTES
     core = problem.engines[CORE]
-    if isinstance(core, Cpu) and core.kernels is not NO_KERNELS:
-        return WORKER_BYTES, STACK_BYTES if kernels else WORKER_STACK_BYTES
-    return code_bytes_with_table(0, kernels), STACK_BYTES if kernels else WORKER_STACK_BYTES
+    in_assembly = isinstance(core, Cpu) and core.kernels is not NO_KERNELS
+    code = FIRMWARE_BYTES if kernels and not in_assembly else WORKER_BYTES
+    return code, STACK_BYTES if kernels else WORKER_STACK_BYTES
 
 
 def _resident(problem: Problem, group: Assignment, batch: Batch) -> Counter[int]:
@@ -187,11 +189,15 @@ class _WeightTiles:
         """Bytes of the weight tiles that each PE holds together."""
         return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
 
+    def count(self, op: Op, box: Box) -> int:
+        """The number of weight tiles of a tile, or 1 if it is computed whole."""
+        return max(self._cut(op, box)[0], 1)
+
     def rows(self, op: Op, box: Box) -> int:
         """The table rows for all weight tiles of a tile."""
         count, _ = self._cut(op, box)
         of_one_shape = count - 1 if count > 2 else 0  # the last weight tile may be smaller
-        return count * (ROWS_OF_A_WEIGHT_TILE + bool(self._wanted.prefetchers)) + of_one_shape * ROWS_OF_A_COMMAND
+        return count * ROWS_OF_A_WEIGHT_TILE + of_one_shape * ROWS_OF_A_COMMAND
 
     def _cut(self, op: Op, box: Box) -> tuple[int, int]:
         """The number of a tile's weight tiles, and bytes of the first two: one arrives while the other is in use."""
@@ -219,21 +225,30 @@ class _WeightTiles:
         return streamed_bytes(engine, engine.cost(self._graph.net, op, box))
 
 
-def _orders(problem: Problem, group: Assignment, batch: Batch, weight_tiles: _WeightTiles) -> Counter[int]:
-    """Bytes of the commands and table rows of streamed ops on each PE."""
-    found: Counter[int] = Counter()
+def _orders(
+    problem: Problem, group: Assignment, batch: Batch, weight_tiles: _WeightTiles, pages: Collection[int]
+) -> Counter[int]:
+    """Bytes of the steps on each PE and of the commands of streamed ops: in C or in a table, whichever is less.
+    `pages`: PEs that may fetch a table's orders from DRAM."""
+    commands, in_c, rows, layers = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
     for op in problem.graph.ops:
-        for tile in group[op.name] if op.name in batch.stream.ops else ():
-            found[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box) + command_bytes(problem.engines[op.engine])
-    return found
+        for tile in group[op.name]:
+            if op.name in batch.stream.ops:
+                commands[tile.pe] += command_bytes(problem.engines[op.engine])
+            in_c[tile.pe] += CODE_OF_A_TILE * weight_tiles.count(op, tile.box)
+            rows[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box)
+            layers[tile.pe] += LAYER_BYTES + LAYER_NUMBER_BYTES
+    if len(problem.order) == 1:  # `CODE_BYTES` has room for its steps in C
+        return commands
+    orders = {pe: min(rows[pe] + commands[pe], 2 * PAGE_BYTES if pe in pages else inf) for pe in layers}
+    in_table = {pe: CODE_OF_THE_LOOP + layers[pe] + int(size) for pe, size in orders.items()}
+    return Counter({pe: min(in_c[pe] + commands[pe], size) for pe, size in in_table.items()})
 
 
-def _layers(group: Assignment) -> Counter[int]:
-    """Bytes of the layers' data and records on each PE."""
+def _controls(group: Assignment) -> Counter[int]:
+    """Bytes of the layers' records on each PE."""
     counts = Counter(tile.pe for tiles in group.values() for tile in tiles)
-    return Counter(
-        {pe: count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count) for pe, count in counts.items()}
-    )
+    return Counter({pe: control_bytes(count) for pe, count in counts.items()})
 
 
 def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:
