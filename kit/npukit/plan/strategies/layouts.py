@@ -30,7 +30,7 @@ WALKED = 60_000
 
 NO_PINS: Assignment = MappingProxyType({})
 
-NEAREST = 16
+NEAREST = 3
 """Neighbours of a mapping to try: the fastest by estimate (`planner_constants.py frame`)."""
 
 
