@@ -30,7 +30,7 @@ WALKED = 60_000
 
 NO_PINS: Assignment = MappingProxyType({})
 
-NEAREST = 3
+NEAREST = 5
 """Neighbours of a mapping to try: the fastest by estimate (`planner_constants.py frame`)."""
 
 
@@ -53,7 +53,9 @@ def layouts(problem: Problem) -> Proposals:
         if whole_cycles(problem) / count >= found.cycles:
             break
         other = yield from _at_prices(problem.on(problem.order[:count]))
-        found = min(found, other or found, key=lambda each: each.cycles)
+        if other is None or other.cycles > found.cycles:
+            break
+        found = other
     yield from _Walk(found).proposals()
 
 
