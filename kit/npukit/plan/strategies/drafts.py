@@ -30,7 +30,7 @@ ROOMS = (3 / 8, 1 / 4, 1 / 6)
 EFFORT = Effort(10, 40, priced=True)
 """Effort of the search for layouts."""
 
-SEARCHED = 800
+SEARCHED = 400
 """Ops placed by all searches for layouts together. Longer networks are searched at fewer prices and rooms."""
 
 PES_OF_A_PREFETCHER = 16
