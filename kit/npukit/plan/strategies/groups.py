@@ -53,7 +53,7 @@ others."""
 
 MOST_MICRO_BATCHES = 4
 
-INTERLEAVED = (1, 2, 4, 6)
+INTERLEAVED = (2, 4, 6)
 """Frames that a group computes op by op, one while the tiles of another are in flight."""
 
 WHOLE = 5_000
@@ -98,16 +98,17 @@ def groups(problem: Problem) -> Proposals:
     if problem.board.noc is None or len(problem.order) == 1:
         return
     search = LatencySearch(problem, QUICK, fetched=True)
-    found = yield from _of_all_sizes(problem, search)
+    firsts = yield from _of_all_sizes(problem, search)
+    found = list(firsts)
     found += yield from _in_micro_batches(problem, found, _least(found))
-    near = [each for each in found if each.interval < 1.02 * _least(found)]
-    moving_less = search.weighing(HEAVY_MOVES)
-    for size in sorted({_size(problem, each.batch) for each in near}):
-        first = yield from _interleaved(problem, _of_size(problem, size, moving_less), _least(found))
-        found += [*first, *(yield from _in_micro_batches(problem, first, _least(found)))]
-    if found:
-        found += yield from _other_tiles(problem, _best(found))
-        found += yield from _less_streamed(problem, _best(found))
+    found += yield from _moving_less(problem, search.weighing(HEAVY_MOVES), found)
+    found += yield from _refined(problem, found)
+    best = _least(found)
+    for first in sorted(firsts, key=lambda each: each.interval):
+        more = yield from _interleaved(problem, first, _least(found))
+        found += [*more, *(yield from _in_micro_batches(problem, more, _least(found)))]
+    if _least(found) < best:
+        found += yield from _refined(problem, found)
     yield from _whole(problem, sorted(found, key=lambda each: each.interval))
 
 
@@ -142,15 +143,32 @@ def _size(problem: Problem, batch: Batch) -> int:
 
 
 def _of_all_sizes(problem: Problem, search: LatencySearch) -> _Trials:
-    """Trials of each size in one micro-batch, until larger sizes bring nothing."""
+    """Trials of each size, until larger sizes bring nothing."""
     found, worse = list[_Trial](), 0
     for size in _sizes(len(problem.order)):
-        first = yield from _interleaved(problem, _of_size(problem, size, search), _least(found))
+        first = yield from _first(problem, _of_size(problem, size, search), _least(found))
         worse = 0 if not found or _least(first) < _least(found) else worse + 1
         found += first
         if worse == PATIENCE:
             break
     return found
+
+
+def _moving_less(problem: Problem, search: LatencySearch, found: Sequence[_Trial]) -> _Trials:
+    """Trials of the best sizes again, in layouts that move less data."""
+    more = list[_Trial]()
+    near = [each for each in found if each.interval < 1.02 * _least(found)]
+    for size in sorted({_size(problem, each.batch) for each in near}):
+        more += yield from _first(problem, _of_size(problem, size, search))
+    return [*more, *(yield from _in_micro_batches(problem, more, _least([*found, *more])))]
+
+
+def _refined(problem: Problem, found: Sequence[_Trial]) -> _Trials:
+    """Trials of the best batch with other weight tiles, then with fewer of them."""
+    if not found:
+        return []
+    other = yield from _other_tiles(problem, _best(found))
+    return [*other, *(yield from _less_streamed(problem, _best([*found, *other])))]
 
 
 def _sizes(count: int) -> Iterator[int]:
@@ -170,16 +188,16 @@ def _of_size(problem: Problem, size: int, search: LatencySearch) -> Batch:
     return replace(batch, bands=bands, stream=replace(SMALL_TILES, room=0))
 
 
-def _interleaved(problem: Problem, batch: Batch, best: float) -> _Trials:
+def _interleaved(problem: Problem, first: _Trial, best: float) -> _Trials:
     """Trials with more and more interleaved frames, as long as they fit and bring something."""
-    found = list[_Trial]()
+    found = [first]
     for count in INTERLEAVED:
-        each = replace(batch, pipeline=replace(batch.pipeline, interleaved=count))
-        first = yield from _first(problem, each, min(best, _least(found)))
-        if _least(first) >= _least(found):
+        batch = replace(first.batch, pipeline=replace(first.batch.pipeline, interleaved=count))
+        more = yield from _first(problem, batch, min(best, _least(found)))
+        if _least(more) >= _least(found):
             break
-        found += first
-    return found
+        found += more
+    return found[1:]
 
 
 def _first(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
