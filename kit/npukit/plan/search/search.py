@@ -27,7 +27,7 @@ LONG = 20_000
 """Messages of a batch from which on one round is simulated: two take minutes, and their ends weigh little."""
 
 
-PROBES = 2 / 3
+PROBES = 3 / 4
 """Part of the budget for probes. The rest is for whole candidates."""
 
 

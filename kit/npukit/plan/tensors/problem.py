@@ -24,7 +24,7 @@ def silent(text: str) -> None:
     del text
 
 
-MOST = 750_000
+MOST = 1_000_000
 """Limit of steps and messages emitted per call of the planner: a minute of the processor. MobileNetV2 on 152 PEs takes
 640,000."""
 
