@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from npukit.cli.networks import networks_of, one_of, show_networks
 from npukit.cli.options import Models, verb
+from npukit.cli.plan_options import PlanOptions
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
-from npukit.cli.wishes import Wishes
 from npukit.errors import DoesNotFit
 from npukit.options import Network
 
@@ -17,13 +17,13 @@ from npukit.options import Network
 def fit(
     terminal: Terminal,
     models: Models,
-    wishes: Wishes,
+    given: PlanOptions,
 ) -> None:
     """Predict whether a model fits a board, with latency, memory, energy and each layer; or why not."""
     from npukit import api
 
-    networks, board = networks_of(models, wishes.pes), wishes.board
-    options = wishes.options(networks[0].pes if one_of(models) else None)
+    networks, board = networks_of(models, given.pes), given.board
+    options = given.options(networks[0].pes if one_of(models) else None)
     try:
         if one_of(models):
             told, show = api.fit(models[0], board=board, options=options, progress=terminal), show_summary
@@ -34,7 +34,7 @@ def fit(
         terminal.result(_refusal(networks, board, error))
         raise
     terminal.result(told)
-    others = "" if wishes == Wishes(board=board) else ", with the other options of this fit"
+    others = "" if given == PlanOptions(board=board) else ", with the other options of this fit"
     show(terminal, told, f"npukit build {' '.join(map(str, models))} --board {board} -o FOLDER{others}")
 
 

@@ -37,7 +37,7 @@ from npukit.options import Options
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PlanOptions:
     """The options, in the order of --help."""
 
     board: BoardName = "pe-mesh"
