@@ -17,7 +17,7 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.pages import Page, Piece, Room
 from npukit.codegen.parts import Part, chain_records, commands_of, kernel_step, lower_parts
 from npukit.codegen.states import STATES, state_arrays, state_records
-from npukit.codegen.table import TABLE, Long
+from npukit.codegen.table import TABLE, TableProgram
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layer_places, likes_of
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
@@ -47,7 +47,7 @@ class Program:
     wrappers: tuple[str, ...]
     """Prototypes of plug-ins' functions that are called by name."""
     routines: tuple[Routine, ...]
-    table: Long | None = None
+    table: TableProgram | None = None
     """The source of a long program's table and records."""
     layer_places: tuple[int, ...] = ()
     """The number of each layer's place, in a table. Empty: each layer has a place of its own."""
@@ -98,7 +98,7 @@ def gather(
         firsts = frozenset(page.first for page in pe.orders.pages)
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal, firsts))
         room, likes = _room_for_pages(plan, pe, arena), list(_likes(plan, pe, runs))
-        table = Long.of(runs, likes, descriptors, room, tuple(_cuts(runs, firsts)))
+        table = TableProgram.of(runs, likes, descriptors, room, tuple(_cuts(runs, firsts)))
         steps = (TableStep(TABLE),)
         records, spans = tuple(table.records()), tuple(table.spans())
     else:

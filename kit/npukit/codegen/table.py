@@ -69,7 +69,7 @@ def _fields(part: Part) -> dict[str, Field]:
 
 
 @dataclass(frozen=True)
-class Made:
+class RunRows:
     """The records of a run, and its rows of the table."""
 
     records: tuple[Record, ...]
@@ -78,20 +78,20 @@ class Made:
     """The arguments of the run's calls, always in memory, even if the rows are in a page."""
 
     @classmethod
-    def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> Made:
+    def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> RunRows:
         records, called = _records(run, descriptors, templates), _called(run)
         rows = _call(called) if called else _rows(run, descriptors, templates)
         return cls(tuple(records), tuple(rows), (arguments_of(called),) if called else ())
 
 
 @dataclass(frozen=True)
-class Long:
+class TableProgram:
     """A long program as runs. Signals are in separate runs from other messages. Equal runs are made once."""
 
     runs: Sequence[Run]
     likes: Sequence[int]
     """The kind of each run. Runs of the same kind are equal."""
-    made: Mapping[int, Made]
+    made: Mapping[int, RunRows]
     """The constants and rows of the first run of each kind."""
     stretches: Sequence[Stretch]
     before: tuple[Fields, ...] = ()
@@ -109,7 +109,7 @@ class Long:
         descriptors: Descriptors,
         room: Room | None = None,
         cuts: tuple[range, ...] = (),
-    ) -> Long:
+    ) -> TableProgram:
         """The program of these runs. `alike`: a key of each run; runs with equal keys are made once. A run in a page is
         never shared, as each page has its own orders."""
         kept = cuts[0].start if cuts else len(runs)
@@ -119,23 +119,23 @@ class Long:
         firsts = dict(zip(reversed(likes), reversed(runs), strict=True))
         different = {like: firsts[like] for like in likes}
         templates = templates_of([firsts[like] for like in dict.fromkeys(likes[:kept])])
-        made = {like: Made.of(run, descriptors, templates) for like, run in different.items()}
+        made = {like: RunRows.of(run, descriptors, templates) for like, run in different.items()}
         again = stretches(likes[:kept], [len(made[like].rows) for like in likes[:kept]])
         return cls(runs, likes, made, again, room=room, cuts=cuts)
 
-    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> Long:
+    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> TableProgram:
         """The program of a PE that does the same with these steps: only messages differ."""
         runs: list[Sequence[Piece]] = []
         made, begin = dict(self.made), 0
         for like, run in zip(self.likes, self.runs, strict=True):
             sends = [step for step in steps[begin : begin + len(run)] if isinstance(step, Send)]
             if sends and made[like] is self.made[like]:
-                made[like] = Made.of(sends, descriptors, {})
+                made[like] = RunRows.of(sends, descriptors, {})
             runs.append(sends or run)
             begin += len(run)
         return replace(self, runs=runs, made=made, room=room)
 
-    def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> Long:
+    def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> TableProgram:
         """The same program with a step before all others and one after all others."""
         return replace(self, before=(_step_row(first), *self.before), behind=(*self.behind, _step_row(last)))
 
@@ -199,7 +199,7 @@ class Long:
         return fetch(self.pages[0].bytes, self.room, 0), [row("NET_PAGE", count=1, what=self.room.place(0))]
 
 
-def _page(made: Sequence[Made]) -> Page:
+def _page(made: Sequence[RunRows]) -> Page:
     return Page(tuple(row for each in made for row in each.rows), tuple(r for each in made for r in each.records))
 
 
