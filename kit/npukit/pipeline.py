@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from npukit import __version__
-from npukit.accel.choices import Chosen
+from npukit.accel.choices import TunedChoice
 from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import own_passes, plugins_of, relax_patterns, with_core
@@ -46,7 +46,7 @@ from npukit.net.store import save_net
 from npukit.net.tensor import Tensor
 from npukit.net.text import print_net
 from npukit.options import Options
-from npukit.passes import OWN, PLACING, SIMPLIFYING, Wanted, run_passes
+from npukit.passes import OWN, PLACING, SIMPLIFYING, PassOptions, run_passes
 from npukit.plan.core_plan import Planned, better, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
@@ -227,8 +227,8 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, MODEL)
     engines = with_core(plugins, board)
     dumped("net-00-imported.txt", lambda: print_net(loaded.net))
-    whole = run_passes(loaded.net, OWN, Wanted(engines))
-    pruned = run_passes(whole, SIMPLIFYING, Wanted(engines))
+    whole = run_passes(loaded.net, OWN, PassOptions(engines))
+    pruned = run_passes(whole, SIMPLIFYING, PassOptions(engines))
     net, *shared = _placed(pruned, engines, options, partial(tuned_choice, load_database(default_path()), board))
     removed = removed_channels(whole, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
@@ -236,13 +236,13 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(whole), *shared)
 
 
-def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chosen: Chosen) -> Iterator[Net]:
+def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chosen: TunedChoice) -> Iterator[Net]:
     """The net with each op on its fastest engine. A second net follows if it differs: accelerators also take ops that
     the core computes faster as a whole, because PEs can share an accelerator's op but not the core's."""
-    wanted = Wanted(engines, options.engine, slower_too=True, strict=options.strict, chosen=chosen)
-    willing = run_passes(net, PLACING, wanted, "-shared")
+    slower_too = PassOptions(engines, options.engine, slower_too=True, strict=options.strict, chosen=chosen)
+    willing = run_passes(net, PLACING, slower_too, "-shared")
     if not (options.engine or options.strict):
-        fastest = run_passes(net, PLACING, Wanted(engines, chosen=chosen))
+        fastest = run_passes(net, PLACING, PassOptions(engines, chosen=chosen))
         yield fastest
         if {(op.name, op.engine) for op in fastest.ops} == {(op.name, op.engine) for op in willing.ops}:
             return

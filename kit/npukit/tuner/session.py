@@ -32,7 +32,7 @@ Choices = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BestChoice:
     """The best choice of a parameter."""
 
     name: str
@@ -51,7 +51,7 @@ class Tuned:
     after: int
     trials: int
     seconds: float
-    kernels: tuple[Chosen, ...]
+    kernels: tuple[BestChoice, ...]
     database: str
 
     def to_json(self) -> dict[str, Any]:
@@ -216,9 +216,9 @@ class Tuner:
         }
         self._keep(Database(kept))
 
-    def _chosen(self, parameter: Parameter, baseline: Trial) -> Chosen:
+    def _chosen(self, parameter: Parameter, baseline: Trial) -> BestChoice:
         found = self._record(parameter, baseline)
-        return Chosen(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
+        return BestChoice(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
 
 
 def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
