@@ -11,7 +11,7 @@ from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.network import AT_ONCE, ConstantCycles, Fetches
 from npukit.board.board import Board, Waits
 
-PRICES = (0, 32, 128)
+READS_PER_FRAME = (0, 32, 128)
 """Assumed reads per frame of a byte of constants in memory without waits, for the choice of kernels: dense layers read
 a byte once, convolutions many times. The best of the resulting plans is kept."""
 
@@ -69,7 +69,7 @@ class CoreWaits:
         infinite."""
         if self.constants is None:
             return (0.0,)
-        return *(times * self.constants.cycles / self.constants.line_bytes for times in PRICES), inf
+        return *(times * self.constants.cycles / self.constants.line_bytes for times in READS_PER_FRAME), inf
 
     def at_price(self, price: float) -> ConstantCycles:
         """The cycles that a kernel's constants cost: the waits for them, or `price` per byte if less."""
