@@ -52,7 +52,7 @@ def test_the_environment_is_the_same_whatever_is_set(monkeypatch: pytest.MonkeyP
         "TMPDIR": str(tmp_path),
         "PATH": "/usr/bin",
         "PYTHONPATH": str(tmp_path),
-        **programs.FIXED,
+        **programs.FIXED_ENVIRONMENT,
     }
 
 
@@ -85,7 +85,7 @@ def test_a_program_is_given_nothing_of_the_current_folder(monkeypatch: pytest.Mo
     assert folder == str(Path(sys.executable).parent)
     assert "" not in path
     assert str(tmp_path) not in path
-    assert given.items() >= programs.FIXED.items()
+    assert given.items() >= programs.FIXED_ENVIRONMENT.items()
 
 
 def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ from npukit.host.budget import factor
 
 FOLDERS = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LOCALAPPDATA", "ZIG_GLOBAL_CACHE_DIR")
 """Variables for places of caches and scratch files, passed to programs if their value is an absolute path."""
-SEARCHED = ("PATH", "PYTHONPATH")
+PATH_LISTS = ("PATH", "PYTHONPATH")
 """Variables with lists of paths. Programs receive the absolute ones: empty and relative paths mean the current folder.
 """
 SYSTEM = ("SYSTEMROOT", "USERNAME")
 """Variables needed by Windows to start a program."""
-FIXED = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
+FIXED_ENVIRONMENT = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
 """English messages, which npukit parses; no Python modules of the current folder, also in scripts started in turn."""
 
 MOST_MEMORY = 4 << 30
@@ -37,9 +37,9 @@ MOST_FILE = 1 << 30
 def environment() -> dict[str, str]:
     """Environment of each program."""
     folders = {name: os.environ[name] for name in FOLDERS if os.path.isabs(os.environ.get(name, ""))}
-    searched = {name: os.pathsep.join(_searched(os.environ.get(name, ""))) for name in SEARCHED}
+    searched = {name: os.pathsep.join(_searched(os.environ.get(name, ""))) for name in PATH_LISTS}
     system = {name: os.environ[name] for name in SYSTEM if name in os.environ}
-    return {**folders, **{name: paths for name, paths in searched.items() if paths}, **system, **FIXED}
+    return {**folders, **{name: paths for name, paths in searched.items() if paths}, **system, **FIXED_ENVIRONMENT}
 
 
 def _searched(paths: str) -> Iterator[str]:
