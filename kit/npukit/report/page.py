@@ -31,7 +31,7 @@ from npukit.writing import write_file
 RESULTS = "results.json"
 MEMORY_BARS = 4
 MEMORY_ROWS = 256
-FEW = 100
+LEAST_WITHOUT_DECIMALS = 100
 """Smallest interval in cycles that is shown without decimals."""
 
 
@@ -246,7 +246,7 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
         return [Figure(f"cycles of latency{said}", thousands(cycles)), per_time]
     cycles = _between_frames(told, summary["frames"])
     return [
-        Figure(f"cycles of interval{said}", f"{cycles:,.0f}" if cycles >= FEW else f"{cycles:.2f}"),
+        Figure(f"cycles of interval{said}", f"{cycles:,.0f}" if cycles >= LEAST_WITHOUT_DECIMALS else f"{cycles:.2f}"),
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
         Figure(f"cycles of latency, {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
@@ -255,7 +255,7 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
 def _between_frames(told: dict[str, Any], frames: int) -> float:
     """The interval in cycles. Small intervals, as on many chips, keep their fraction."""
     whole = told["interval_cycles"]
-    return whole if whole >= FEW else max(told["latency_cycles"], 1) / frames
+    return whole if whole >= LEAST_WITHOUT_DECIMALS else max(told["latency_cycles"], 1) / frames
 
 
 def _unit(frames: int) -> str:

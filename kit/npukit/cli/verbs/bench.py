@@ -128,7 +128,7 @@ def _show(terminal: Terminal, measured: Bench, summary: dict[str, Any]) -> None:
     terminal.print(_totals(measured))
 
 
-FEW = ("layer", "engine", ">cycles", ">share", ">predicted", ">difference")
+BENCH_COLUMNS = ("layer", "engine", ">cycles", ">share", ">predicted", ">difference")
 """Columns without --wide."""
 
 
@@ -147,7 +147,7 @@ def _show_layers(terminal: Terminal, measured: Bench, predicted: Mapping[str, in
     ]
     alone = (">cycles alone", ">predicted alone", ">instructions", ">accelerator", ">waiting before", ">sending after")
     terminal.print()
-    terminal.table(("layer", IN_MODEL, *FEW[1:], *alone), rows, FEW)
+    terminal.table(("layer", IN_MODEL, *BENCH_COLUMNS[1:], *alone), rows, BENCH_COLUMNS)
 
 
 def _named(name: str, layer: LayerCost | None) -> tuple[str, str, str]:
