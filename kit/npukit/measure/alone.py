@@ -31,15 +31,15 @@ from npukit.plan.multi_chip import twins
 from npukit.plan.predict.memory import control_bytes
 
 CYCLES = 2_000_000
-"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST` cases."""
+"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST_CASES` cases."""
 
-LEAST, MOST = 3, 512
+LEAST_CASES, MOST_CASES = 3, 512
 """Limits on the cases of a layer."""
 
-WORK = 140_000_000
+INPUT_WORK = 140_000_000
 """The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
 
-AROUND = 256
+GUARD_BYTES = 256
 """Bytes before an output, and after it, that a layer must not write."""
 
 _BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"
@@ -157,9 +157,9 @@ def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict
     for op in ops:
         steps = [layer.step for layer in every if layer.step.op == op.name and not layer.again]
         cycles, boxes = sum(step.cycles for step in steps), [step.output.box for step in steps]
-        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST), MOST)
+        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST_CASES), MOST_CASES)
         alone = _open(net, op)
-        given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, WORK // len(ops), boxes))
+        given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, INPUT_WORK // len(ops), boxes))
     return given
 
 
@@ -202,8 +202,8 @@ def _near(
     output: Buffer, every: Sequence[Buffer], taken: Sequence[Buffer], sent: Sequence[Buffer]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The runs near an output in none of the buffers `taken` and `sent`, then the runs in buffers `sent` only."""
-    first, end = max(output.offset - AROUND, 0), max(buffer.offset + buffer.bytes for buffer in every)
-    use = np.zeros(min(output.offset + output.bytes + AROUND, end) - first, np.int8)
+    first, end = max(output.offset - GUARD_BYTES, 0), max(buffer.offset + buffer.bytes for buffer in every)
+    use = np.zeros(min(output.offset + output.bytes + GUARD_BYTES, end) - first, np.int8)
     for buffers, mark in ((sent, 1), (taken, 2)):
         for buffer in buffers:
             use[max(buffer.offset - first, 0) : max(buffer.offset + buffer.bytes - first, 0)] = mark
