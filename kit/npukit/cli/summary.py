@@ -23,7 +23,7 @@ WORST = 3
 
 REASON = "why not accelerated"
 
-COLUMNS = ("layer", "engine", ">PEs", ">cycles", ">share", REASON)
+LAYER_COLUMNS = ("layer", "engine", ">PEs", ">cycles", ">share", REASON)
 """Columns without --wide where some engine is an accelerator."""
 COLUMNS_ON_CORES = ("layer", "op", ">MACs", "kernel", ">cycles", ">share")
 
@@ -65,7 +65,7 @@ def _show_layers(terminal: Terminal, summary: dict[str, Any]) -> None:
     headings = ("layer", IN_MODEL, "op", "engine", "kernel", ">MACs", ">PEs", ">cycles alone", ">cycles", ">share")
     accelerated = any(op["engine"] != CORE for op in summary["ops"])
     terminal.print()
-    terminal.table((*headings, REASON), rows, COLUMNS if accelerated else COLUMNS_ON_CORES)
+    terminal.table((*headings, REASON), rows, LAYER_COLUMNS if accelerated else COLUMNS_ON_CORES)
 
 
 def _op_cells(name: str, op: dict[str, Any] | None, several: bool) -> tuple[str, ...]:
