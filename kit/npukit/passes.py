@@ -25,7 +25,7 @@ from npukit.net.passes.states import with_states_in_place
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
 
-AROUND = 2
+SHOWN_AROUND = 2
 """Ops that an error shows before and after the op in question."""
 
 
@@ -115,6 +115,6 @@ def _in_surroundings(error: NpukitError, net: Net, name: str) -> NpukitError:
 
 
 def _lines(net: Net, place: int) -> Iterator[str]:
-    first = max(place - AROUND, 0)
-    for number, op in enumerate(net.ops[first : place + AROUND + 1], first):
+    first = max(place - SHOWN_AROUND, 0)
+    for number, op in enumerate(net.ops[first : place + SHOWN_AROUND + 1], first):
         yield f"{'>' if number == place else ' '} {print_op(net, op)}"

@@ -31,9 +31,9 @@ from npukit.plan.multi_chip import twins
 from npukit.plan.predict.memory import control_bytes
 
 CYCLES = 2_000_000
-"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST_CASES` cases."""
+"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST_ALONE` cases."""
 
-LEAST_CASES, MOST_CASES = 3, 512
+LEAST_ALONE, MOST_ALONE = 3, 512
 """Limits on the cases of a layer."""
 
 INPUT_WORK = 140_000_000
@@ -157,7 +157,7 @@ def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict
     for op in ops:
         steps = [layer.step for layer in every if layer.step.op == op.name and not layer.again]
         cycles, boxes = sum(step.cycles for step in steps), [step.output.box for step in steps]
-        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST_CASES), MOST_CASES)
+        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST_ALONE), MOST_ALONE)
         alone = _open(net, op)
         given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, INPUT_WORK // len(ops), boxes))
     return given

@@ -24,7 +24,7 @@ two frames of every `validate`.
 
 LEAST_CASES = 3
 MOST_TRIED = 200
-WORK = 200_000_000
+CANDIDATE_WORK = 200_000_000
 """Budget for candidates in multiply-accumulates, where each element of an activation counts as `WORK_OF_ELEMENT`: about
 two seconds."""
 WORK_OF_ELEMENT = 30
@@ -111,7 +111,7 @@ def _evaluations(net: Net) -> int:
     """The number of candidates within the budget."""
     elements = sum(net.tensor(part.output).elements for op in net.ops for part in op.parts)
     work = total_macs(net) + WORK_OF_ELEMENT * elements
-    return min(max(WORK // max(work, 1), LEAST_CASES), MOST_TRIED)
+    return min(max(CANDIDATE_WORK // max(work, 1), LEAST_CASES), MOST_TRIED)
 
 
 def _as_cases(net: Net, found: _Tried, frames: int) -> Cases:
