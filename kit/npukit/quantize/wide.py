@@ -23,7 +23,7 @@ operators: Any = relax.op
 
 STEPS_OF_A_BYTE = 256.0
 """Steps of the lower byte per step of the upper byte."""
-STEPS = Quantization((1.0,), (0,))
+WITHOUT_SCALE = Quantization((1.0,), (0,))
 """Quantisation of bytes as themselves."""
 
 
@@ -58,8 +58,8 @@ def in_bytes(builder: relax.BlockBuilder, value: Any, chosen: Quantization) -> A
     turns = relax.const(np.array([1 / chosen.scale], np.float32))
     high = builder.emit_te(_upper, value, turns, primfunc_name_hint="upper")
     low = builder.emit_te(_lower, value, high, turns, primfunc_name_hint="lower")
-    both = operators.concat([dequantize(each, STEPS, "int8") for each in (high, low)], axis=-2)
-    return builder.emit(quantize(both, STEPS, "int8"))
+    both = operators.concat([dequantize(each, WITHOUT_SCALE, "int8") for each in (high, low)], axis=-2)
+    return builder.emit(quantize(both, WITHOUT_SCALE, "int8"))
 
 
 def _upper(data: Any, turns: Any) -> Any:

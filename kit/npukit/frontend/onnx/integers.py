@@ -32,7 +32,10 @@ class ConvInteger(OnnxOpConverter):
         if mode in (b"SAME_UPPER", b"SAME_LOWER"):
             pads = same_pads([data, weights], attr, lower=mode == b"SAME_LOWER")
         name, layout, kernel_layout = CONVOLUTIONS[rank]
-        kernel, steps = _centred(bb, weights, zeros, params, [1] * (rank - 1)), (attr.get(key, 1) for key in STEPS)
+        kernel, steps = (
+            _centred(bb, weights, zeros, params, [1] * (rank - 1)),
+            (attr.get(key, 1) for key in STEP_ATTRIBUTES),
+        )
         strides, dilations = ([each] * (rank - 2) if isinstance(each, int) else each for each in steps)
         around = [pads] * 2 * (rank - 2) if isinstance(pads, int) else pads
 
@@ -51,7 +54,7 @@ class ConvInteger(OnnxOpConverter):
         return _moved(bb, layer(_less_sign(bb, data)), zero, reach)
 
 
-STEPS = ("strides", "dilations")
+STEP_ATTRIBUTES = ("strides", "dilations")
 
 
 def _met(weights: np.ndarray, axis: int, size: int, before: int, after: int, stride: int, dilation: int) -> np.ndarray:
@@ -219,7 +222,7 @@ def _spread_one(data: Any, attr: Any, value: np.ndarray | None, end: Any) -> Any
     return end
 
 
-INTEGERS: Mapping[str, Any] = {
+INTEGER_OPS: Mapping[str, Any] = {
     "ConvInteger": ConvInteger,
     "DequantizeLinear": DequantizeLinear,
     "DynamicQuantizeLinear": DynamicQuantizeLinear,

@@ -19,7 +19,7 @@ from npukit.errors import NpukitError
 from npukit.frontend.largest import extremes
 from npukit.frontend.onnx.conv import Conv, ConvTranspose
 from npukit.frontend.onnx.detection import NonMaxSuppression
-from npukit.frontend.onnx.integers import INTEGERS
+from npukit.frontend.onnx.integers import INTEGER_OPS
 from npukit.frontend.onnx.norms import NORMS
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import Resize
@@ -199,7 +199,7 @@ CONVERTERS: Mapping[str, Any] = {
     "Resize": Resize,
     "TopK": TopK,
     "Unsqueeze": Unsqueeze,
-    **INTEGERS,
+    **INTEGER_OPS,
     **NORMS,
     **RECURRENT,
 }

@@ -30,7 +30,7 @@ from npukit.net.c_code.rows import Steps
 from npukit.net.requantize import quantize_multiplier
 from npukit.net.tensor import Quantization
 
-IN_INTEGERS = ("int8", "int8", "int16")
+LSTM_TYPES = ("int8", "int8", "int16")
 """Types of data, hidden state and cell in an integer LSTM."""
 GATE_SCALE, OPEN_SCALE = 2.0**-12, 2.0**-15
 """Scales of a gate's sum and of its activation."""
@@ -42,7 +42,7 @@ ORDER = (0, 1, 3, 2)
 
 def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
     _check(emitter, op)
-    if [emitter.tensor(index).dtype for index in (op.inputs[INPUT], *op.inputs[STATES:NORMS])] == list(IN_INTEGERS):
+    if [emitter.tensor(index).dtype for index in (op.inputs[INPUT], *op.inputs[STATES:NORMS])] == list(LSTM_TYPES):
         _in_integers(emitter, op)
         return
     data, swapped = emitter.real(op.inputs[INPUT]), [1, 0, 2]

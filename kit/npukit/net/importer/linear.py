@@ -154,14 +154,14 @@ def _centred(walk: Walk, expression: Any) -> AxesView | None:
         expression, zero = moved.args[0], int(begin.item())
     if dtype_of(expression) != "int8":
         return None
-    view = walk.islands.tensor(expression, INTEGERS)
+    view = walk.islands.tensor(expression, UNSCALED)
     stated = walk.assembly.quantization(view.name)
     if stated is None:
         walk.assembly.requantify(view.name, Quantization((1.0,), (zero,)))
     return view if stated is None or stated.zero_points == (zero,) else None
 
 
-INTEGERS = "its integers are those of no scale"
+UNSCALED = "its integers are those of no scale"
 """Reason recorded for 8-bit integers with sums but without a quantize."""
 
 

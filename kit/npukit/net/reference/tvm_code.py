@@ -20,7 +20,7 @@ from npukit.net.reference.sandbox import Sandbox
 
 NAN = np.uint32(0x7FC00000)
 
-STEPS, STEPS_A_CYCLE = 1 << 28, 16
+STEPS_A_CALL, STEPS_A_CYCLE = 1 << 28, 16
 """Sandbox steps allowed per call, and additional steps per predicted cycle of its loops. Of 277 ops in the tests of
 float operators, none took more than 4 steps a cycle."""
 
@@ -31,7 +31,7 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     activations = [value for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants]
     result = np.empty((len(activations[0]), *output.shape), output.dtype)
     blank, work = np.zeros(output.shape, output.dtype), np.zeros(attributes.work_bytes, np.uint8)
-    sources, steps = _sources(_Same(net)), STEPS + STEPS_A_CYCLE * cycles(attributes.code)
+    sources, steps = _sources(_Same(net)), STEPS_A_CALL + STEPS_A_CYCLE * cycles(attributes.code)
     function = sources.index(_source(net, op))
     for case in range(len(result)):
         given = [
