@@ -24,7 +24,7 @@ MOST_BYTES = 16 << 10
 a network from fitting that fits otherwise."""
 
 
-TOGETHER = 16
+CHANNELS_OF_A_SUM = 16
 """Input channels per op with int32 sums: the number of results that accelerators compute at once."""
 
 
@@ -51,7 +51,7 @@ def _joined(net: Net, op: Op) -> Net:
     """The net with the op's weights filled with zeros. int32 sums are split into several ops with a concatenation after
     them."""
     groups, sums = groups_of(net, op), isinstance(op.attributes, Sums)
-    together = max(TOGETHER * groups // net.tensor(op.inputs[0]).shape[-1], 1) if sums else groups
+    together = max(CHANNELS_OF_A_SUM * groups // net.tensor(op.inputs[0]).shape[-1], 1) if sums else groups
     parts = [_Part.of(net, op, first, min(together, groups - first)) for first in range(0, groups, together)]
     made = [part.op for part in parts]
     if len(made) > 1:

@@ -14,12 +14,12 @@ from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 from npukit.quantize.scales import held, of_activation
 
-FIXED: Mapping[str, Quantization] = {
+FIXED_OUTPUTS: Mapping[str, Quantization] = {
     "nn.softmax": SIGMOID_OUTPUT,
     "sigmoid": SIGMOID_OUTPUT,
     "tanh": TANH_OUTPUT,
 }
-JOINED = ("concat", "where")
+JOINING_OPS = ("concat", "where")
 """Operators whose results contain the numbers of several tensors."""
 AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 """Pools keep their input's scale."""
@@ -39,7 +39,9 @@ def choose(
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
             chosen[variable] = (
-                FIXED.get(name) or _of_parts(points, variable, chosen) or of_range(points, variable, ranges[variable])
+                FIXED_OUTPUTS.get(name)
+                or _of_parts(points, variable, chosen)
+                or of_range(points, variable, ranges[variable])
             )
     return chosen | _parts_as_wholes(points, chosen)
 
@@ -52,7 +54,7 @@ def of_range(points: Points, variable: Any, around: ObservedRange) -> Quantizati
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
     """The quantisation of a joined tensor, if all parts have the same; else None."""
     value = points.values.get(points.core(variable))
-    if callee(value) not in JOINED or points.core(variable) is not variable:
+    if callee(value) not in JOINING_OPS or points.core(variable) is not variable:
         return None
     parts = {chosen.get(points.origin(part)) for part in _parts(value)}
     return parts.pop() if len(parts) == 1 else None
@@ -73,7 +75,7 @@ def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict
     reads, taken = count_reads(points.module), {}
     for whole in chosen:
         joined = points.values.get(points.core(whole))
-        if callee(joined) in JOINED:
+        if callee(joined) in JOINING_OPS:
             free = [part for part in _parts(joined) if reads[part] == 1 and _is_free(points, part, chosen)]
             taken |= dict.fromkeys(free, chosen[whole])
     return taken
@@ -86,4 +88,4 @@ def _parts(joined: Any) -> list[Any]:
 
 def _is_free(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> bool:
     name = callee(points.values.get(points.core(variable)))
-    return variable in chosen and name not in (*FIXED, *AS_INPUT, *JOINED, "")
+    return variable in chosen and name not in (*FIXED_OUTPUTS, *AS_INPUT, *JOINING_OPS, "")

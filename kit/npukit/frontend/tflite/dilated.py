@@ -15,7 +15,7 @@ import tflite
 
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp
 
-CUT, JOINED = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
+TO_BATCH, FROM_BATCH = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
 CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _PLAIN = {"Padding": tflite.Padding.VALID, **dict.fromkeys(("StrideH", "StrideW"), 1)}
 _UNDILATED = dict.fromkeys(("DilationHFactor", "DilationWFactor"), 1)
@@ -45,7 +45,7 @@ def _joined(model: TfliteModel) -> Iterator[TfliteOp]:
 
 def _dilated(model: TfliteModel, cut: TfliteOp, op: TfliteOp, joined: TfliteOp) -> TfliteOp | None:
     """The three ops as a dilated convolution; None for any other ops."""
-    if (cut.kind, joined.kind) != (CUT, JOINED) or joined.inputs[0] != op.outputs[0]:
+    if (cut.kind, joined.kind) != (TO_BATCH, FROM_BATCH) or joined.inputs[0] != op.outputs[0]:
         return None
     if any(op.options.get(name) != value for name, value in {**_PLAIN, **_UNDILATED}.items()):
         return None

@@ -23,7 +23,7 @@ from npukit.net.tensor import Quantization, Tensor
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-TOGETHER = 16
+MOST_MERGED = 16
 """Maximum channels of a depthwise convolution computed by one convolution, with as many weights per channel."""
 
 
@@ -121,7 +121,7 @@ class Depthwise:
         channels = self.walk.assembly.tensors[self.layer.data].shape[-1]
         if channels != value.shape[-1]:
             raise _not_symmetric()
-        alone = [part[at : at + TOGETHER] for part in _runs(wrong, 1) for at in range(0, len(part), TOGETHER)]
+        alone = [part[at : at + MOST_MERGED] for part in _runs(wrong, 1) for at in range(0, len(part), MOST_MERGED)]
         begins, ends = [0, *(part.stop for part in alone)], [*(part.start for part in alone), channels]
         kept = [range(*pair) for pair in zip(begins, ends, strict=True) if pair[0] < pair[1]]
         whole = self._whole() if kept else ""
