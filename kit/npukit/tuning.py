@@ -16,7 +16,7 @@ from npukit.errors import NpukitError
 from npukit.writing import told_if_unwritable, write_file
 
 FORMAT = 3
-VARIABLE = "NPUKIT_TUNED"
+TUNED_VARIABLE = "NPUKIT_TUNED"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _better(ours: TuningRecord, theirs: TuningRecord) -> TuningRecord:
 def default_path() -> Path:
     """The file where builds look for records: `$NPUKIT_TUNED`, or a file in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get(VARIABLE) or cache / "npukit/tuned.json")
+    return Path(os.environ.get(TUNED_VARIABLE) or cache / "npukit/tuned.json")
 
 
 def load_database(path: Path) -> Database:
@@ -84,7 +84,8 @@ def load_database(path: Path) -> Database:
         return Database({key: _record(each) for key, each in told["records"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NpukitError(
-            f"{path} is not a file of tuning results: {error}", tries=[f"remove it, or set {VARIABLE} to another file"]
+            f"{path} is not a file of tuning results: {error}",
+            tries=[f"remove it, or set {TUNED_VARIABLE} to another file"],
         ) from error
 
 

@@ -130,19 +130,19 @@ def _free_port() -> int:
         return listener.getsockname()[1]
 
 
-VARIABLE = "RENODE_PATH"
+RENODE_VARIABLE = "RENODE_PATH"
 
 
 def find_renode(name: str = "renode") -> Path:
     """Path of a Renode program (`renode`, `renode-test`): in RENODE_PATH, a folder or the program, or on PATH."""
-    given = os.environ.get(VARIABLE)
+    given = os.environ.get(RENODE_VARIABLE)
     found = find_program(name, _folder(given) if given else None)
     if found is None:
         raise NpukitError(
-            f"{VARIABLE} is {given}, and there is no {name}" if given else f"{name} is not on PATH",
+            f"{RENODE_VARIABLE} is {given}, and there is no {name}" if given else f"{name} is not on PATH",
             tries=[
                 "install Renode 1.15 or 1.16: https://github.com/renode/renode/releases",
-                f"{VARIABLE}=FOLDER, if it is installed elsewhere",
+                f"{RENODE_VARIABLE}=FOLDER, if it is installed elsewhere",
             ],
         )
     return Path(found)
