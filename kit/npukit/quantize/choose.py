@@ -14,7 +14,7 @@ from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 from npukit.quantize.scales import held, of_activation
 
-FIXED_OUTPUTS: Mapping[str, Quantization] = {
+FIXED_SCALE: Mapping[str, Quantization] = {
     "nn.softmax": SIGMOID_OUTPUT,
     "sigmoid": SIGMOID_OUTPUT,
     "tanh": TANH_OUTPUT,
@@ -39,7 +39,7 @@ def choose(
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
             chosen[variable] = (
-                FIXED_OUTPUTS.get(name)
+                FIXED_SCALE.get(name)
                 or _of_parts(points, variable, chosen)
                 or of_range(points, variable, ranges[variable])
             )
@@ -88,4 +88,4 @@ def _parts(joined: Any) -> list[Any]:
 
 def _is_free(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> bool:
     name = callee(points.values.get(points.core(variable)))
-    return variable in chosen and name not in (*FIXED_OUTPUTS, *AS_INPUT, *JOINING_OPS, "")
+    return variable in chosen and name not in (*FIXED_SCALE, *AS_INPUT, *JOINING_OPS, "")

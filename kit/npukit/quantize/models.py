@@ -40,7 +40,7 @@ from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_d
 from npukit.quantize.states import Frames, Names, choose_tied, frames, with_named_states
 from npukit.quantize.wide import Wide
 
-OMITTED_SHARE = {"minmax": 0.0, "percentile": 1e-4}
+OMITTED = {"minmax": 0.0, "percentile": 1e-4}
 """Fraction of all values that a range omits at either end."""
 
 
@@ -152,7 +152,7 @@ def _loaded(
     given = (each for place, each in enumerate(parameters(module)) if place not in kept)
     wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in given]
     data, quantizer = _sensed(calibration, wanted, *sensed, name), in_turn(own.quantizers)
-    return quantize_module(module, name, data, OMITTED_SHARE[ranges], keep, quantizer, own.patterns)
+    return quantize_module(module, name, data, OMITTED[ranges], keep, quantizer, own.patterns)
 
 
 def _as_it_is(module: IRModule, name: str, patterns: Patterns) -> Net:

@@ -71,8 +71,8 @@ def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Gene
 
 
 def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Table entries and sums of edges: the closest `ROWS_PER_EDGE` times, then the closest of each entry, then the second
-    closest."""
+    """Table entries and sums of edges: the closest `ROWS_PER_EDGE` times, then the closest of each entry, then the
+    second closest."""
     entries, outputs, side = np.meshgrid(np.arange(ENTRIES), np.arange(ENTRIES - 1), np.arange(2), indexing="ij")
     sums = np.floor(table[entries] / 16 / (outputs + 0.5)).astype(np.int64) + side
     least = own[0] + own[entries] + (length - 2) * own[-1]
