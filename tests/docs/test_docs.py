@@ -150,7 +150,8 @@ def test_the_messages_explained_are_the_kits() -> None:
 
 @pytest.mark.parametrize("page", markdown(), ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_path_that_a_page_names_is_there(page: Path) -> None:
-    named = (path for path in _paths(page.read_text()) if "NAME" not in path)
+    made = "largest" if page.name == "adding-an-op.md" else "NAME"
+    named = (path for path in _paths(page.read_text()) if made not in path)
     roots = (CHECKOUT, PACKAGE, PACKAGE / "plan")
     assert not [path for path in named if not any((root / path).exists() for root in roots)]
 

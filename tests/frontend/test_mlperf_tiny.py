@@ -12,7 +12,8 @@ from helpers import models
 from npukit.frontend.models import load_net_from_model
 from npukit.net.cost import total_macs
 from npukit.net.net import Net
-from npukit.net.reference import convolution, evaluate, run_reference
+from npukit.net.ops import convolution
+from npukit.net.reference import evaluate, run_reference
 
 MACS = {
     "hello_world_int8": 288,

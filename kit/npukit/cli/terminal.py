@@ -60,11 +60,12 @@ class Terminal:
         for line in lines:
             _print_remark(console, line, "bold red" if line is lines[0] else "")
 
-    def print(self, text: str = "") -> None:
-        """Print a line of the result for people; nothing with --json or -q."""
+    def print(self, text: str = "", *, whole: bool = False) -> None:
+        """Print a line of the result for people; nothing with --json or -q. A `whole` line, such as a command to paste,
+        is not wrapped."""
         self.finish()
         if self._is_for_people:
-            _print_lines(self._out(), escaped(text)) if text else print()
+            (_print_line if whole else _print_lines)(self._out(), escaped(text)) if text else print()
 
     def made(self, path: object, text: str = "") -> None:
         """Print `text`, by default the path of the result. With -q print only the path."""
