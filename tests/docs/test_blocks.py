@@ -14,6 +14,7 @@ from textwrap import dedent, indent
 
 import pytest
 
+from docs.test_adding_an_op import steps
 from docs.wrap import pages
 from helpers import CHECKOUT
 from npukit import api
@@ -87,6 +88,8 @@ def test_the_pages_have_blocks_of_each_language() -> None:
 @pytest.mark.parametrize("block", [each for each in of_language("python") if each.page.name != RUN_ELSEWHERE], ids=str)
 def test_python_is_python_and_what_it_imports_is_there(block: Block) -> None:
     tree = ast.parse(block.text, str(block))
+    if f"{block.text}\n" in steps().values():
+        return  # imports modules of the added op
     imports: list[ast.stmt] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     exec(compile(ast.Module(imports, []), str(block), "exec"), {})
 
