@@ -25,7 +25,7 @@ from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import address_of, load_segments, stack_and_code, where
-from npukit.emulator.races import Names
+from npukit.emulator.races import AddressNames
 from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
@@ -218,7 +218,7 @@ class Emulator:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
         registers = [f"registers of PE {pe}: {in_words(self._names(pe), self._registers(pe))}" for pe in ends]
-        why = [] if self._outcome == "idle" else [self._patience.told(self._now)]
+        why = [] if self._outcome == "idle" else [self._patience.in_words(self._now)]
         return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
     @property
@@ -232,7 +232,7 @@ class Emulator:
         return Waiting(**self._worker.ask("wait", pe=pe)[0])
 
     def _names(self, pe: int) -> tuple[str, ...]:
-        """Names of a PE's first registers."""
+        """AddressNames of a PE's first registers."""
         return CORES[self._board.cpu_of(pe)].architecture.registers
 
     def _registers(self, pe: int) -> list[int]:
@@ -321,7 +321,7 @@ class Emulator:
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
         accelerators = [slot.name for slot in self._board.accelerator if slot.base is not None]
-        programs = Names(self._elf, accelerators)
+        programs = AddressNames(self._elf, accelerators)
         return explain(fault, self._names(fault["pe"]), programs, self._worker.ask("notes")[0]["notes"])
 
     def _elf(self, pe: int) -> Path | None:

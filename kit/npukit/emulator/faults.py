@@ -8,7 +8,7 @@ from typing import Any
 
 from npukit.emulator.messages import Note, last_messages
 from npukit.emulator.program import where
-from npukit.emulator.races import Names, told
+from npukit.emulator.races import AddressNames, race_text
 from npukit.errors import NpukitError
 
 _KINDS = {
@@ -51,13 +51,13 @@ class CoreFault(NpukitError):
         self.pe = pe
 
 
-def explain(fault: dict[str, Any], names: Sequence[str], programs: Names, notes: Sequence[Note]) -> CoreFault:
+def explain(fault: dict[str, Any], names: Sequence[str], programs: AddressNames, notes: Sequence[Note]) -> CoreFault:
     """The error for a fault: the PE, the place and the reason. `names`: of the registers."""
     pe, registers = fault["pe"], fault["registers"]
     facts = [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))]
     if fault["kind"] == _RACE:
         sides = {side["pe"] for side in fault["race"]["sides"]}
-        return CoreFault(f"PE {pe} stopped: {told(fault['race'], programs)}", pe, last_messages(notes, sides))
+        return CoreFault(f"PE {pe} stopped: {race_text(fault['race'], programs)}", pe, last_messages(notes, sides))
     elf = programs.elf(pe)
     function = where(elf, fault["address"]) if elf and fault["kind"] == _CHANGED else ""
     why = _KINDS[fault["kind"]].format(**fault, function=f", {function}," if function else "")

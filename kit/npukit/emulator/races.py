@@ -16,8 +16,8 @@ _CORE, _FETCH, _LANDING, _WORK, _WINDOW_LOAD, _WINDOW_STORE = range(1, 7)
 
 
 @dataclass(frozen=True)
-class Names:
-    """Names of addresses in a board's programs and accelerators."""
+class AddressNames:
+    """AddressNames of addresses in a board's programs and accelerators."""
 
     elf: Callable[[int], Path | None]
     """ELF file of each PE."""
@@ -32,14 +32,14 @@ class Names:
         return f"pc {pc:#x} {where(elf, pc) if elf else ''}".rstrip()
 
 
-def told(race: Mapping[str, Any], names: Names) -> str:
+def race_text(race: Mapping[str, Any], names: AddressNames) -> str:
     """A sentence with both accesses, the earlier first."""
     spot = f"address {race['address']:#x} of {place(race['place'])}"
     first, second = (_side(side, race["address"], names) for side in race["sides"])
     return f"a race on {spot}: {first}, then {second}, and nothing orders the two"
 
 
-def _side(side: Mapping[str, int], address: int, names: Names) -> str:
+def _side(side: Mapping[str, int], address: int, names: AddressNames) -> str:
     pe, at = side["pe"], side["address"]
     does = "stores" if side["stores"] else "loads"
     if side["kind"] in (_CORE, _WINDOW_LOAD, _WINDOW_STORE):

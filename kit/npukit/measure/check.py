@@ -61,7 +61,9 @@ def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress
     found = _compared(builds, on, progress)
     for name, each in found.items():
         _refuse_if_wrong(each, f"network {name}: " if len(found) > 1 else "")
-    return CheckOutcome(on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values()))
+    return CheckOutcome(
+        on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values())
+    )
 
 
 def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, str]:
