@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from npukit.board.board import Board
 from npukit.boot.loader import flash_of
-from npukit.boot.mesh_image import ImageProgram, alike
+from npukit.boot.mesh_image import ImageProgram, equal_overlays
 from npukit.project.images.image import Overlay
 
 _CHUNK_BYTES = 4096
@@ -26,7 +26,7 @@ def load_cycles(
     """Cycles to load these programs and overlays from an image of `image_bytes` bytes. `signed`: the loader checks a
     signature."""
     sent = sum(_program_cycles(program) for program in programs)
-    sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in alike(overlays))
+    sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in equal_overlays(overlays))
     copied = flash_of(board).loader_bytes + _largest(programs)
     return (
         _BASE_CYCLES

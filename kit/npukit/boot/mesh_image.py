@@ -59,7 +59,7 @@ def distinct_programs(images: Sequence[Image]) -> tuple[ImageProgram, ...]:
     return tuple(ImageProgram(segments, tuple(sorted(who))) for segments, who in pes.items())
 
 
-def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
+def equal_overlays(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
     """Overlays grouped by equal address and bytes. Chips with equal work have equal data."""
     found: dict[tuple[int, bytes], list[Overlay]] = {}
     for overlay in sorted(overlays, key=lambda overlay: (overlay.pe, overlay.address)):
@@ -82,7 +82,7 @@ class _Writer:
         self.board = board
         self.build_id = build_id
         self.programs = programs
-        self.overlays = [overlay for same in alike(overlays) for overlay in same]
+        self.overlays = [overlay for same in equal_overlays(overlays) for overlay in same]
         self.segments = [segment for program in programs for segment in program.segments]
         self.pes = sorted((pe, index) for index, program in enumerate(programs) for pe in program.pes)
         self.data = bytearray()

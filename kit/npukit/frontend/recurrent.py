@@ -21,7 +21,7 @@ from npukit.net.limits import STEPS
 _ALIKE = "alike_"
 
 
-def alike(what: str) -> str:
+def same_range(what: str) -> str:
     """A name for a value. All values of this name, with any number appended, get a common scale."""
     return f"{_ALIKE}{what}_"
 
@@ -66,7 +66,7 @@ class Writer:
 
     def __call__(self, expression: Any, what: str = "") -> Any:
         """Emits an expression. `what`: a value name common to all steps, or empty."""
-        return self.builder.emit(expression, alike(f"{self.layer}_{what}") if what else "")
+        return self.builder.emit(expression, same_range(f"{self.layer}_{what}") if what else "")
 
     def product(self, data: Any, weights: np.ndarray, bias: np.ndarray | None, what: str = "") -> Any:
         made = operators.matmul(data, self.constant(weights.T))

@@ -54,7 +54,7 @@ class OwnImport:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptLayers:
     """The layers that stay in float in a network quantised here, by their names in the int8 network.
 
     Dense layers read the layers `in_int16` in 16 bits.
@@ -98,7 +98,7 @@ def load_model(
         module = each(module)
     dumped("relax.py", module.script)
     layout = layout_of(path)
-    wanted = Kept(keep_float, keep_int16)
+    wanted = KeptLayers(keep_float, keep_int16)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, wanted, own)
     kept = states_of(module)
     net = with_output_names(loaded.net, output_names(module))
@@ -130,12 +130,12 @@ def _loaded(
     ranges: str,
     sensed: tuple[Declared, Layout],
     in_float: bool,
-    keep: Kept,
+    keep: KeptLayers,
     own: OwnImport,
 ) -> Loaded:
     """The network as stored in the file, or quantised."""
     name = name_of(path)
-    if calibration is None and keep != Kept():
+    if calibration is None and keep != KeptLayers():
         option = "--keep-float" if keep.in_float else "--keep-int16"
         raise NpukitError(f"{option} is for a model that is quantised here", tries=["give --calibration"])
     if not in_float and calibration is None:
@@ -182,7 +182,7 @@ def quantize_module(
     name: str,
     data: Calibration,
     cut: float,
-    keep: Kept,
+    keep: KeptLayers,
     quantizer: Quantizer,
     patterns: Patterns,
 ) -> Loaded:
@@ -192,7 +192,7 @@ def quantize_module(
     seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
     chosen = choose_tied(points, dict(zip(order, _ranges(seen, cut), strict=False)), states)
     net, layers = _network(rewrite(points, chosen), name, order, patterns)
-    if keep != Kept():
+    if keep != KeptLayers():
         in_int16 = dict(zip(keep.in_int16, _named(points, layers, keep.in_int16, name), strict=True))
         kept = [*_named(points, layers, keep.in_float, name), *in_int16.values()]
         wide, shared = Wide.of(points, kept, in_int16), read_by_dense(points, kept)
