@@ -16,7 +16,7 @@ from npukit.accel.cortex_m.kernel import SharedRoutine as Code
 from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
 from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, numbers_of_norm, squares, zeros_of_squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
-from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax, softmax_tables
+from npukit.accel.cortex_m.kernels.softmax import LONGEST_SOFTMAX, softmax, softmax_tables
 from npukit.accel.cortex_m.kernels.total import MOST_PARTS, numbers_of_total, total
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -167,7 +167,7 @@ def parts_of(net: Net, op: Op) -> PartsRoutine | None:
 def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     """The routine for an op over rows; None for other ops, and if numbers would exceed 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
-    if isinstance(attributes, Softmax) and length <= LONGEST:
+    if isinstance(attributes, Softmax) and length <= LONGEST_SOFTMAX:
         table = softmax_tables(exp_table(quantization(net, op.inputs[0]).scale, attributes.beta), length)
         return RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):

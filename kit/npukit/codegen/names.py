@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-LONGEST = 48
+LONGEST_C_NAME = 48
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_\d+\Z")
 
 
@@ -32,7 +32,7 @@ def c_identifier(name: str) -> str:
     Names that end in `_` and a number clash with no keyword and no function of the C library or the firmware. Other
     names get the suffix `_0`.
     """
-    letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST]
+    letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST_C_NAME]
     return (
         letters if _SAFE.match(letters) else f"{letters or 'unnamed'}_0" if letters[:1].isalpha() else f"t_{letters}_0"
     )

@@ -16,7 +16,7 @@ from jinja2 import Environment
 from npukit import __version__
 from npukit.board.board import Board
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep
-from npukit.codegen.names import LONGEST, c_string, comment_text, macro
+from npukit.codegen.names import LONGEST_C_NAME, c_string, comment_text, macro
 from npukit.codegen.program import Program, gather
 from npukit.codegen.render import has_one_instance, library_frame, places_of, render_library
 from npukit.codegen.roles import Role, alone
@@ -200,7 +200,7 @@ def _end(name: str, tensor: Tensor, address: str) -> _End:
 
 def _plain(name: str, otherwise: str) -> str:
     """A part of a C name that resembles `name`."""
-    letters = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST]
+    letters = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_C_NAME]
     return letters if letters[:1].isalpha() else f"{otherwise}_{letters}".rstrip("_")
 
 

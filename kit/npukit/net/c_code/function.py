@@ -41,7 +41,7 @@ _UNUSED = """alignas alignof asm auto case constexpr default do enum extern goto
     volatile"""
 _WORDS_OF_C = frozenset(_UNUSED.split())
 """Words of C of which TVM needs none."""
-LONGEST = 1 << 20
+MOST_CHARACTERS = 1 << 20
 """Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
 
@@ -80,8 +80,8 @@ def check_code(code: str) -> None:
 
     So nothing in it can have a compiler read another file. What it does when it is run is for the sandbox to bound.
     """
-    if len(code) > LONGEST:
-        raise NpukitError(f"its code has {len(code):,} characters; npukit takes {LONGEST:,}")
+    if len(code) > MOST_CHARACTERS:
+        raise NpukitError(f"its code has {len(code):,} characters; npukit takes {MOST_CHARACTERS:,}")
     place = 0
     while place < len(code):
         token = _TOKEN.match(code, place)

@@ -28,7 +28,7 @@ from npukit.net.ops.shapes import Shape
 from npukit.net.requantize import quantization
 from npukit.net.tensor import Quantization
 
-LONGEST = 4096
+LONGEST_ROW = 4096
 """Maximum elements of a row, so that the core's registers hold its sums."""
 
 LARGEST_EPSILON = 1 << 60
@@ -80,7 +80,7 @@ def _norm(net: Net, op: Op) -> Shape:
     attributes, shape = op.of(Norm), net.tensor(op.inputs[0]).shape
     if any(net.constants[each].shape != shape[-1:] or net.constants[each].dtype != np.int32 for each in op.inputs[1:]):
         raise NpukitError(f"its multipliers and offsets are not int32[{shape[-1]}]")
-    if shape[-1] > LONGEST or not (
+    if shape[-1] > LONGEST_ROW or not (
         1 <= attributes.shift <= LARGEST_SHIFT and 1 <= attributes.epsilon <= LARGEST_EPSILON
     ):
         raise NpukitError(
@@ -91,7 +91,7 @@ def _norm(net: Net, op: Op) -> Shape:
 
 def _squares(net: Net, op: Op) -> Shape:
     attributes, shape = op.of(Squares), net.tensor(op.inputs[0]).shape
-    if not shape or shape[-1] > LONGEST or attributes.piece < 1 or shape[-1] % attributes.piece:
+    if not shape or shape[-1] > LONGEST_ROW or attributes.piece < 1 or shape[-1] % attributes.piece:
         raise NpukitError(f"rows of {list(shape)} have no pieces of {attributes.piece}")
     return (*shape[:-1], shape[-1] // attributes.piece, 1)
 
@@ -194,7 +194,7 @@ def norm_constants(
     added = biases.astype(np.float64) / target.scale + target.zero_point
     limits = [(factors, MULTIPLIER_BITS), (added, OFFSET_BITS)]
     shift = min(LARGEST_SHIFT, *(bits - 1 - ceil(log2(max(np.abs(values).max(), 1e-30))) for values, bits in limits))
-    if shift < 1 or length > LONGEST or spread > LARGEST_EPSILON:
+    if shift < 1 or length > LONGEST_ROW or spread > LARGEST_EPSILON:
         raise NpukitError(f"a norm of {length} with such factors or epsilon {epsilon:g} does not fit its fixed point")
     multipliers, offsets = (np.rint(values * 2.0**shift).astype(np.int64) for values in (factors, added))
     attributes = Norm(centred=centred, epsilon=spread, shift=shift)

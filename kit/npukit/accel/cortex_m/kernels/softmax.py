@@ -16,7 +16,7 @@ from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_
 from npukit.net.ops.softmax import ACCUMULATOR_INTEGER_BITS
 from npukit.net.requantize import rounding_shift_right
 
-LONGEST = 4095
+LONGEST_SOFTMAX = 4095
 """Longest row in elements: the sum of its exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
 LONG = 64
