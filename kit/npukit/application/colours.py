@@ -12,21 +12,21 @@ import numpy as np
 
 from npukit.net.ops import Pair
 
-ONE = 64
+UNCHANGED = 64
 """The weight of an unchanged channel. All conversions are sums of 64ths."""
 
 TO_RGB: Mapping[str, tuple[int, int, int]] = {
-    "R": (ONE, 0, 0),
-    "G": (0, ONE, 0),
-    "B": (0, 0, ONE),
-    "Y": (ONE, ONE, ONE),
+    "R": (UNCHANGED, 0, 0),
+    "G": (0, UNCHANGED, 0),
+    "B": (0, 0, UNCHANGED),
+    "Y": (UNCHANGED, UNCHANGED, UNCHANGED),
     "U": (0, -22, 114),
     "V": (90, -46, 0),
-    "g": (0, ONE, 0),
+    "g": (0, UNCHANGED, 0),
     "-": (0, 0, 0),
 }
 """Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG. `g` is one of two parts of G."""
-TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": ONE, "U": 0, "V": 0, "g": 38, "-": 0}
+TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": UNCHANGED, "U": 0, "V": 0, "g": 38, "-": 0}
 """The share of each channel in the luminance."""
 MIDDLE = 128
 """The neutral value of U and V."""

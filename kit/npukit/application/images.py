@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from npukit.application.colours import COLOURS, OF_BYTES, ONE, Colour, ColourPlane, mosaic_weights, weights_of
+from npukit.application.colours import COLOURS, OF_BYTES, UNCHANGED, Colour, ColourPlane, mosaic_weights, weights_of
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
@@ -145,7 +145,7 @@ def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str
     _, rows, columns, _ = draft.tensors[name].shape
     pixels = colour.cell[1] if len(colour.planes) == 1 and not colour.mosaic else 1
     weights, more = weights_of(channels, pixels, sees)
-    made = _sums(draft, name, weights[:, None, None, :], more, ONE)
+    made = _sums(draft, name, weights[:, None, None, :], more, UNCHANGED)
     return draft.reshaped(made, (1, rows, columns * pixels, len(sees)))
 
 

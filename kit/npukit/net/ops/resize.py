@@ -15,9 +15,7 @@ from npukit.net.net import Net, Op
 from npukit.net.ops.fields import AxisRule, InputRule, box_needed, cuttable_but
 from npukit.net.ops.kind import Constant, Example, OpSpec, Scales, names
 from npukit.net.ops.shapes import Shape, images
-
-ONE = 1 << 10
-"""Distance between two neighbouring rows or columns, in units of 1/1024."""
+from npukit.net.places import PLACE_UNIT
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
     attributes = op.of(ResizeBilinear)
     tall = _blended(operands[0].astype(np.int64), attributes.rows, axis=2)
     total = _blended(tall, attributes.columns, axis=3)
-    half = ONE * ONE // 2
-    rounded = np.sign(total) * ((np.abs(total) + half) // (ONE * ONE))
+    half = PLACE_UNIT * PLACE_UNIT // 2
+    rounded = np.sign(total) * ((np.abs(total) + half) // (PLACE_UNIT * PLACE_UNIT))
     return rounded.astype(operands[0].dtype)
 
 
@@ -80,7 +78,7 @@ def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: i
     """Interpolated values along an axis, times 1024."""
     low, high, step = (np.array(part) for part in zip(*places, strict=True))
     steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
-    return data.take(low, axis) * (ONE - steps) + data.take(high, axis) * steps
+    return data.take(low, axis) * (PLACE_UNIT - steps) + data.take(high, axis) * steps
 
 
 def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:

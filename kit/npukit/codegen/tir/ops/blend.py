@@ -11,10 +11,10 @@ from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.ops import Mean, ResizeBilinear
-from npukit.net.ops.resize import ONE
+from npukit.net.places import PLACE_UNIT
 from npukit.net.requantize import mean_rescaling, quantization
 
-SHIFT = 2 * (ONE.bit_length() - 1)
+SHIFT = 2 * (PLACE_UNIT.bit_length() - 1)
 """Fraction bits of a sum of products with two shares."""
 WORD_BITS = 32
 
@@ -57,7 +57,12 @@ def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed
             let(name, cast("int32", columns[x * 3 + i])) for i, name in enumerate(("left", "right", "across"))
         )
         near = [(row, column) for row in (top, bottom) for column in (left, right)]
-        shares = [(ONE - down) * (ONE - across), (ONE - down) * across, down * (ONE - across), down * across]
+        shares = [
+            (PLACE_UNIT - down) * (PLACE_UNIT - across),
+            (PLACE_UNIT - down) * across,
+            down * (PLACE_UNIT - across),
+            down * across,
+        ]
         shares = [let(f"share_{place}", share >> dropped if dropped else share) for place, share in enumerate(shares)]
         begins = [let(f"from_{place}", _index(given, n, row, column, 0)) for place, (row, column) in enumerate(near)]
         to = let("to", made.index((n, y, x, 0)))
@@ -75,7 +80,8 @@ def _dropped_bits(tile: Tile) -> int:
     """The number of low bits equal to zero in every product of two shares."""
     attributes = tile.op.of(ResizeBilinear)
     down, across = (
-        int(np.gcd.reduce([ONE, *(step for *_, step in places)])) for places in (attributes.rows, attributes.columns)
+        int(np.gcd.reduce([PLACE_UNIT, *(step for *_, step in places)]))
+        for places in (attributes.rows, attributes.columns)
     )
     return (down * across).bit_length() - 1
 
