@@ -19,7 +19,7 @@ from npukit.net.ops import Concat, Conv2d, Sums
 from npukit.net.passes.sums import of_all_channels
 from npukit.net.tensor import Tensor
 
-MOST_BYTES = 16 << 10
+MOST_WEIGHT_BYTES = 16 << 10
 """Limit of the weights in bytes, zeros included: an eighth of the SRAM of a PE of `pe-mesh`. Larger weights could keep
 a network from fitting that fits otherwise."""
 
@@ -93,11 +93,11 @@ class _Part:
 
 
 def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: Sequence[Accelerator]) -> bool:
-    """True if accelerators compute all channels faster than the core computes the groups, within `MOST_BYTES` of
+    """True if accelerators compute all channels faster than the core computes the groups, within `MOST_WEIGHT_BYTES` of
     weights."""
     new = [each for each in joined.ops if each not in net.ops]
     held = {each.inputs[1]: joined.tensor(each.inputs[1]) for each in new if each.kind == op.kind}
-    if sum(each.bytes for each in held.values()) > MOST_BYTES:
+    if sum(each.bytes for each in held.values()) > MOST_WEIGHT_BYTES:
         return False
     cycles = [_cycles(joined, each, accelerators if each.kind == op.kind else (core,)) for each in new]
     return sum(cycles) < _cycles(net, op, (core,))

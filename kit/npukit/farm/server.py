@@ -29,7 +29,7 @@ from npukit.errors import NpukitError
 from npukit.farm.address import HostPort
 from npukit.farm.packets import LENGTH
 from npukit.farm.served import ServedBoard
-from npukit.farm.session import MOST_BYTES, NETWORK, FarmSession, Function
+from npukit.farm.session import MOST_CLIENT_BYTES, NETWORK, FarmSession, Function
 from npukit.farm.tracker import Tracker, received
 
 RUN = "run"
@@ -143,7 +143,7 @@ def _talk(client: socket.socket, session: FarmSession) -> None:
     """Answer the client until it leaves."""
     while True:
         (size,) = LENGTH.unpack(received(client, LENGTH.size))
-        if size > MOST_BYTES:
+        if size > MOST_CLIENT_BYTES:
             return
         answer = session.answer(received(client, size)) if size else b""
         if answer is None:

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.farm.packets import VERSION, ClientPacket, Code, Handle, Kind, RemoteTensor, packet, raised, returned
 
-MOST_BYTES = 256 << 20
+MOST_CLIENT_BYTES = 256 << 20
 """Most bytes of a client's allocations, and of a packet."""
 MOST_HELD = 1 << 16
 """Most handles of a client."""
@@ -113,8 +113,8 @@ class FarmSession:
 
     def _allocated(self, size: int) -> bytes:
         taken = sum(len(each) for each in self._held.values() if isinstance(each, bytearray))
-        if not 0 <= size <= MOST_BYTES - taken:
-            raise NpukitError(f"a client of this server has at most {MOST_BYTES:,} bytes")
+        if not 0 <= size <= MOST_CLIENT_BYTES - taken:
+            raise NpukitError(f"a client of this server has at most {MOST_CLIENT_BYTES:,} bytes")
         return returned(self._hold(bytearray(size)))
 
     def _free(self, asked: ClientPacket) -> bytes:

@@ -21,7 +21,7 @@ from npukit.host.budget import ARCHIVE
 from npukit.host.parallel import apart
 from npukit.measure.trial import Trial, run_trial
 from npukit.project.build_folder import REPORT, Build, load_build
-from npukit.project.folder_files import MOST_BYTES
+from npukit.project.folder_files import MOST_FOLDER_BYTES
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def _within_bounds(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     total = 0
     for member in archive:
         total += member.size
-        if total > MOST_BYTES:
-            raise NpukitError(f"the archive has more than the {MOST_BYTES:,} bytes of a build folder")
+        if total > MOST_FOLDER_BYTES:
+            raise NpukitError(f"the archive has more than the {MOST_FOLDER_BYTES:,} bytes of a build folder")
         yield member
 
 

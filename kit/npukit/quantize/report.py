@@ -14,7 +14,7 @@ from npukit.net.reference import evaluate
 
 MOST_CASES = 16
 """Most cases evaluated at once, for a small network."""
-MOST_BYTES = 1 << 23
+MOST_SAMPLE_BYTES = 1 << 23
 """Most bytes of tensors evaluated at once, over all cases. As floats and sums, they take ten times as many."""
 
 
@@ -105,7 +105,7 @@ def compare(net: Net, layers: Sequence[Layer], both: Both, labels: np.ndarray | 
 
 def _cases_at_once(net: Net) -> int:
     a_case = sum(net.tensor(op.output).bytes for op in net.ops)
-    return min(max(MOST_BYTES // max(a_case, 1), 1), MOST_CASES)
+    return min(max(MOST_SAMPLE_BYTES // max(a_case, 1), 1), MOST_CASES)
 
 
 def _answers(outputs: np.ndarray) -> np.ndarray:
