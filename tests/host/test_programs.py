@@ -113,7 +113,7 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_the_kernel_bounds_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(programs, "MOST_FILE", 1000)
+    monkeypatch.setattr(programs, "MOST_PROGRAM_FILE", 1000)
     monkeypatch.setattr(programs, "MOST_MEMORY", 1 << 28)
     wait = "import time; time.sleep(0.3); "
     assert "MemoryError" in run(python(f"{wait}bytearray(1 << 29)"), seconds=60).stderr

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from npukit.cli.terminal import WIDTH
+from npukit.cli.terminal import PIPE_WIDTH
 
 _NAMES = 26
 """Columns of options and their values. A longer name has a line of its own."""
@@ -91,7 +91,7 @@ def _row(name: str, text: str, width: int = _NAMES) -> str:
 
 
 def _wrapped(text: str, first: str, later: str) -> str:
-    return "\n".join(wrap(text, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False))
+    return "\n".join(wrap(text, PIPE_WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False))
 
 
 def _one_line(text: str | None) -> str:

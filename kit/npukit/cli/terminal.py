@@ -15,7 +15,7 @@ from npukit.errors import NpukitError, escaped
 
 Item = TypeVar("Item")
 
-WIDTH = 80
+PIPE_WIDTH = 80
 """Columns of a pipe, which has no width of its own."""
 
 WIDEST = 10_000
@@ -161,7 +161,7 @@ def _console(*, stderr: bool, width: int | None = None) -> Any:
     from rich.console import Console
 
     console = Console(stderr=stderr, width=width)
-    return console if width or console.is_terminal else Console(stderr=stderr, width=WIDTH)
+    return console if width or console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
 
 
 def _print_lines(console: Any, text: str, style: str = "") -> None:

@@ -30,7 +30,7 @@ FIXED_ENVIRONMENT = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
 
 MOST_MEMORY = 4 << 30
 """Bytes of memory of a program. zig cc takes 60 MB for a C file of a build."""
-MOST_FILE = 1 << 30
+MOST_PROGRAM_FILE = 1 << 30
 """Bytes of a file written by a program."""
 
 
@@ -94,7 +94,7 @@ def _bounded(memory: int, seconds: float | None) -> str:
 
     Tighter limits of the system stay.
     """
-    bounds = {"-c": 0, "-f": MOST_FILE // 512, "-d": memory >> 10}
+    bounds = {"-c": 0, "-f": MOST_PROGRAM_FILE // 512, "-d": memory >> 10}
     if seconds is not None:
         bounds["-t"] = int(seconds) + 1
     return "".join(f"ulimit {kind} {most} 2>/dev/null; " for kind, most in bounds.items()) + 'exec "$0" "$@"'

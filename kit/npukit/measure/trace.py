@@ -21,7 +21,7 @@ from npukit.project.build_folder import Build
 from npukit.writing import write_file
 
 EMULATOR = "emulator"
-MOST_PES = 64
+TRACED_PES = 64
 """Limit on the PEs of a trace: browsers display larger traces badly."""
 
 
@@ -82,8 +82,8 @@ def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output
 
 
 def _spread(used: Sequence[int]) -> list[int]:
-    """All PEs, or `MOST_PES` of them at even distances, including the root."""
-    count = min(len(used), MOST_PES)
+    """All PEs, or `TRACED_PES` of them at even distances, including the root."""
+    count = min(len(used), TRACED_PES)
     return [used[index * len(used) // count] for index in range(count)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Timeline, TimeSlice
 
-MOST_ROWS = 32
+CHART_ROWS = 32
 WIDTH = 1000
 """Units of the chart from the start of the first frame to the end of the last."""
 _LEAST_WIDTH = 0.4
@@ -46,9 +46,9 @@ class Gantt:
 
 
 def gantt(timeline: Timeline) -> Gantt:
-    """The chart of the whole timeline, with at most `MOST_ROWS` PEs. In a round, each bar's title names the frame."""
+    """The chart of the whole timeline, with at most `CHART_ROWS` PEs. In a round, each bar's title names the frame."""
     pes = timeline.pes
-    count = min(len(pes), MOST_ROWS)
+    count = min(len(pes), CHART_ROWS)
     chosen = [pes[index * len(pes) // count] for index in range(count)]
     scale = WIDTH / timeline.end
     several = timeline.together > 1

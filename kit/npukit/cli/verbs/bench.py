@@ -24,7 +24,7 @@ from npukit.cli.summary import show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
 from npukit.display import IN_MODEL, counted, in_model, shares
 
-MOST_PES = 16
+SHOWN_PES = 16
 
 if TYPE_CHECKING:
     from npukit.farm.client import FarmBench
@@ -168,9 +168,9 @@ def _alone(layer: LayerCost | None) -> tuple[str, ...]:
 
 
 def _show_pes(terminal: Terminal, measured: Bench) -> None:
-    """Print the root, then the PEs that wait least, `MOST_PES` in all."""
+    """Print the root, then the PEs that wait least, `SHOWN_PES` in all."""
     root, *others = measured.pes
-    shown = (root, *sorted(others, key=lambda pe: pe.wait)[: MOST_PES - 1])
+    shown = (root, *sorted(others, key=lambda pe: pe.wait)[: SHOWN_PES - 1])
     rows = [(f"PE {pe.pe}", *map(_number, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
     terminal.print()
     terminal.table(("cycles of", ">core", ">accelerator", ">idle", ">SRAM port", ">instructions"), rows)

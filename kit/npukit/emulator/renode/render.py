@@ -23,7 +23,7 @@ DRAM = "dram.bin"
 PORT = 3456
 """Default port of the host link."""
 
-MOST_PES = 32
+RENODE_PES = 32
 """Most PEs. Renode's translation library keeps the exclusive accesses of a machine's cores in tables of this size."""
 
 MODELS = (
@@ -109,10 +109,10 @@ def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
     if strange is not None:
         return NpukitError(f"there is no Renode model of the accelerator {strange}", tries=others)
     count = len(pes_of(images))
-    if count > MOST_PES:
+    if count > RENODE_PES:
         return DoesNotFit(
-            f"{count} PEs do not fit in a Renode machine: its translation library knows at most {MOST_PES} cores",
-            tries=[f"npukit build --pes {MOST_PES}", *others],
+            f"{count} PEs do not fit in a Renode machine: its translation library knows at most {RENODE_PES} cores",
+            tries=[f"npukit build --pes {RENODE_PES}", *others],
         )
     return None
 
