@@ -27,7 +27,7 @@ from npukit.net.tensor import Quantization
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-MOST_TABLE_STEPS = 100
+MOST_LOOKUPS = 100
 """Maximum number of calls, constants and tensors between two quantisations. Larger expressions run in float."""
 
 _erf = np.vectorize(erf, otypes=[np.float64])
@@ -141,10 +141,8 @@ def _parts(walk: Walk, core: Any) -> list[Any]:
             wanted += reversed(missing)
         else:
             found[wanted.pop()] = None
-        if max(len(wanted), len(found)) > MOST_TABLE_STEPS:
-            raise NpukitError(
-                f"more than {MOST_TABLE_STEPS} steps between two quantisations have no int8 form in npukit"
-            )
+        if max(len(wanted), len(found)) > MOST_LOOKUPS:
+            raise NpukitError(f"more than {MOST_LOOKUPS} steps between two quantisations have no int8 form in npukit")
     return list(found)
 
 
