@@ -109,7 +109,7 @@ def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
     rows = json.loads(scaling.ROWS.read_text())
     assert scaling.TABLES.read_text() == _lines(scaling.tables(rows)), "made by benchmarks/scaling.py"
     for module in (cores, cortex_m4):
-        file = Path(module.__file__)
+        file = Path(str(module.__file__))
         found = json.loads(file.with_suffix(".json").read_text())
         assert file.with_suffix(".md").read_text() == module.page(found), f"made by {file.name}"
 

@@ -231,7 +231,7 @@ def _softmax(graph: _Graph, op: Op) -> None:
 
 
 def _pad(graph: _Graph, op: Op) -> None:
-    known, attributes = quantization(graph.net, op.inputs[0]), op.attributes
+    known, attributes = quantization(graph.net, op.inputs[0]), op.of(Pad)
     amounts = graph.numbers(op, "pads", (*attributes.before, *attributes.after))
     value = np.array((attributes.value - known.zero_point) * known.scale, np.float32)
     inputs = [graph.real(op.inputs[0]), amounts, graph.constant(f"{op.name} filler", value)]

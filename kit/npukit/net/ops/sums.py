@@ -74,7 +74,7 @@ def _total(net: Net, op: Op) -> Shape:
 
 
 def _field_of_sums(net: Net, op: Op) -> list[InputRule]:
-    attributes, weights = op.attributes, net.tensor(op.inputs[1]).shape
+    attributes, weights = op.of(Sums), net.tensor(op.inputs[1]).shape
     summed = AxisRule(only=(attributes.first, attributes.first + weights[-1] * attributes.groups))
     rank = len(net.tensor(op.output).shape)
     read = (*same_axes(rank - 1), summed)
