@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from benchmarks.core.core_predictions import measured
 
-from npukit.net.c_code.cycles import cycles
 from npukit.net.c_code.function import MATH
 from npukit.net.check import check_net
+from npukit.net.importer.tir.cycles import CALL, FLOAT, LOAD, STORE, TURN
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.tensor import Tensor
@@ -56,8 +56,8 @@ def net_of(name: str) -> Net:
 def function_cycles(names: Iterable[str], toolchain: str) -> Iterator[tuple[str, float]]:
     for name in names:
         (found,) = measured(net_of(name), toolchain, plain=True)
-        types = [(each, "float32") for each in ("p0", "p1", "p2", "output")]
-        yield name, MATH[name] + (found.cycles - cycles(code_of(name), types=dict(types))) / CALLS
+        loads = LOAD[FLOAT] * (2 if "p2" in code_of(name) else 1)
+        yield name, found.cycles / CALLS - (TURN + loads + CALL + STORE[FLOAT])
 
 
 def main() -> None:

@@ -35,7 +35,6 @@ from npukit.board.board import Board
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
 from npukit.net.box import Box
-from npukit.net.c_code.cycles import cycles_of
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Sums, TvmCode
 from npukit.net.ops.table import SPECS
@@ -119,8 +118,7 @@ class Cpu:
         spec = SPECS[op.kind]
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
-            whole = cycles_of(net, op)
-            taken = round(self.core.c_factor(op.kind) * whole * share)
+            taken = round(self.core.c_factor(op.kind) * op.attributes.cycles * share)
             parts = _parts_taken(net, op, output)
             return Cost(taken, constants, op.attributes.work_bytes, constants_key=parts, streams=False)
         taken = round(self.core.c_factor(op.kind) * spec.cycles_in_c(net, op, output))

@@ -112,6 +112,7 @@ class Recipe:
             for name in kernel.layers:
                 before = ops[name].attributes
                 assert isinstance(before, TvmCode)
-                code[name] = replace(before, code=made.body, work_bytes=made.work_bytes, loop=made.loop, rows=made.rows)
+                changed = {"cycles": made.cycles, "loop": made.loop, "rows": made.rows}
+                code[name] = replace(before, code=made.body, work_bytes=made.work_bytes, **changed)
         made = net.with_ops(tuple(replace(op, attributes=code[op.name]) if op.name in code else op for op in net.ops))
         return with_choices(made, plugins_of(board), lambda net, op: self.choices.get(kernel_key(net, op, board)))

@@ -11,6 +11,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import OnnxOpConverter
 from npukit.errors import NpukitError
 from npukit.frontend.given import made_by
 from npukit.frontend.onnx.values import known
+from npukit.net.c_code.rows import Steps
 
 LEAST = float(np.finfo(np.float32).min)
 
@@ -31,7 +32,9 @@ class NonMaxSuppression(OnnxOpConverter):
         words["threshold"] = LEAST if threshold is None else threshold
         operands = [each if isinstance(each, relax.Var) else bb.emit(each) for each in (boxes, scores)]
         result = (images * classes * most, 3), "int64"
-        return made_by(bb, "detection/non_max_suppression.c", operands, result, words, 20 * count)
+        cycles = 144 + images * count * 100 + images * classes * (11 * count + most * (41 + 27 * count))
+        steps = Steps(0, cycles=cycles)
+        return made_by(bb, "detection/non_max_suppression.c", operands, result, words, 20 * count, steps=steps)
 
 
 def _number(inputs: Any, place: int, params: Any) -> float | None:

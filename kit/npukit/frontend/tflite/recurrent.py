@@ -109,7 +109,8 @@ class _Gates:
         result, words = ((batch, gates // 4, 4), "int16"), {"batch": batch, "units": gates // 4}
         row = gates if batch > 1 else 4
         taken = (row, row, 0)
-        steps = Steps(row, (taken, taken, taken if batch == 1 else None), loop=int(batch == 1))
+        windows = taken, taken, taken if batch == 1 else None
+        steps = Steps(row, windows, loop=int(batch == 1), cycles=490 * row // 4)
         return made_by(emitter.builder, "lstm.c", [*sums, *self.constants], result, words, steps=steps)
 
     def _sums(self, emitter: Emitter, rows: relax.Expr, side: int) -> relax.Expr:
@@ -189,7 +190,7 @@ def _fixed(value: Any, factor: tuple[int, int]) -> Any:
 def _begun(emitter: Emitter, index: int, data: relax.Expr) -> relax.Var:
     """A zero state before the first step, computed in each frame to make the first step equal to the others."""
     tensor, begin = emitter.tensor(index), emitter.scale(index).zero_point
-    result, steps = (tensor.shape, tensor.dtype), Steps(1, ((0, 1, 0),))
+    result, steps = (tensor.shape, tensor.dtype), Steps(1, ((0, 1, 0),), cycles=4)
     return made_by(emitter.builder, "begun.c", [data], result, {"begin": begin}, steps=steps)
 
 

@@ -15,6 +15,8 @@ from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
 
 OPERATOR = "call_dps_packed"
+CYCLES_PER_ELEMENT = 10
+"""Predicted cycles of a user's C per element of its inputs and its result."""
 make_call: Any = Call
 extern: Any = relax.ExternFunc
 
@@ -30,9 +32,11 @@ def call_of(
     steps: Steps = NO_STEPS,
 ) -> Any:
     """The call of an op given as C code. `words`: numbers to substitute, besides p0_size, ... and output_size. `steps`:
-    its loop over rows."""
+    its loop over rows and its cycles. Without stated cycles, CYCLES_PER_ELEMENT are predicted."""
     sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
     known = {**sizes, "output_size": _elements(result), **(words or {})}
+    if not steps.cycles:
+        steps = steps._replace(cycles=CYCLES_PER_ELEMENT * (sum(sizes.values()) + known["output_size"]))
     told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes}
     attributes = make_node("ir.DictAttrs", **told, steps=json.dumps(steps))
     function = extern(re.sub(r"\W", "_", name))

@@ -24,7 +24,7 @@ from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import C_TYPES
-from npukit.net.c_code.rows import Steps, stated_rows
+from npukit.net.c_code.rows import Steps, stated_cycles, stated_rows
 from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import (
     callee,
@@ -151,7 +151,10 @@ class Islands:
         steps = Steps(*json.loads(told["steps"]))
         rows = stated_rows(steps, output.shape, [assembly.tensors[each].shape for each in operands])
         code, work_bytes = told["code"], int(told["work_bytes"])
-        attributes = TvmCode(told["what"], code, work_bytes, GIVEN, given=True, loop=steps.loop, rows=rows)
+        cycles = stated_cycles(steps, output.shape)
+        attributes = TvmCode(
+            told["what"], code, work_bytes, GIVEN, cycles=cycles, given=True, loop=steps.loop, rows=rows
+        )
         return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
@@ -417,7 +420,7 @@ class _Island:
         ]
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
         names = " ".join(reversed(self.names))
-        attributes = TvmCode(names, code.body, work, self.why, self.macs, loop=code.loop, rows=code.rows)
+        attributes = TvmCode(names, code.body, work, self.why, self.macs, code.cycles, loop=code.loop, rows=code.rows)
         output = Tensor(name, shape, dtype, quantization)
         made = assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output)
         return AxesView(made, order if order else straight(len(shape)))

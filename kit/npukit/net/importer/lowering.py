@@ -24,6 +24,7 @@ from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.legal.images import OWN
 from npukit.net.importer.loops import LoopKernel, LoopsInC, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
+from npukit.net.importer.tir.cycles import cycles
 from npukit.net.importer.tir.rows import nest_of, rows_of_loops
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
@@ -156,13 +157,14 @@ def _printed(module: IRModule) -> LoopsInC:
     lowered = tvm.transform.Sequential([passes.CommonSubexprElim(), passes.VerifyMemory()])(looped)
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
-    exact = IRModule({ISLAND: _with_exact_numbers(_with_functions(_with_narrow_results(ready[ISLAND])))})
+    whole = _with_functions(_with_narrow_results(ready[ISLAND]))
+    exact = IRModule({ISLAND: _with_exact_numbers(whole)})
     source = tvm.get_global_func("target.build.c")(exact, target).inspect_source()
     found = _BODY.search(source)
     if found is None:
         raise NpukitError("TVM prints no function for it")
     body = _WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1]))
-    return LoopsInC(body, work_bytes, loop, rows)
+    return LoopsInC(body, work_bytes, cycles(whole), loop, rows)
 
 
 _LOWERING_OF_BLOCKS = (

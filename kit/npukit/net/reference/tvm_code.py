@@ -13,7 +13,6 @@ from functools import cache, lru_cache
 import numpy as np
 
 from npukit.net.attributes import TvmCode
-from npukit.net.c_code.cycles import cycles
 from npukit.net.c_code.function import declaration, math_functions, pointers
 from npukit.net.net import Net, Op
 from npukit.net.reference.sandbox import Sandbox
@@ -31,7 +30,7 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     activations = [value for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants]
     result = np.empty((len(activations[0]), *output.shape), output.dtype)
     blank, work = np.zeros(output.shape, output.dtype), np.zeros(attributes.work_bytes, np.uint8)
-    sources, steps = _sources(_Same(net)), STEPS_A_CALL + STEPS_A_CYCLE * cycles(attributes.code)
+    sources, steps = _sources(_Same(net)), STEPS_A_CALL + STEPS_A_CYCLE * attributes.cycles
     function = sources.index(_source(net, op))
     for case in range(len(result)):
         given = [
