@@ -84,13 +84,9 @@ def logistic(value: np.ndarray, integer_bits: int) -> np.ndarray:
 def tanh(value: np.ndarray, integer_bits: int) -> np.ndarray:
     """tanh(value) in Q0.31 for value in Q[integer_bits]. Doubles the value by reading the same integer with one more
     integer bit."""
-    magnitude = _one_minus_over_one_plus(exp_of_negative(-np.abs(value), integer_bits + 1))
+    power = exp_of_negative(-np.abs(value), integer_bits + 1)
+    magnitude = saturating_shift(_newton_reciprocal(power) - (1 << 29), 2)
     return np.sign(value) * magnitude
-
-
-def _one_minus_over_one_plus(value: np.ndarray) -> np.ndarray:
-    """(1 - value) / (1 + value) in Q0.31 for 0 <= value < 1 in Q0.31."""
-    return saturating_shift(_newton_reciprocal(value) - (1 << 29), 2)
 
 
 def reciprocal_root(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

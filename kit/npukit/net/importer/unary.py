@@ -86,7 +86,8 @@ def number(expression: Any) -> float:
 
 def lookup(walk: Walk, site: Site) -> AxesView:
     """Import an expression of one dequantised tensor as a lookup table."""
-    leaves = _leaves(walk, site.core)
+    views = (walk.operand(part) for part in _parts(walk, site.core) if _scalar(walk, part) is None)
+    leaves = [view for view in views if view is not None]
     if len({view.name for view in leaves}) != 1:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
     source = walk.assembly.quantization(leaves[0].name)
@@ -123,12 +124,6 @@ def _is_hard_swish(walk: Walk, core: Any) -> bool:
             return False
         expression = resolve(expression.args[argument], walk.definitions)
     return True
-
-
-def _leaves(walk: Walk, core: Any) -> list[AxesView]:
-    """The dequantised tensors in an expression."""
-    views = (walk.operand(part) for part in _parts(walk, core) if _scalar(walk, part) is None)
-    return [view for view in views if view is not None]
 
 
 def _parts(walk: Walk, core: Any) -> list[Any]:

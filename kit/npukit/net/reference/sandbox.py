@@ -56,7 +56,8 @@ class Sandbox:
         try:
             return _called(store, self._module, function, arrays, result)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as fault:
-            raise NpukitError(f"its code cannot be run: {_reason(fault)}", tries=["build the model again"]) from fault
+            reason = str(fault).strip().splitlines()[-1].strip()
+            raise NpukitError(f"its code cannot be run: {reason}", tries=["build the model again"]) from fault
 
 
 def _called(
@@ -126,8 +127,3 @@ def _compile(arguments: Sequence[str], folder: str) -> None:
     if done.returncode != 0:
         said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
         raise NpukitError(f"the C of the network's ops cannot be compiled: {said}", tries=_TRIES)
-
-
-def _reason(fault: Exception) -> str:
-    """The last line of the WebAssembly runtime's message, which names the cause."""
-    return str(fault).strip().splitlines()[-1].strip()

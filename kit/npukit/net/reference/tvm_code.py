@@ -38,13 +38,9 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
         ]
         arrays = [*given, blank, *([work] if work.size else [])]
         result[case] = _sandbox(sources).call(function, arrays, len(given), steps)
-    return _with_one_nan(result)
-
-
-def _with_one_nan(values: np.ndarray) -> np.ndarray:
-    if values.dtype == np.float32:
-        values.view(np.uint32)[np.isnan(values)] = NAN
-    return values
+    if result.dtype == np.float32:
+        result.view(np.uint32)[np.isnan(result)] = NAN
+    return result
 
 
 @dataclass(frozen=True, eq=False)

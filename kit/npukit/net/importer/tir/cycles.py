@@ -177,7 +177,8 @@ class _Count:
     def _loop(self, loop: Any) -> None:
         first = self._of(loop.min)
         end = self._operation("+", (first, self._of(loop.extent)))
-        turns, changed = _turns(first, end), self._changed(loop.body)
+        turns = _turns(first, end)
+        changed = {self._array(each.buffer) for each in _nodes(loop.body, tirx.BufferStore)}
         self._names[loop.loop_var] = first
         if turns == 1 or (turns == _UNROLLED and not _has_choices(loop.body)):
             self.block(loop.body)
@@ -194,10 +195,6 @@ class _Count:
             inner = self.spent.pop()
             self._spend(_ENTRY + turns * (TURN + inner) if turns > _UNROLLED else turns * inner)
             self._forget(changed)
-
-    def _changed(self, body: Any) -> set[Any]:
-        """The arrays that statements store to."""
-        return {self._array(each.buffer) for each in _nodes(body, tirx.BufferStore)}
 
     def _forget(self, changed: Collection[Any]) -> None:
         """Give the elements of changed arrays unknown values."""
@@ -321,10 +318,11 @@ class _Count:
         return self._value(operator, parts, kind, _cost(operator, kind, parts), even=even)
 
     def _selected(self, kind: str, condition: _Value, first: _Value, second: _Value) -> _Value:
-        compared, limits = condition.parts[-2:], _either(first.range, second.range)
+        compared, (low, high), (least, most) = condition.parts[-2:], first.range, second.range
+        limits = min(low, least), max(high, most)
         if compared == (first, second) and condition.operator in _LIMITED and kind != FLOAT:
             limits = _LIMITED[condition.operator](first.range, second.range)
-            if limits in (first.range, second.range) and not _overlap(first.range, second.range):
+            if limits in (first.range, second.range) and (low >= most or least >= high):
                 return first if limits == first.range else second
         if _is_of_sign(condition, first, second):
             return self._value(condition.operator, compared[:1], kind, _OF_SIGN, "sign", limits=limits)
@@ -377,14 +375,6 @@ def _turns(first: _Value, end: _Value) -> int:
 
 def _range(dtype: str) -> _Range:
     return _RANGES.get(dtype, _ANY)
-
-
-def _either(first: _Range, second: _Range) -> _Range:
-    return min(first[0], second[0]), max(first[1], second[1])
-
-
-def _overlap(first: _Range, second: _Range) -> bool:
-    return first[0] < second[1] and second[0] < first[1]
 
 
 _LIMITED: Mapping[str, Callable[[_Range, _Range], _Range]] = {
