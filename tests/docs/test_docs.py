@@ -156,6 +156,13 @@ def test_every_path_that_a_page_names_is_there(page: Path) -> None:
     assert not [path for path in named if not any((root / path).exists() for root in roots)]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_function_that_a_page_names_stands_in_its_module(page: Path) -> None:
+    for name, module in re.findall(r"`([\w.]+)`\s\(`([\w/]+\.py)`\)", page.read_text()):
+        (file,) = (root / module for root in (CHECKOUT, PACKAGE) if (root / module).exists())
+        assert re.search(rf"(def|class) {name.rpartition('.')[2]}\b", file.read_text()), f"{name} of {module}"
+
+
 def _paths(text: str) -> Iterator[str]:
     """Files and folders of the repository, and modules of the package or the planner by their room."""
     yield from re.findall(r"`((?:docs|boards|examples|benchmarks|tests|kit|firmware|templates)/[\w./-]+)`", text)
