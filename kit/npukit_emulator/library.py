@@ -74,7 +74,7 @@ class Joint(ctypes.Structure):
 
 class Counters(ctypes.Structure):
     _fields_ = (
-        *((name, c_uint64) for name in ("instructions", "cycles", "asleep", "accelerators_busy", "dma_bytes")),
+        *((name, c_uint64) for name in ("instructions", "cycles", "asleep", "npu_busy", "dma_bytes")),
         *_words("device_errors", "last_device_error", "last_device_error_address", "running"),
     )
 

@@ -48,7 +48,7 @@ class DebuggedEmulator(Emulator):
         core = CORES[board.cpu_of(debugger.pe)]
         if core.architecture is not CORTEX_M:
             raise NpukitError(f"the built-in emulator shows gdb no {core.title}", tries=["no --gdb"])
-        self._pe = debugger.pe
+        self._pe = self._debugged = debugger.pe
         self._breakpoints: set[int] = set()
         self._gdb = GdbServer(debugger.port, self)
         try:
@@ -80,6 +80,7 @@ class DebuggedEmulator(Emulator):
             return None
 
     def set_memory(self, address: int, data: bytes) -> bool:
+        """Write the PE's SRAM. False outside its memory."""
         try:
             self.write_memory(self._pe, address, data)
         except NpukitError:
@@ -89,9 +90,6 @@ class DebuggedEmulator(Emulator):
     def set_breakpoint(self, address: int, on: bool) -> None:
         self._worker.ask("breakpoint", address=address, on=on)
         (self._breakpoints.add if on else self._breakpoints.discard)(address)
-
-    def _debugged(self) -> int | None:
-        return self._pe
 
     def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
         try:

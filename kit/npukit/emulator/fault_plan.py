@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -27,9 +27,7 @@ from npukit.errors import NpukitError
 from npukit.plan.tensors.routes import Routes
 
 Kind = Literal["drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power"]
-_KINDS: tuple[Kind, ...] = (
-    "drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power",
-)  # fmt: skip
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds in the order of `enum injection_kind` in npukit_emulator/core/harm.h."""
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "delay": ("cycles",),
@@ -107,9 +105,7 @@ class Fault(_Part):
         if self.between and len(Routes(board).path(*self.between)) != 1:
             first, second = self.between
             raise NpukitError(f"the plan of faults names a link of PE {first} and PE {second}, which are no neighbours")
-        self._check_bit(board.memory[0].size)
-
-    def _check_bit(self, sram_bytes: int) -> None:
+        sram_bytes = board.memory[0].size
         outside = (self.address or 0) >= sram_bytes or (self.bit or 0) >= _BITS_OF_A_BYTE
         if self.kind == "flip sram" and outside:
             raise NpukitError(
