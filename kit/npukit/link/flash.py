@@ -107,8 +107,8 @@ class _Identify(Request[LoaderState]):
             slot_bytes=slot_bytes,
             page_bytes=page_bytes,
             cause=cause,
-            active=_slot(active),
-            trial=_slot(trial),
+            active=None if active == _NO_SLOT else active,
+            trial=None if trial == _NO_SLOT else trial,
             tried=bool(tried),
             takes=Takes(Policy(policy), key if policy == Policy.KEY else None),
             security_counter=counter,
@@ -119,7 +119,7 @@ class _Identify(Request[LoaderState]):
 @dataclass(frozen=True)
 class _DescribeSlot(Request[SlotState]):
     kind, does = 0x21, "describe a slot"
-    layout, told = "<I", ("slot",)
+    layout = "<I"
     slot: int
 
     def parse(self, payload: bytes) -> SlotState:
@@ -132,7 +132,7 @@ class _DescribeSlot(Request[SlotState]):
 @dataclass(frozen=True)
 class _DigestPages(Request[tuple[bytes, ...]]):
     kind, does = 0x22, "digest pages of its flash"
-    layout, told = "<II", ("slot", "first")
+    layout = "<II"
     slot: int
     first: int
 
@@ -145,7 +145,7 @@ class _DigestPages(Request[tuple[bytes, ...]]):
 @dataclass(frozen=True)
 class _ErasePage(Done):
     kind, does = 0x23, "erase a page of its flash"
-    layout, told = "<II", ("slot", "page")
+    layout = "<II"
     slot: int
     page: int
 
@@ -153,7 +153,7 @@ class _ErasePage(Done):
 @dataclass(frozen=True)
 class _WriteSlot(Done):
     kind, does = 0x24, "write its flash"
-    layout, told = "<II", ("slot", "offset", "data")
+    layout = "<II"
     slot: int
     offset: int
     data: bytes
@@ -162,7 +162,7 @@ class _WriteSlot(Done):
 @dataclass(frozen=True)
 class _TrySlot(Done):
     kind, does = 0x25, "put an image on trial"
-    layout, told = "<II", ("slot", "may_be_older", "digest")
+    layout = "<II"
     slot: int
     may_be_older: bool
     digest: bytes
@@ -171,7 +171,6 @@ class _TrySlot(Done):
 @dataclass(frozen=True)
 class _Provision(Done):
     kind, does = 0x26, "learn whose images it takes"
-    layout, told = "", ("record",)
     record: bytes
 
 
@@ -249,7 +248,3 @@ class LoaderSession:
 def _pages(image: bytes, page_bytes: int) -> list[bytes]:
     """The image as whole pages. The rest of the last page stays erased."""
     return [image[at : at + page_bytes].ljust(page_bytes, b"\xff") for at in range(0, len(image), page_bytes)]
-
-
-def _slot(number: int) -> int | None:
-    return None if number == _NO_SLOT else number

@@ -14,10 +14,9 @@ from typing import Any
 from npukit.board.board import Programmer
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, run
-from npukit.link.image_files import FLASH_OFFSET
+from npukit.link.image_files import FLASH_OFFSET, write_uf2
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
-from npukit.link.uf2 import write_uf2
 from npukit.progress import Progress
 from npukit.project.build_folder import Build
 from npukit.project.images.elf import Elf
@@ -89,15 +88,18 @@ def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, .
             name = name if len(images) == 1 else write_uf2(images, target).name
             return "picotool", "load", "--verify", "--execute", "--family", target, name
         case "bossac":
-            return "bossac", "--erase", "--write", "--verify", "--reset", f"--offset={target}", _flat(image).name
+            return (
+                "bossac",
+                "--erase",
+                "--write",
+                "--verify",
+                "--reset",
+                f"--offset={target}",
+                image.with_suffix(".bin").name,
+            )
         case "esptool":
             pieces = [word for offset, piece in _pieces(image) for word in (f"{offset:#x}", piece.name)]
             return "esptool", "--chip", target, "write_flash", *pieces
-
-
-def _flat(image: Path) -> Path:
-    """Flat binary of the image."""
-    return image.with_suffix(".bin")
 
 
 def _pieces(image: Path) -> list[tuple[int, Path]]:

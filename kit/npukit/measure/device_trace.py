@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from npukit.errors import NpukitError
-from npukit.link.events import FRAME_END, Event
+from npukit.link.messages import FRAME_END, Event
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import write_inputs
