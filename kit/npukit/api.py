@@ -441,7 +441,7 @@ def write_report(folder: Folder, *, compare: Folder | None = None, output: Path 
 
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
     """Measure frames on all boards that the TVM tracker at `HOST:PORT` lists under the key, side by side."""
-    from npukit.farm.address import HostPort
+    from npukit.farm.tracker import HostPort
 
     with extra_packages("farm", "a farm of boards"):
         from npukit.farm.client import farm_bench as measure
@@ -467,9 +467,9 @@ def serve(
     Clients run and time this network. `trials`: clients may also load other builds onto the board (`npukit tune`).
     Clients must be other processes: a waiting TVM client holds Python's lock, and the server is a thread.
     """
-    from npukit.farm.address import HostPort
     from npukit.farm.served import ServedBoard
     from npukit.farm.server import Server
+    from npukit.farm.tracker import HostPort
     from npukit.measure.target import open_target
 
     built, registry = load(folder), HostPort.parse(tracker) if tracker else None
@@ -552,7 +552,7 @@ def tune(
     `database`: the file of tuning records (builds look in `$NPUKIT_TUNED` or the user's cache). `merge`: files of
     records to start from. `tracker`: a TVM tracker at `HOST:PORT`; all boards of the key measure side by side.
     """
-    from npukit.farm.address import HostPort
+    from npukit.farm.tracker import HostPort
     from npukit.farm.trials import local, on_farm
     from npukit.pipeline import build_again
     from npukit.tuner.session import Tuner

@@ -21,9 +21,9 @@ from npukit import api
 from npukit.cli.main import app
 from npukit.cli.verbs.serve import _who
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.farm.address import HostPort
 from npukit.farm.served import ServedBoard
 from npukit.farm.server import functions_of
+from npukit.farm.tracker import HostPort
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuning import TUNED_VARIABLE
 
