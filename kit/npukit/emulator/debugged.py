@@ -51,6 +51,7 @@ class DebuggedEmulator(Emulator):
         self._pe = self._debugged = debugger.pe
         self._breakpoints: set[int] = set()
         self._gdb = GdbServer(debugger.port, self)
+        self.port = self._gdb.port
         try:
             super().__init__(board, images, models, dram, chips=chips, strict=True, plan=plan, senders=senders)
         except BaseException:
@@ -60,10 +61,6 @@ class DebuggedEmulator(Emulator):
     def close(self) -> None:
         self._gdb.close()
         super().close()
-
-    @property
-    def port(self) -> int:
-        return self._gdb.port
 
     def registers(self) -> list[int]:
         """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""

@@ -79,16 +79,6 @@ class SlotState:
     security_counter: int
 
 
-@dataclass(frozen=True)
-class Written:
-    """Pages and bytes changed by a transfer."""
-
-    slot: int
-    pages: int
-    bytes: int
-    pages_in_image: int
-
-
 class _Identify(Request[LoaderState]):
     kind, does = 0x20, "describe its flash"
     _FIXED: ClassVar[struct.Struct] = struct.Struct("<HHIIIBBBBI32sB")
@@ -208,8 +198,8 @@ class LoaderSession:
 
     def write(
         self, slot: int, image: bytes, track: Callable[[list[int], str], Iterable[int]] = lambda pages, _: pages
-    ) -> Written:
-        """Write the image into the slot. Erases and writes only the pages that differ."""
+    ) -> int:
+        """Write the image into the slot. Erases and writes only the pages that differ; returns their number."""
         if len(image) > self.state.slot_bytes:
             raise NpukitError(f"the image has {len(image)} bytes, a slot of the board {self.state.slot_bytes}")
         pages, contents = self.pages_that_differ(slot, image), _pages(image, self.state.page_bytes)
@@ -217,7 +207,7 @@ class LoaderSession:
         following = dict(pairwise(pages))
         for page in track(pages, "write the flash"):
             self._write_page(slot, page, contents[page], following.get(page))
-        return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
+        return len(pages)
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
         """Have the image started next. The loader refuses broken, unsigned or older images, and images for another

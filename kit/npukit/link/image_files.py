@@ -1,5 +1,4 @@
-"""Image files for other tools: Intel HEX, or UF2 (github.com/microsoft/uf2), for boards whose flash appears as a drive.
-"""
+"""Image files for other tools: Intel HEX, and UF2 (github.com/microsoft/uf2) for boards that appear as a drive."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def flash(transport: RestartableTransport, update: Update, progress: Progress | 
             slot, pages = loader.state.active or 0, 0
         else:
             slot = loader.free_slot()
-            pages = loader.write(slot, update.image.data, shown.track).pages
+            pages = loader.write(slot, update.image.data, shown.track)
             loader.put_on_trial(slot, update.image, update.may_be_older)
             shown.stage("start the new image on trial")
             _run_on_trial(transport, loader, update, slot)
