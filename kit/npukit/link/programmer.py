@@ -48,13 +48,7 @@ class Programmed:
         return f"cd {shlex.quote(str(self.image.parent))} && {shlex.join(self.command)}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "board": self.board,
-            "command": list(self.command),
-            "image": str(self.image),
-            "build_id": self.build_id.hex(),
-            "dry_run": self.dry_run,
-        }
+        return {**vars(self), "command": list(self.command), "image": str(self.image), "build_id": self.build_id.hex()}
 
 
 def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Programmed:

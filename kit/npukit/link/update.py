@@ -44,7 +44,7 @@ class Flashed:
     slot: int
     version: Version
     security_counter: int
-    digest: bytes
+    sha256: bytes
     image_bytes: int
     pages_in_image: int
     pages_written: int
@@ -56,23 +56,13 @@ class Flashed:
     dry_run: bool
 
     def to_json(self) -> dict[str, Any]:
+        key = self.takes.key.hex() if self.takes.key else None
         return {
-            "board": self.board,
-            "slot": self.slot,
+            **vars(self),
             "version": str(self.version),
-            "security_counter": self.security_counter,
-            "sha256": self.digest.hex(),
-            "image_bytes": self.image_bytes,
-            "pages_in_image": self.pages_in_image,
-            "pages_written": self.pages_written,
+            "sha256": self.sha256.hex(),
             "replaced": str(self.replaced) if self.replaced else None,
-            "takes": {
-                "policy": self.takes.policy.name.lower(),
-                "key": self.takes.key.hex() if self.takes.key else None,
-            },
-            "provisioned": self.provisioned,
-            "load_seconds": self.load_seconds,
-            "dry_run": self.dry_run,
+            "takes": {"policy": self.takes.policy.name.lower(), "key": key},
         }
 
 
@@ -256,7 +246,7 @@ def _flashed(
         slot=slot,
         version=image.version,
         security_counter=image.security_counter,
-        digest=image.digest,
+        sha256=image.digest,
         image_bytes=len(image.data),
         pages_in_image=-(-len(image.data) // state.page_bytes),
         pages_written=pages,

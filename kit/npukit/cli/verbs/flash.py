@@ -115,7 +115,7 @@ def _summary(done: Flashed) -> str:
     takes = (
         f"the board{' now' if done.provisioned else ''} accepts {done.takes}{', for good' if done.provisioned else ''}"
     )
-    image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.digest.hex()[:16]})"
+    image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.sha256.hex()[:16]})"
     pages = f"{done.pages_written} of {done.pages_in_image} pages"
     if done.dry_run:
         return f"{done.board}: would write {pages} of slot {done.slot} for {image}; {takes}"
