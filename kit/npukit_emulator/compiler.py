@@ -41,16 +41,16 @@ def device_library(model: Path) -> Path:
     return _library(name, [model], _SOURCES, f"the model {model.name}")
 
 
-def _library(name: str, sources: Sequence[Path], headers: Path, what: str) -> Path:
+def _library(name: str, sources: Sequence[Path], headers: Path, subject: str) -> Path:
     file = f"{name}{'.dll' if sys.platform == 'win32' else '.so'}"
     for folder in _folders():
         if (folder / file).is_file():
             return folder / file
     for folder in _folders():
         if _writable(folder):
-            _compile(folder / file, sources, headers, what)
+            _compile(folder / file, sources, headers, subject)
             return folder / file
-    raise CannotCompile(f"no folder to keep {what} in: tried {', '.join(map(str, _folders()))}")
+    raise CannotCompile(f"no folder to keep {subject} in: tried {', '.join(map(str, _folders()))}")
 
 
 def _digest(sources: Iterable[Path]) -> str:
@@ -83,14 +83,14 @@ def _writable(folder: Path) -> bool:
     return ours and os.access(folder, os.W_OK)
 
 
-def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -> None:
+def _compile(library: Path, sources: Sequence[Path], headers: Path, subject: str) -> None:
     """Compile a library, whole or not at all: several workers may do this at once."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
         command = [*_compiler(), *_FLAGS, *_THREADS, f"-I{headers}", *map(str, sources), "-o", str(made)]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
         if result.returncode != 0:
-            raise CannotCompile(f"{command[0]} fails on {what}: {result.stderr.strip()[:2000]}")
+            raise CannotCompile(f"{command[0]} fails on {subject}: {result.stderr.strip()[:2000]}")
         os.replace(made, library)
 
 

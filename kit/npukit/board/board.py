@@ -383,8 +383,8 @@ class Board(_Part):
     def _numbers_agree(self) -> Board:
         fault = next(contradictions(self), None)
         if fault:
-            where, told = fault
-            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": told, "where": where})
+            where, fact = fault
+            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": fact, "where": where})
         return self
 
     @property

@@ -67,9 +67,9 @@ class Fault(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _first_of_a_message(cls, said: Any) -> Any:
-        unsaid = isinstance(said, dict) and "message" in said and not {"at", "packet", "chance"} & said.keys()
-        return {**said, "packet": 0} if unsaid else said
+    def _first_of_a_message(cls, fields: Any) -> Any:
+        first = isinstance(fields, dict) and "message" in fields and not {"at", "packet", "chance"} & fields.keys()
+        return {**fields, "packet": 0} if first else fields
 
     @model_validator(mode="after")
     def _is_whole(self) -> Fault:
@@ -86,7 +86,7 @@ class Fault(_Part):
         """The fault in the worker's format: `struct injection`."""
         self._check(board)
         pe, other = self.between or (self.pe, None)
-        said = {
+        fields = {
             **{name: getattr(self, name) for name in ("at", "packet", "cycles", "address", "bit")},
             "source": self.source,
             "destination": self.destination,
@@ -95,7 +95,7 @@ class Fault(_Part):
             "other": other,
             "chance": None if self.chance is None else max(int(self.chance * _SEEDS), 1),
         }
-        return {"kind": _KINDS.index(self.kind)} | {name: value for name, value in said.items() if value is not None}
+        return {"kind": _KINDS.index(self.kind)} | {name: value for name, value in fields.items() if value is not None}
 
     def _check(self, board: Board) -> None:
         pes = (self.pe, *(self.between or ()))

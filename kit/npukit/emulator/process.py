@@ -97,21 +97,21 @@ class WorkerProcess:
 
 def death(status: int, last_words: str) -> NpukitError:
     """The end of a worker process in words, from the exit status and the last line of output."""
-    said = f": {last_words}" if last_words else ""
+    output = f": {last_words}" if last_words else ""
     if status == -_SIGKILL:
         return NpukitError(
-            f"the emulator's worker process was killed by SIGKILL{said}",
+            f"the emulator's worker process was killed by SIGKILL{output}",
             facts=["the system kills what takes too much memory"],
             tries=["fewer PEs", "close other programs"],
         )
     if status < 0:
         known = -status in set(signal.Signals)
         name = signal.Signals(-status).name if known else f"signal {-status}"
-        return NpukitError(f"the emulator crashed by {name}{said}", tries=_REPORT)
+        return NpukitError(f"the emulator crashed by {name}{output}", tries=_REPORT)
     if status == _GAVE_UP:
         return NpukitError(
-            f"the emulator's worker process gave up{said}", tries=["fewer PEs", "fewer --cases", TRUSTED]
+            f"the emulator's worker process gave up{output}", tries=["fewer PEs", "fewer --cases", TRUSTED]
         )
     if last_words.startswith(("ModuleNotFoundError", "ImportError")):
-        return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", INSTALL])
-    return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)
+        return NpukitError(f"the emulator's worker process did not start{output}", tries=["npukit doctor", INSTALL])
+    return NpukitError(f"the emulator's worker process ended with status {status}{output}", tries=_REPORT)

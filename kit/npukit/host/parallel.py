@@ -48,27 +48,27 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
             job.end()
 
 
-def apart(work: Callable[[], Result], what: str, budget: Budget, size: int = 0) -> Result:
+def apart(work: Callable[[], Result], subject: str, budget: Budget, size: int = 0) -> Result:
     """The result of `work`, done in a copy of this process within the budget of `size` bytes.
 
-    `what`: subject of the error if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in
+    `subject`: of the error if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in
     this process.
     """
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return work()
     bounds = budget.of(size)
-    job: _Job[Result] = _Job(partial(_within, bounds, what), work)
+    job: _Job[Result] = _Job(partial(_within, bounds, subject), work)
     try:
-        return job.result(f"{what}: the process that reads it")
+        return job.result(f"{subject}: the process that reads it")
     except NpukitError:
         if job.status == -signal.SIGXCPU:
-            raise _over(what, f"{bounds.seconds:,} seconds of the processor") from None
+            raise _over(subject, f"{bounds.seconds:,} seconds of the processor") from None
         raise
     finally:
         job.end()
 
 
-def _within(bounds: Budget, what: str, work: Callable[[], Result]) -> Result:
+def _within(bounds: Budget, subject: str, work: Callable[[], Result]) -> Result:
     import resource  # not on every system
 
     taken = int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmData:")[2].split()[0]) << 10
@@ -79,11 +79,11 @@ def _within(bounds: Budget, what: str, work: Callable[[], Result]) -> Result:
     try:
         return work()
     except MemoryError as fault:
-        raise _over(what, f"{bounds.memory:,} bytes of memory") from fault
+        raise _over(subject, f"{bounds.memory:,} bytes of memory") from fault
 
 
-def _over(what: str, most: str) -> NpukitError:
-    return NpukitError(f"{what} takes more than {most}", tries=[TRUSTED])
+def _over(subject: str, most: str) -> NpukitError:
+    return NpukitError(f"{subject} takes more than {most}", tries=[TRUSTED])
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:

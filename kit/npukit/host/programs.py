@@ -111,7 +111,7 @@ def run(
     within = {"memory": MOST_MEMORY, "seconds": seconds}
     with start(command, folder, stdin=nothing, stdout=pipe, stderr=pipe, **within) as process:
         try:
-            said = process.communicate(timeout=seconds)
+            streams = process.communicate(timeout=seconds)
         except BaseException as stop:
             process.kill()
             if not isinstance(stop, subprocess.TimeoutExpired):
@@ -119,5 +119,5 @@ def run(
             raise TimeoutError(f"it has not ended after {seconds:g} seconds") from stop
     if process.returncode == -getattr(signal, "SIGXCPU", 0):
         raise TimeoutError(f"it has not ended after {seconds:g} seconds of the processor")
-    out, err = (each.decode(errors="replace") for each in said)
+    out, err = (each.decode(errors="replace") for each in streams)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -23,7 +23,7 @@ class Update:
     """An image to flash. `build_id`: reported by the image's firmware in the handshake.
 
     `provisions`: provision a new board for images of this image's key, or for any image if this image is unsigned.
-    `told_at`: address of the provision in the board's memory. `load_seconds`: predicted time from power-on to the
+    `provision_address`: of the provision in the board's memory. `load_seconds`: predicted time from power-on to the
     firmware.
     """
 
@@ -33,7 +33,7 @@ class Update:
     may_be_older: bool = False
     provisions: bool = False
     load_seconds: float | None = None
-    told_at: int | None = None
+    provision_address: int | None = None
 
 
 @dataclass(frozen=True)
@@ -148,12 +148,12 @@ def _check_key(takes: Takes, update: Update) -> None:
 
 def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
     """Raise an error before the restart if the firmware reports a key that does not match."""
-    if update.told_at is None:
+    if update.provision_address is None:
         return
     try:
         session = Session(transport, answer_seconds=_ANSWER_SECONDS)
         session.open()
-        takes = read_takes(session.read_memory(update.told_at, COPIES * RECORD_BYTES))
+        takes = read_takes(session.read_memory(update.provision_address, COPIES * RECORD_BYTES))
     except NpukitError:
         return  # the loader will report the key
     if takes.key:
