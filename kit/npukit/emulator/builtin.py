@@ -68,7 +68,7 @@ class Emulator:
     _debugged: int | None = None
     """The PE under a debugger."""
     _flash: Mapping[str, Any] | None = None
-    """The flash that the board boots from."""
+    """The board's boot flash."""
 
     def __init__(
         self,

@@ -70,14 +70,14 @@ class DebuggedEmulator(Emulator):
         self._worker.ask("set_register", pe=self._pe, number=number, value=value)
 
     def memory(self, address: int, size: int) -> bytes | None:
-        """Bytes of the PE's SRAM. None outside its memory."""
+        """Bytes of the PE's SRAM. None outside memory."""
         try:
             return self.read_memory(self._pe, address, size)
         except NpukitError:
             return None
 
     def set_memory(self, address: int, data: bytes) -> bool:
-        """Write the PE's SRAM. False outside its memory."""
+        """Write the PE's SRAM. False outside memory."""
         try:
             self.write_memory(self._pe, address, data)
         except NpukitError:

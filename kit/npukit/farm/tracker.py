@@ -1,4 +1,4 @@
-"""A TVM tracker: the address at which it listens, and a server's entry there."""
+"""A TVM tracker: the address, and the entry of a server."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class LoaderSession:
     def write(
         self, slot: int, image: bytes, track: Callable[[list[int], str], Iterable[int]] = lambda pages, _: pages
     ) -> int:
-        """Write the image into the slot. Erases and writes only the pages that differ; returns their number."""
+        """Write the image into the slot. Erases and writes only the pages that differ; returns the number of pages."""
         if len(image) > self.state.slot_bytes:
             raise NpukitError(f"the image has {len(image)} bytes, a slot of the board {self.state.slot_bytes}")
         pages, contents = self.pages_that_differ(slot, image), _pages(image, self.state.page_bytes)

@@ -1,4 +1,4 @@
-"""Image files for other tools: Intel HEX, and UF2 (github.com/microsoft/uf2) for boards that appear as a drive."""
+"""Image files for other tools: Intel HEX, and UF2 (github.com/microsoft/uf2) for boards with a drive."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class RenodeMachine:
     def close(self) -> None:
         if self._link is not None:
             self._link.close()
-        with suppress(OSError):  # the process group: where `renode` is a script, its children end too
+        with suppress(OSError):  # the whole group: `renode` may be a script with children
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(_SECONDS_TO_END)
         if self._process.stdin is not None:
