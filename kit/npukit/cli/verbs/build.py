@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
 from npukit.cli.next_step import next_step
-from npukit.cli.options import Models, advanced, verb
+from npukit.cli.options import Models, PlanOptions, advanced, verb
 from npukit.cli.options import output as output_option
-from npukit.cli.plan_options import PlanOptions
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
 

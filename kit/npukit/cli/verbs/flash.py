@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from npukit.link.update import Flashed
     from npukit.project.build_folder import Build
 
-
 Port = Annotated[
     str,
     target(
