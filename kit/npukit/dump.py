@@ -37,8 +37,7 @@ def dumped(name: str, text: Callable[[], str]) -> None:
 
 def lost(candidate: Callable[[], str], reason: Callable[[], str]) -> None:
     """Record a rejected candidate and the reason as a line of `candidates.txt`."""
-    folder = _FOLDER.get()
-    if folder is not None:
+    if (folder := _FOLDER.get()) is not None:
         with (folder / CANDIDATES).open("a", encoding="utf-8") as file:
             file.write(f"{candidate()}: {reason()}\n")
 

@@ -78,8 +78,7 @@ class Checked:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cost = self._ask(op, "cost", lambda: self._plugin.cost(net, op, output))
-        fault = _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)]))
-        if fault:
+        if fault := _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)])):
             raise self._wrong(op, f"says for {output} {fault}")
         return cost
 
@@ -158,8 +157,7 @@ _INTERFACE = "kit/npukit/accel/interface.py says what a plug-in has"
 
 def _abilities(plugin: Plugin, name: str) -> Abilities:
     abilities = getattr(plugin, "abilities", Abilities())
-    fault = _fault_of_abilities(abilities, plugin.commands)
-    if fault:
+    if fault := _fault_of_abilities(abilities, plugin.commands):
         raise NpukitError(f"the plug-in {name} has wrong `abilities`: {fault}", tries=[_INTERFACE])
     return abilities
 

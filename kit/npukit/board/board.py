@@ -381,8 +381,7 @@ class Board(_Part):
 
     @model_validator(mode="after")
     def _numbers_agree(self) -> Board:
-        fault = next(contradictions(self), None)
-        if fault:
+        if fault := next(contradictions(self), None):
             where, fact = fault
             raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": fact, "where": where})
         return self

@@ -109,8 +109,7 @@ class GdbServer:
 
     def _receive(self) -> None:
         assert self._gdb is not None
-        data = self._gdb.recv(_PACKET_BYTES)
-        if not data:
+        if not (data := self._gdb.recv(_PACKET_BYTES)):
             raise _Gone
         self._data += data
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from npukit.frontend.places import place
+from npukit.frontend.expressions import place
 from npukit.net.limits import STEPS
 
 _ALIKE = "alike_"
@@ -169,9 +169,8 @@ def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> S
 
 def plain(write: Writer, data: Any, weights: Weights, state: State) -> State:
     """Computes a step of a plain recurrent layer. `data` includes the biases."""
-    (hidden,) = state
-    if hidden is not None:
-        data = write(operators.add(data, write.product(hidden, weights.second, None, "product")), "sum")
+    if state[0] is not None:
+        data = write(operators.add(data, write.product(state[0], weights.second, None, "product")), "sum")
     return (write(operators.tanh(data)),)
 
 

@@ -39,18 +39,15 @@ def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
     def quantizer(tensor: Tensor, values: np.ndarray | None) -> Tensor:
         for each in quantizers:
             made = each(tensor, values)
-            wrong = _more_than_allowed(tensor, made) or _impossible(made, values)
+            allowed = replace(tensor, quantization=made.quantization, dtype=made.dtype)
+            changed = "" if made == allowed else "changes more than the type, the scales and the zero points"
+            wrong = changed or _impossible(made, values)
             if wrong:
                 raise NpukitError(f"the quantizer {wrong} of {tensor.name}", tries=["docs/plug-in.md, section 7"])
             tensor = made
         return tensor
 
     return quantizer if quantizers else unchanged
-
-
-def _more_than_allowed(before: Tensor, made: Tensor) -> str:
-    allowed = replace(before, quantization=made.quantization, dtype=made.dtype)
-    return "" if made == allowed else "changes more than the type, the scales and the zero points"
 
 
 def _impossible(made: Tensor, values: np.ndarray | None) -> str:
@@ -96,8 +93,7 @@ def of_activation(around: ObservedRange) -> Quantization:
 
 def of_weights(weights: np.ndarray, axis: int, least: np.ndarray) -> Quantization:
     """Symmetric int8 with a scale for each index of `axis`, none smaller than `least`."""
-    others = tuple(other for other in range(weights.ndim) if other != axis)
-    needed = np.abs(weights).max(axis=others) / LARGEST_WEIGHT
+    needed = np.abs(np.moveaxis(weights, axis, 0)).reshape(weights.shape[axis], -1).max(axis=1) / LARGEST_WEIGHT
     scales = np.maximum(np.maximum(needed, least), SMALLEST_SCALE).astype(np.float32)
     return Quantization(tuple(map(float, scales)), (0,) * len(scales), axis if len(scales) > 1 else None)
 

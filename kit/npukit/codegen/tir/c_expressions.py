@@ -175,8 +175,7 @@ class _Printer:
 
     def _address(self, element: Expression) -> _Text:
         name, offset = (self.text(each) for each in element[1:])
-        symbol = self.symbols(name, offset)
-        if symbol is not None:
+        if (symbol := self.symbols(name, offset)) is not None:
             return _Text(symbol, _POSTFIX)
         return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
 

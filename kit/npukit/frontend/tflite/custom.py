@@ -11,8 +11,7 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.given import c_of, made_by, ops_of
-from npukit.frontend.tflite.elementwise import Converter
-from npukit.frontend.tflite.emit import Emitter, operators, tensor_type
+from npukit.frontend.tflite.emit import Converter, Emitter, operators, tensor_type
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, custom_kind, name_of, options_of
 from npukit.net.c_code.detections import detections_steps
 from npukit.net.c_code.template import body_of, text_of

@@ -13,8 +13,7 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.given import made_by, tensor_type
-from npukit.frontend.tflite.elementwise import Converter
-from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
 from npukit.net.c_code.rows import EACH, NO_STEPS, Steps
 from npukit.net.c_code.signals import (
@@ -101,8 +100,7 @@ def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _energy(emitter: Emitter, op: TfliteOp) -> None:
-    data, options = emitter.value(op.inputs[0]), options_of(op)
-    bins = emitter.tensor(op.outputs[0]).shape[0]
+    data, options, bins = emitter.value(op.inputs[0]), options_of(op), emitter.tensor(op.outputs[0]).shape[0]
     if not 0 <= options["start_index"] <= options["end_index"] <= bins or emitter.shape(data)[-1] != 2 * bins:
         raise NpukitError(f"it takes other energies than the {bins} of its input")
     emitter.define(op.outputs[0], _code(emitter, op, "energy", [data]))
