@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from npukit.host.budget import BUILD
 from npukit.host.parallel import apart
-from npukit.project.images.disassembly import frame_of
 from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image
+from npukit.project.images.walk import frame_of
 
 FRAME = "net_run"
 _OBSERVED = "net_observe"

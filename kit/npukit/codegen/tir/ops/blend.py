@@ -33,7 +33,7 @@ def mean(tile: Tile, source: Pointed, output: Pointed) -> None:
             ]
             total.set(total.value + cast("int32", source[given.index(taken)]))
         scaled = requantize(total.value, factor.multiplier, factor.shift)
-        output[made.index(position)] = cast("int8", clamp(scaled + zero_out, (-128, 127)))
+        output[made.index(position)] = cast("int8", clamp(scaled + zero_out, -128, 127))
 
 
 def resize_nearest(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:
