@@ -258,9 +258,11 @@ def _validated(kind: type[Part], fields: dict[str, Any], what: str) -> Part:
         raise _wrong(what, fault) from fault
 
 
+_EXAMPLES = ("--preprocess 'uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC'", "--postprocess 'softmax top=3'")
+
+
 def _wrong(what: str, error: ValidationError) -> NpukitError:
     fault = error.errors()[0]
     where = ".".join(str(part) for part in fault["loc"])
     said = re.sub(r"^Value error, ", "", fault["msg"])
-    tries = ["--preprocess 'uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC'", "--postprocess 'softmax top=3'"]
-    return NpukitError(f"{what} is wrong: {f'{where}: ' if where else ''}{said}", tries=tries)
+    return NpukitError(f"{what} is wrong: {f'{where}: ' if where else ''}{said}", tries=_EXAMPLES)

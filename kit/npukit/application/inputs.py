@@ -151,8 +151,7 @@ def _is_same(draft: Draft, declared: SensorInput, like: str, shape: tuple[int, .
     """True if the model takes the camera's bytes minus 128."""
     meaning, values = _meaning(draft, like), np.arange(-128, 128)
     offset, step = _offset_and_step(declared, shape, layout, meaning.scale, LOWEST)
-    single = np.size(offset) == np.size(step) == 1
-    return single and np.array_equal(quantised(values, offset, step, meaning.zero_point), values)
+    return offset.size == step.size == 1 and np.array_equal(quantised(values, offset, step, meaning.zero_point), values)
 
 
 def _meaning(draft: Draft, name: str) -> Quantization:

@@ -69,10 +69,8 @@ class KernelStep:
 
     def with_operands(self, values: Sequence[Address | int | str]) -> KernelStep:
         given = iter(values)
-        calls = (
-            replace(call, arguments=tuple(next(given) if isinstance(a, Address) else a for a in call.arguments))
-            for call in self.calls
-        )
+        arguments = [[next(given) if isinstance(a, Address) else a for a in call.arguments] for call in self.calls]
+        calls = (replace(call, arguments=tuple(a)) for call, a in zip(self.calls, arguments, strict=True))
         return replace(self, calls=tuple(calls))
 
 
@@ -212,10 +210,8 @@ def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, trace
 
 
 def frame_as_c(function: TirFunction, place: Callable[[str, int], str], numbers: Mapping[str, str]) -> str:
-    """The statements of the frame.
-
-    `place`: the C of a symbol's address plus an offset in bytes. `numbers`: the C of numbers that differ between PEs.
-    """
+    """The statements of the frame. `place`: the C of a symbol's address plus an offset in bytes. `numbers`: the C of
+    numbers that differ between PEs."""
     body = function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
     return re.sub(r"\b[A-Za-z_]\w*", lambda word: numbers.get(word[0], word[0]), body)
 
@@ -241,9 +237,7 @@ def _named_numbers(step: FrameStep) -> list[str]:
 
 class _Writer:
     def __init__(self, values: Mapping[str, Any], observable: bool, traces: bool) -> None:
-        self._values = values
-        self._observable = observable
-        self._traces = traces
+        self._values, self._observable, self._traces = values, observable, traces
         self._status: Local | None = None
         self._observed_frame: Local | None = None
 
@@ -280,8 +274,7 @@ class _Writer:
                 raise ValueError(f"{step.symbol}: a loop goes through a table, no statement does (net_table.c.j2)")
 
     def _observed(self) -> Expr:
-        """1 in an observed frame. Read once, before the first layer: the root sets `observed` in the PE's control block
-        before the frame's data arrives."""
+        """1 in an observed frame. Read once: the root sets `observed` in the control block before the frame's data."""
         if self._observed_frame is None:
             self._observed_frame = Local("observed", "int32", call("net_observed"))
         return self._observed_frame.value

@@ -64,8 +64,7 @@ class Descriptors:
 
     def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
-        self._plans = plan.by_pe
-        self._chips_alike = len(plan.chips) > 1
+        self._plans, self._chips_alike = plan.by_pe, len(plan.chips) > 1
         self._counts_sent = self._plans[pe].awaits_sent
         self._dram = {buffer.name: buffer for buffer in plan.dram}
 
@@ -159,11 +158,9 @@ class Descriptors:
         )
 
     def _destination(self, hop: _Hop, targets: str) -> Fields:
-        count = len(hop.landings)
-        if count > 1:
-            return multicast(targets, count)
-        landing, offset = hop.landings[0]
-        return ("destination_pe", self._number(landing.pe)), ("destination", self._at(landing, offset))
+        (landing, offset), count = hop.landings[0], len(hop.landings)
+        single = ("destination_pe", self._number(landing.pe)), ("destination", self._at(landing, offset))
+        return multicast(targets, count) if count > 1 else single
 
     def _number(self, pe: int) -> Value:
         if pe == DRAM:

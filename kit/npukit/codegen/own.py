@@ -52,8 +52,7 @@ def _record_rows(own: OwnLayout, offset: int, record: Record, homes: Mapping[str
     """The rows of a record. `homes`: the addresses of symbols that exist only in a page."""
     for index, fields in enumerate(record.rows):
         names, values = zip(*fields, strict=True)
-        found = tuple([_value(own, value, homes) for value in values])
-        yield Row(offset + index * record.row_bytes, record.struct, names, found)
+        yield Row(offset + index * record.row_bytes, record.struct, names, tuple(_value(own, v, homes) for v in values))
 
 
 def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str | Spot:

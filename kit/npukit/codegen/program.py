@@ -93,10 +93,6 @@ def gather(
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
-    codes = [part.lowered.code for part in parts if isinstance(part.lowered.code, Routines)]
-    routines = {call.routine.name: call.routine for code in codes for call in code.calls}
-    headers = {part.engine.commands.header for part in parts if part.engine.commands}
-    headers |= {NOC_HEADER} if any(isinstance(step, Send | Wait) for step in pe.steps) else set()
     table = None
     if pe.is_table and len({part.engine.name for part in parts if part.chained}) < 2:
         firsts = frozenset(page.first for page in pe.orders.pages)
@@ -121,9 +117,9 @@ def gather(
         records=(*records, *state_records(net, pe, arena)),
         steps=steps,
         spans=spans,
-        headers=tuple(sorted(headers)),
+        headers=_headers(pe, parts),
         wrappers=_wrappers(parts),
-        routines=tuple(routines.values()),
+        routines=_routines(parts),
         table=table,
         layer_places=tuple(layer_places(plan, pe)) if table else (),
     )
@@ -233,6 +229,19 @@ def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, st
     assert form is not None
     layers = tuple((part.layer, tuple(commands_of(part))) for part in run if isinstance(part, Part))
     return ChainStep(form, layers, first.submitted)
+
+
+def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
+    """Each routine once. Tiles share routines of the same name."""
+    codes = (part.lowered.code for part in parts)
+    calls = (call for code in codes if isinstance(code, Routines) for call in code.calls)
+    return tuple({call.routine.name: call.routine for call in calls}.values())
+
+
+def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
+    found = {part.engine.commands.header for part in parts if part.engine.commands}
+    found |= {NOC_HEADER} if any(isinstance(step, Send | Wait) for step in pe.steps) else set()
+    return tuple(sorted(found))
 
 
 def _wrappers(parts: Sequence[Part]) -> tuple[str, ...]:

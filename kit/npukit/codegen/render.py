@@ -287,9 +287,7 @@ class Places:
 @cache
 def _environment() -> Environment:
     environment = templates_in("net")
-    environment.filters["comment"] = comment_text
-    environment.filters["ranges"] = ranges
-    environment.filters["numbers"] = _lines
+    environment.filters |= {"comment": comment_text, "ranges": ranges, "numbers": _lines}
     return environment
 
 

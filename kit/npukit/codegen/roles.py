@@ -196,14 +196,13 @@ def _code(program: Program, kernels: _Kernels) -> object:
 
 class _Kernels:
     """The kernels made from TIR for all programs, numbered by their C. Tiles whose C depends on the same values are
-    printed once."""
+    printed once. `bytes`: the code of each function that a table calls, with the call."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._texts: list[int] = []
         self._called: dict[int, dict[Callee, Callee]] = {}
         self.bytes: dict[Callee, int] = {}
-        """Bytes of code of each function that a table calls, with the call."""
 
     def number(self, part: Part) -> int:
         tile = part.tile

@@ -274,6 +274,4 @@ def _onward(part: Part) -> int:
 def _step_row(step: SendStep | WaitStep) -> Fields:
     if isinstance(step, SendStep):
         return row("NET_SEND", what=Number(Address(step.symbol)))
-    assert isinstance(step.flag, int)
-    assert isinstance(step.count, int)
     return row("NET_WAIT", flag=step.flag, count=step.count)

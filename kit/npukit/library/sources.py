@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +168,8 @@ def _step_names(plan: Plan, role: Role) -> Iterator[str]:
 
 def _ends(what: str, net: Net, tensors: Sequence[str], rows: Sequence[TensorRow]) -> list[_End]:
     plain = [_plain(name, "unnamed") for name in tensors]
-    return [
-        _end(f"{what}_{short}" if plain.count(short) == 1 else f"{what}_{index}", net.tensor(name), row.address)
-        for index, (name, short, row) in enumerate(zip(tensors, plain, rows, strict=True))
-    ]
+    names = [f"{what}_{short if plain.count(short) == 1 else index}" for index, short in enumerate(plain)]
+    return [_end(name, net.tensor(own), row.address) for name, own, row in zip(names, tensors, rows, strict=True)]
 
 
 def _end(name: str, tensor: Tensor, address: str) -> _End:
@@ -200,11 +198,8 @@ def _listed(values: np.ndarray) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_in("export")
-    environment.filters["macro"] = macro
-    environment.filters["comment"] = comment_text
-    environment.filters["lines"] = lambda text: textwrap.fill(
-        text, LINE, initial_indent="    ", subsequent_indent="    "
-    )
+    lines = partial(textwrap.fill, width=LINE, initial_indent="    ", subsequent_indent="    ")
+    environment.filters |= {"macro": macro, "comment": comment_text, "lines": lines}
     return environment
 
 

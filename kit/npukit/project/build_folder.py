@@ -163,10 +163,7 @@ def _size(path: Path) -> int:
 
 
 def load_build(folder: Path, *, modified: bool = False) -> Build:
-    """Read the build in `folder`. Its files must match the digests in the manifest.
-
-    `modified`: accept a project that was edited by hand.
-    """
+    """Read the build in `folder`. Its files must match the manifest. `modified`: accept a project edited by hand."""
     path = folder / MANIFEST
     return apart(partial(_loaded, folder, modified=modified), str(path), BUILD, _size(path))
 

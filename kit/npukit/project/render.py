@@ -181,9 +181,6 @@ def _write(path: Path, template: str, **values: Any) -> None:
 @cache
 def _environment() -> Environment:
     environment = templates_in("project")
-    environment.filters["comment"] = comment_text
-    environment.filters["ranges"] = ranges
-    environment.filters["macro"] = macro
-    environment.filters["hex"] = lambda value: f"0x{value:08X}U"
-    environment.filters["address"] = lambda value: f"0x{value:08X}"
+    addresses = {"hex": "0x{:08X}U".format, "address": "0x{:08X}".format}
+    environment.filters |= {"comment": comment_text, "ranges": ranges, "macro": macro, **addresses}
     return environment

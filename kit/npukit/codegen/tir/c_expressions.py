@@ -161,8 +161,7 @@ class _Printer:
     def _call(self, function: Expression, *given: Expression) -> _Text:
         arguments = [self.text(each) for each in given]
         if function == PLACE_OF:
-            name, offset = arguments
-            return _Text(self.symbols(name, offset) or f"{name} + {offset}", _POSTFIX)
+            return _Text(self.symbols(*arguments) or " + ".join(arguments), _POSTFIX)
         return _Text(f"{self.text(function)}({', '.join(arguments)})", _POSTFIX)
 
     def _cast(self, kind: Expression, value: Expression) -> _Text:
@@ -176,9 +175,8 @@ class _Printer:
     def _address(self, element: Expression) -> _Text:
         name, offset = (self.text(each) for each in element[1:])
         symbol = self.symbols(name, offset)
-        if symbol is not None:
-            return _Text(symbol, _POSTFIX)
-        return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
+        plain = _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
+        return plain if symbol is None else _Text(symbol, _POSTFIX)
 
 
 def _join(left: _Text, operator: str, right: _Text) -> _Text:

@@ -50,12 +50,10 @@ class _Graph:
     """The call graph, unrolled from an entry point."""
 
     def __init__(self, elf: Elf, pointed_at: set[str], without_pointers: str) -> None:
-        self.elf = elf
-        self.frames: dict[int, Frame] = {}
-        self._without_pointers = without_pointers
+        self.elf, self._without_pointers = elf, without_pointers
+        self.frames, self._open = dict[int, Frame](), list[int]()
         self._pointed_at = sorted({address for name in pointed_at for address in elf.addresses_of(name)})
         self._depths: dict[int, tuple[int, tuple[str, ...]]] = {}
-        self._open: list[int] = []
 
     def depth(self, name: str) -> tuple[int, tuple[str, ...]]:
         """Bytes below this function's entry, and the calls that lead to the deepest point."""

@@ -127,12 +127,10 @@ class FunctionWalk:
         self.calls[site] = MachineCall(site, site + self.code[site].size, depth, callee)
 
     def leave(self, site: int, depth: int, target: int) -> list[int]:
-        """The successors of a jump. A jump out of the function is a tail call, or leads into the middle of another
-        function."""
-        if target in self.code or self.joins(target):
-            return [target]
-        self.note_call(site, depth, target)
-        return []
+        """The successors of a jump. A jump out of the function is a tail call, or leads into the middle of another."""
+        if not (inside := target in self.code or self.joins(target)):
+            self.note_call(site, depth, target)
+        return [target] if inside else []
 
     def joins(self, target: int) -> bool:
         """True if the target is in the middle of another function. That function's instructions then belong to the walk

@@ -109,10 +109,9 @@ class _Products:
 
     def start(self, finish: Sink, channels: Sequence[Expr]) -> list[Local]:
         """The initial sums of a pixel."""
-        values = finish.initial(channels)
         if len(channels) == PRODUCTS_LANES:
-            return Local.in_a_row("sums", "int32", [*values, 0 - self._zero])[:-1]
-        return [Local("sum", "int32", value) for value in values]
+            return Local.in_a_row("sums", "int32", [*finish.initial(channels), 0 - self._zero])[:-1]
+        return [Local("sum", "int32", value) for value in finish.initial(channels)]
 
     def add(self, sums: Sequence[Sequence[Local]], places: Sequence[Expr], tap: Expr, count: Expr) -> None:
         """Add the products of each pixel's run of inputs and of the weights from `tap` on."""

@@ -68,8 +68,7 @@ def high_product(a: Expr, b: Expr) -> None:
 @_helper
 def rounded_shift(value: Expr, bits: Expr) -> None:
     """value / 2^bits, halves away from zero; 0 <= bits <= 31."""
-    one = number("uint32", 1)
-    mask = let("mask", cast("int32", (one << cast("uint32", bits)) - one))
+    mask = let("mask", cast("int32", (number("uint32", 1) << cast("uint32", bits)) - number("uint32", 1)))
     threshold = let("threshold", (mask >> 1) + select(value < 0, 1, 0))
     give((value >> bits) + select((value & mask) > threshold, 1, 0))
 
@@ -83,8 +82,7 @@ def scale_down(value: Expr, multiplier: Expr, bits: Expr) -> None:
 @_helper
 def requantize(value: Expr, multiplier: Expr, shift: Expr) -> None:
     """value * multiplier * 2^(shift - 31), rounded the same way; shifts to the left wrap."""
-    left = let("left", select(shift > 0, shift, 0))
-    right = let("right", select(shift > 0, 0, 0 - shift))
+    left, right = let("left", select(shift > 0, shift, 0)), let("right", select(shift > 0, 0, 0 - shift))
     shifted = let("shifted", cast("int32", cast("uint32", value) << cast("uint32", left)))
     give(scale_down(shifted, multiplier, right))
 

@@ -47,11 +47,9 @@ class Strided:
 
     def broadcast(self, shape: Shape) -> Strided:
         """The same elements, broadcast to a shape."""
-        missing = len(shape) - len(self.shape)
-        strides = (0,) * missing + tuple(
-            0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)
-        )
-        return Strided(shape, strides, self.base)
+        missing = [0] * (len(shape) - len(self.shape))
+        strides = [0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        return Strided(shape, (*missing, *strides), self.base)
 
     def transposed(self, axes: Sequence[int]) -> Strided:
         """The same elements with the axes in another order."""

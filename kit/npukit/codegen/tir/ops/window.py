@@ -61,9 +61,8 @@ class Sweep:
     @property
     def inside(self) -> tuple[int, int]:
         """The first output position whose window lies inside, and the position after the last."""
-        reach = (self.taps - 1) * self.dilation
         first = min(max(-(-self.padding // self.stride), 0), self.outputs)
-        end = (self.inputs - 1 - reach + self.padding) // self.stride + 1
+        end = (self.inputs - 1 - (self.taps - 1) * self.dilation + self.padding) // self.stride + 1
         return first, min(max(end, first), self.outputs)
 
     def _up(self, distance: Expr) -> Expr:
