@@ -50,9 +50,8 @@ class Colour:
     @property
     def cell(self) -> Pair:
         """Rows and columns of an image, and of a crop, must be multiples of these."""
-        if self.mosaic:
-            return 2, 2
-        rows, columns = zip(*(plane.cell for plane in self.planes), strict=True)
+        cells = [(2, 2)] if self.mosaic else [plane.cell for plane in self.planes]
+        rows, columns = zip(*cells, strict=True)
         return max(rows), max(columns)
 
 
@@ -122,7 +121,6 @@ def mosaic_weights(pattern: str) -> np.ndarray:
 
 def _nearest(pattern: str, place: Pair, colour: str) -> Sequence[Pair]:
     """The places in a window that give a pixel a colour. The window's cell begins at 1."""
-    row, column = place
-    around = [(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+    around = [(place[0] + down, place[1] + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
     found = [each for each in around if pattern[(each[0] - 1) % 2 * 2 + (each[1] - 1) % 2] == colour]
     return [place] if place in found else found

@@ -11,7 +11,6 @@ import numpy as np
 
 from npukit.application.declared import WantedOutput
 from npukit.application.draft import Draft
-from npukit.application.ends import dequantized
 from npukit.errors import NpukitError
 from npukit.net.c_code.detections import detections_steps
 from npukit.net.c_code.template import Words, body_of, text_of
@@ -60,7 +59,7 @@ def _rows(draft: Draft, wanted: WantedOutput, name: str) -> str:
     shape = draft.tensors[name].shape
     if len(shape) != 3 or shape[0] != 1:
         raise NpukitError(f"{name} of shape {list(shape)} is not (1, boxes, numbers)")
-    real = name if draft.tensors[name].dtype == "float32" else dequantized(draft, name)
+    real = name if draft.tensors[name].dtype == "float32" else draft.dequantized(name)
     return draft.moved(draft.after, real, (0, 2, 1)) if wanted.transposed else real
 
 

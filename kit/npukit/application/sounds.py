@@ -1,6 +1,6 @@
 """A microphone's sound: features of windows, in integers, as in TensorFlow Lite Micro.
 
-`docs/preprocessing.md` has the formulas. The C is that of its signal ops, `templates/ops/signal`.
+`docs/preprocessing.md` has the formulas. The C is from the signal ops, `templates/ops/signal`.
 """
 
 from __future__ import annotations
@@ -165,18 +165,15 @@ class _Features:
         for each in steps:
             bodies += each.within(names, len(self.given) + len(tables))
             tables += each.tables
-            if each is not steps[-1]:
-                rooms += _room(each, places)
+            if each is steps[-1]:
+                continue
+            if each.bytes <= _SMALL:  # a separate array preserves the result before
+                rooms += f"{each.dtype}_t {each.name}[{prod(each.shape)}];\n"
+            else:
+                rooms += f"{each.dtype}_t *const {each.name} = ({each.dtype}_t *)((void *)&work[{next(places)}]);\n"
         words = {"RESULTS": rooms, "STEPS": bodies, "windows": self.windows, "count": self.count}
         cycles = LOOP_CYCLES + sum(each.cycles for each in steps)
         return body_of(text_of("signal/features.c"), words), tables, held + 2 * room, cycles
-
-
-def _room(step: _Step, places: Iterator[int]) -> str:
-    """The array of a result. A small result has a separate array, which preserves the result before."""
-    if step.bytes <= _SMALL:
-        return f"{step.dtype}_t {step.name}[{prod(step.shape)}];\n"
-    return f"{step.dtype}_t *const {step.name} = ({step.dtype}_t *)((void *)&work[{next(places)}]);\n"
 
 
 def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
@@ -187,7 +184,9 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     kept = declared.window - declared.hop if declared.new else 0
     length = windows * declared.hop if declared.new else (rows - 1) * declared.hop + declared.window
     draft.tensors[name] = Tensor(name, (1, length), KIND, Quantization((unit,), (0,)))
-    before = [_begun(draft, name, kept)] if kept else []
+    before = [draft.new_name(f"{name}_kept")] if kept else []
+    for state in before:  # samples of earlier frames
+        draft.tensors[state] = Tensor(state, (1, kept), KIND)
     features = _Features(declared, windows, count, kept)
     given = dict(zip(features.given, [*before, name], strict=True))
     if windows == 1 or (kept and windows <= _FEW):
@@ -270,13 +269,6 @@ def with_windows_kept(draft: Draft, made: str, output: str, silent: np.ndarray) 
     _shifted(draft, kept, made, output, np.tile(silent.ravel(), rows).reshape(wanted.shape))
 
 
-def _begun(draft: Draft, name: str, size: int) -> str:
-    """The state with samples of earlier frames."""
-    kept = draft.new_name(f"{name}_kept")
-    draft.tensors[kept] = Tensor(kept, (1, size), KIND)
-    return kept
-
-
 def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarray) -> None:
     """Add the op that appends `fresh` to `kept`. `output`: the last numbers, which are the next frame's `kept`."""
     rows = next((size for size in draft.tensors[kept].shape if size > 1), 1)
@@ -319,13 +311,7 @@ def filter_bank(declared: SensorInput, points: int, mels: int) -> tuple[np.ndarr
     owners = np.searchsorted(centres, heights[used], side="right")
     shares = (centres[owners] - heights[used]) / ((high - low) / (mels + 1))
     weights, rests = (np.floor(each * (1 << WEIGHT_BITS) + 0.5).astype(np.int16) for each in (shares, 1 - shares))
-    return (
-        weights,
-        rests,
-        begins.astype(np.int16),
-        (begins - first).astype(np.int16),
-        (channels - begins).astype(np.int16),
-    )
+    return weights, rests, *(each.astype(np.int16) for each in (begins, begins - first, channels - begins))
 
 
 def cosines(count: int, mels: int) -> np.ndarray:

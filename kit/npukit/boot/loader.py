@@ -76,7 +76,7 @@ class _Build:
         """The linked loader. Its stack has the bytes required by the call graph."""
         objects = [self._compile(source, tuning) for source, tuning in self._units()]
         objects.append(compile_zig(self.firmware / SIGNATURE, self.folder, self.core.zig.split()))
-        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {}, self.core)
+        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, self.core)
         return self._link(objects, stack.bytes, "loader.elf")
 
     def _units(self) -> list[tuple[PurePosixPath, Tuning]]:

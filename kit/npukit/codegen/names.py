@@ -51,12 +51,9 @@ def macro(name: str) -> str:
 
 def c_string(text: str) -> str:
     """A C string literal with the UTF-8 bytes of `text`."""
-    return '"' + "".join(_escaped(byte) for byte in text.encode("utf-8", "replace")) + '"'
-
-
-def _escaped(byte: int) -> str:
-    plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
-    return chr(byte) if plain else f"\\{byte:03o}"
+    data = text.encode("utf-8", "replace")
+    plain = {byte for byte in range(32, 127) if chr(byte) not in '"\\?'}
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
 
 
 def foreign_arena(pe: int) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from tvm.ir import IRModule
 
-from npukit.application.apply import applied
+from npukit.application.apply import AS_NET, Ends, applied
 from npukit.application.declared import NOTHING, Declared, Layout
-from npukit.application.ends import AS_NET, Ends
 from npukit.application.inputs import by_name, real_numbers, sensor_shape
 from npukit.dump import dumped
 from npukit.errors import NpukitError, nearest

@@ -161,8 +161,7 @@ class _Printer:
     def _call(self, function: Expression, *given: Expression) -> _Text:
         arguments = [self.text(each) for each in given]
         if function == PLACE_OF:
-            name, offset = arguments
-            return _Text(self.symbols(name, offset) or f"{name} + {offset}", _POSTFIX)
+            return _Text(self.symbols(*arguments) or " + ".join(arguments), _POSTFIX)
         return _Text(f"{self.text(function)}({', '.join(arguments)})", _POSTFIX)
 
     def _cast(self, kind: Expression, value: Expression) -> _Text:
