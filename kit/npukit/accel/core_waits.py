@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
 from npukit.accel.cortex_m.kernel import Kernel
@@ -73,11 +72,12 @@ class CoreWaits:
 
     def at_price(self, price: float) -> ConstantCycles:
         """The cycles that a kernel's constants cost: the waits for them, or `price` per byte if less."""
-        return partial(self._at_price, price)
 
-    def _at_price(self, price: float, kernel: Kernel) -> float:
-        size = kernel.constant_bytes
-        return min(self.of_constants("", size, kernel.sweeps), price * size) if size else 0
+        def cycles(kernel: Kernel) -> float:
+            size = kernel.constant_bytes
+            return min(self.of_constants("", size, kernel.sweeps), price * size) if size else 0
+
+        return cycles
 
 
 NO_WAITS = CoreWaits()

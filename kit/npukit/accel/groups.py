@@ -12,8 +12,7 @@ from math import inf
 
 import numpy as np
 
-from npukit.accel.interface import Accelerator, Engines
-from npukit.net.box import Box
+from npukit.accel.interface import Accelerator, Engines, whole_cycles
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Concat, Conv2d, Sums
 from npukit.net.passes.sums import of_all_channels
@@ -55,16 +54,14 @@ def _joined(net: Net, op: Op) -> Net:
     parts = [_Part.of(net, op, first, min(together, groups - first)) for first in range(0, groups, together)]
     made = [part.op for part in parts]
     if len(made) > 1:
-        made.append(replace(op, attributes=Concat(len(parts[0].output.shape) - 1), inputs=_outputs(made)))
+        made.append(
+            replace(op, attributes=Concat(len(parts[0].output.shape) - 1), inputs=tuple(op.output for op in made))
+        )
     ops = tuple(new for each in net.ops for new in (made if each is op else [each]))
     kept = {name for each in ops for name in each.inputs}
     tensors = {**net.tensors, **{each.name: each for part in parts for each in (part.weights, part.output)}}
     values = {**net.constants, **{part.weights.name: part.values for part in parts}}
     return replace(net, ops=ops, tensors=tensors, constants={name: v for name, v in values.items() if name in kept})
-
-
-def _outputs(ops: Sequence[Op]) -> tuple[str, ...]:
-    return tuple(op.output for op in ops)
 
 
 @dataclass(frozen=True)
@@ -105,5 +102,4 @@ def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: 
 
 def _cycles(net: Net, op: Op, engines: Sequence[Accelerator]) -> float:
     """Cycles of the op on the fastest engine, infinite if all engines refuse the op."""
-    output, willing = Box.whole(net.tensor(op.output).shape), [each for each in engines if not each.refusal(net, op)]
-    return min((each.cost(net, op, output).cycles for each in willing), default=inf)
+    return min((whole_cycles(net, op, each) for each in engines if not each.refusal(net, op)), default=inf)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, USUAL_WORTH, WORD_ORDER, CodeWorth
-from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, DensePlan, emit
 from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
@@ -43,24 +43,20 @@ def dense(
     reason = clamp_refusal(layer.clamp)
     if reason:
         return Refusal(variant, reason)
-    shared, magnitude, reason = _shared(layer), layer.accumulators.magnitude, ""
+    r = layer.requantization
+    shared = bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
+    magnitude, reason = layer.accumulators.magnitude, ""
     if fast := _rounded(layer, density, magnitude) if shared else None:
         return _fastest(layer, (source, target), fast, density, shared, worth)
-    for exponent in _exponent_choices(layer, density, shared):
+    choices = common_exponents(layer.requantization)
+    if shared and density is Density.BYTES:  # leaves the first sum of a pair unshifted
+        choices = [choices[-1] + BYTE_BITS - 2]
+    for exponent in choices:
         fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
         if not reason:
             return _fastest(layer, (source, target), fast, density, shared, worth)
     return Refusal(variant, reason)
-
-
-def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int]:
-    """Common exponents worth trying. With a single multiplier and bytes, the exponent that leaves the first sum of a
-    pair unshifted."""
-    common = common_exponents(layer.requantization)
-    if shared and density is Density.BYTES:
-        return [common[-1] + BYTE_BITS - 2]
-    return common
 
 
 def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
@@ -70,11 +66,6 @@ def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequ
         return None
     fast = rounded_requantization(layer.requantization, layer.output_zero)
     return None if rounded_overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) else fast
-
-
-def _shared(layer: OpView) -> bool:
-    r = layer.requantization
-    return bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
 
 
 def _density_refusal(layer: OpView, fast: FastRequantization, density: Density, magnitude: np.ndarray) -> str | None:
@@ -99,13 +90,12 @@ def _fastest(
         DensePlan(inputs, outputs, density, exponent, ties, shared, rounded, left, blocks, steps)
         for blocks, steps in _UNROLLINGS
     ]
-    emitted = [(plan, emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(worth))
+    plan = min(plans, key=lambda plan: emit(plan).cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=f"dense{density.value}",
         condition=f"exponent {plan.exponent}, " + ("one multiplier" if shared else "a multiplier per channel"),
-        body=body,
+        body=emit(plan),
         constants=(Constant(f"{layer.name}_stream", _stream(layer, fast, plan)),),
         inputs=layouts[:1],
         output=layouts[1],
@@ -125,7 +115,9 @@ def _stream(layer: OpView, fast: FastRequantization, plan: DensePlan) -> np.ndar
         biases[0::2] = 256 * biases[0::2] + biases[1::2]
         shifts = prescale.copy()
         shifts[0::2] = (prescale[0::2] - BYTE_BITS) * (1 if plan.left_shift else -1)
-    words: list[np.ndarray] = [_shared_words(fast)] if plan.shared else []
+    words: list[np.ndarray] = []
+    if plan.shared:
+        words.append(np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64))
     for index in range(plan.blocks):
         rows = slice(4 * index, 4 * index + 4)
         words += [biases[rows], _block_weights(weights[rows], plan, backwards=index % 2 == 1)]
@@ -145,10 +137,6 @@ def _padded(layer: OpView, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(values: np.ndarray, plan: DensePlan) -> np.ndarray:
     return np.append(values, np.zeros(4 * plan.blocks - plan.outputs, np.int64)).astype(np.int64)
-
-
-def _shared_words(fast: FastRequantization) -> np.ndarray:
-    return np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64)
 
 
 def _block_weights(weights: np.ndarray, plan: DensePlan, *, backwards: bool) -> np.ndarray:

@@ -61,15 +61,15 @@ def _emit_largest(asm: Assembly, length: int) -> None:
             asm.emit(f"ldrsb r4, [r0, #{place}]", "cmp r4, r5", "it gt", "movgt r5, r4")
         return
     asm.emit("mov r5, #0x80808080")
-    unrolled(asm, length, _LANES, lambda first, count: _emit_larger(asm, first + count - _LANES), end="r10", back=True)
+
+    def emit(first: int, count: int) -> None:
+        """Maxima of the bytes in r5 and of four numbers. The last four of a row may overlap the four before."""
+        asm.emit(f"ldr r4, [r0, #{first + count - _LANES}]", *_LARGER)
+
+    unrolled(asm, length, _LANES, emit, end="r10", back=True)
     for bits in (16, 8):
         asm.emit(f"ror r4, r5, #{bits}", *_LARGER)
     asm.emit("sxtb r5, r5")
-
-
-def _emit_larger(asm: Assembly, place: int) -> None:
-    """Maxima of the bytes in r5 and of four numbers. The last four of a row may overlap the four before."""
-    asm.emit(f"ldr r4, [r0, #{place}]", *_LARGER)
 
 
 _LANES = 4
