@@ -114,9 +114,14 @@ def _homes(net: Net) -> dict[str, str]:
     homes = {name: name for name in net.begins}
     for op in net.ops:
         for name in op.outputs:
-            given, made = (pixels(net.tensor(each).shape) for each in (op.inputs[0], op.outputs[0]))
-            homes[name] = homes[op.inputs[0]] if isinstance(op.attributes, Reshape) and given == made else name
+            homes[name] = homes[op.inputs[0]] if _is_alias(net, op) else name
     return homes
+
+
+def _is_alias(net: Net, op: Op) -> bool:
+    """True for a reshape that drops or adds axes of one element."""
+    given, made = (pixels(net.tensor(name).shape) for name in (op.inputs[0], op.outputs[0]))
+    return isinstance(op.attributes, Reshape) and given == made
 
 
 def _refusal(net: Net, op: Op) -> str:

@@ -54,14 +54,16 @@ def _joined(net: Net, op: Op) -> Net:
     parts = [_Part.of(net, op, first, min(together, groups - first)) for first in range(0, groups, together)]
     made = [part.op for part in parts]
     if len(made) > 1:
-        made.append(
-            replace(op, attributes=Concat(len(parts[0].output.shape) - 1), inputs=tuple(op.output for op in made))
-        )
+        made.append(replace(op, attributes=Concat(len(parts[0].output.shape) - 1), inputs=_outputs(made)))
     ops = tuple(new for each in net.ops for new in (made if each is op else [each]))
     kept = {name for each in ops for name in each.inputs}
     tensors = {**net.tensors, **{each.name: each for part in parts for each in (part.weights, part.output)}}
     values = {**net.constants, **{part.weights.name: part.values for part in parts}}
     return replace(net, ops=ops, tensors=tensors, constants={name: v for name, v in values.items() if name in kept})
+
+
+def _outputs(ops: Sequence[Op]) -> tuple[str, ...]:
+    return tuple(op.output for op in ops)
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,13 @@ def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -
     arguments, at least four."""
     code, entry = routine(body), "    mov r12, r3\n" * constants
     name = re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
-    size = -(-(code.bytes + _MOVE_BYTES * constants) // WORD) * WORD
+    size = _in_words(code.bytes + _MOVE_BYTES * constants)
     return Routine(name, f"{entry}{body.text()}", note, size, max(pointers, 4))
+
+
+def _in_words(size: int) -> int:
+    """The size rounded up to words, where functions begin."""
+    return -(-size // WORD) * WORD
 
 
 def entry_cycles(*, constants: bool) -> int:

@@ -353,9 +353,14 @@ def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     """The time that a byte of each layer's code must save: more in large networks, less if layers share the code."""
     layers = [node.layer for node in nodes]
-    shared = [(type(x.attributes), x.input_shape, x.output_shape, x.window) if x else () for x in layers]
+    shared = [_code_key(layer) for layer in layers]
     count, macs = Counter(shared), sum(macs_of(layer.net, layer.op) for layer in layers if layer)
     return [macs / _MACS_PER_BYTE_WORTH / count[key] for key in shared]
+
+
+def _code_key(layer: OpView | None) -> tuple:
+    """A key, equal for layers that can share code."""
+    return (type(layer.attributes), layer.input_shape, layer.output_shape, layer.window) if layer else ()
 
 
 def _hull(paddings: Sequence[Padding]) -> Padding:

@@ -40,19 +40,7 @@ def subgraph_text(net: Net, op: Op, figures: Mapping[str, int]) -> str:
         "outputs": list(alone.outputs),
         "tensors": {name: _tensor(tensor) for name, tensor in sorted(alone.tensors.items())},
         "constants": {name: _bytes(value) for name, value in sorted(alone.constants.items())},
-        "ops": [
-            (
-                {
-                    "name": part.name,
-                    "kind": part.kind,
-                    "inputs": list(part.inputs),
-                    "outputs": list(part.outputs),
-                    "attributes": attribute_values(part.attributes),
-                    "factors": [{"multiplier": int(m), "shift": int(s)} for m, s in _factors(alone, part)],
-                }
-            )
-            for part in alone.ops
-        ],
+        "ops": [_op(alone, part) for part in alone.ops],
     }
     return json.dumps(content, indent=1) + "\n"
 
@@ -69,6 +57,17 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
 def _bytes(value: np.ndarray) -> str:
     little = np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<"), copy=False)
     return base64.b64encode(little.tobytes()).decode("ascii")
+
+
+def _op(net: Net, op: Op) -> dict[str, Any]:
+    return {
+        "name": op.name,
+        "kind": op.kind,
+        "inputs": list(op.inputs),
+        "outputs": list(op.outputs),
+        "attributes": attribute_values(op.attributes),
+        "factors": [{"multiplier": int(m), "shift": int(s)} for m, s in _factors(net, op)],
+    }
 
 
 def _factors(net: Net, op: Op) -> Iterator[tuple[int, int]]:

@@ -193,6 +193,10 @@ def _simple(kind: str, options: Callable[[Any], Mapping[str, Any]] = lambda _: {
     return write
 
 
+def _requantize(graph: _Graph, op: Op) -> None:
+    graph.result(op, graph.real(op.inputs[0]))
+
+
 def _reshape(graph: _Graph, op: Op) -> None:
     shape = graph.numbers(op, "shape", graph.net.tensor(op.output).shape)
     graph.result(op, graph.node("Reshape", [graph.real(op.inputs[0]), shape], f"{op.name} real"))
@@ -237,7 +241,7 @@ _FORMS: Mapping[type[ops.Attributes], Callable[[_Graph, Op], None]] = {
     ops.Minimum: _elementwise("Min"),
     ops.Multiply: _elementwise("Mul"),
     ops.Pad: _pad,
-    ops.Requantize: lambda graph, op: graph.result(op, graph.real(op.inputs[0])),
+    ops.Requantize: _requantize,
     ops.Reshape: _reshape,
     ops.Slice: _slice,
     ops.Softmax: _softmax,

@@ -98,6 +98,10 @@ def _weights(model: Model, op: Op) -> tuple[str, str]:
     return weights, model.constant(Tensor(f"{op.name} biases", (channels,), "int32", known), value)
 
 
+def _conv2d(model: Model, op: Op) -> None:
+    _filter(model, op, "CONV_2D")
+
+
 def _depthwise(model: Model, op: Op) -> None:
     channels, given = (model.net.tensor(name).shape[-1] for name in (op.output, op.inputs[0]))
     _filter(model, op, "DEPTHWISE_CONV_2D", DepthMultiplier=channels // given)
@@ -171,6 +175,14 @@ def _reshape(model: Model, op: Op) -> None:
     model.add("RESHAPE", (op.inputs[0], shape), op.output)
 
 
+def _softmax(model: Model, op: Op) -> None:
+    model.add("SOFTMAX", op.inputs, op.output, Beta=op.of(ops.Softmax).beta)
+
+
+def _concat(model: Model, op: Op) -> None:
+    model.add("CONCATENATION", op.inputs, op.output, Axis=op.of(ops.Concat).axis)
+
+
 def _transpose(model: Model, op: Op) -> None:
     model.add("TRANSPOSE", (op.inputs[0], model.numbers(op, "axes", op.of(ops.Transpose).axes)), op.output)
 
@@ -196,8 +208,8 @@ def _slice(model: Model, op: Op) -> None:
 _FORMS: Mapping[type[ops.Attributes], Callable[[Model, Op], None]] = {
     ops.Add: _elementwise("ADD"),
     ops.AveragePool: _pool,
-    ops.Concat: lambda model, op: model.add("CONCATENATION", op.inputs, op.output, Axis=op.of(ops.Concat).axis),
-    ops.Conv2d: lambda model, op: _filter(model, op, "CONV_2D"),
+    ops.Concat: _concat,
+    ops.Conv2d: _conv2d,
     ops.Dense: _dense,
     ops.DepthwiseConv2d: _depthwise,
     ops.MaxPool: _pool,
@@ -209,7 +221,7 @@ _FORMS: Mapping[type[ops.Attributes], Callable[[Model, Op], None]] = {
     ops.Requantize: _plain("QUANTIZE"),
     ops.Reshape: _reshape,
     ops.Slice: _slice,
-    ops.Softmax: lambda model, op: model.add("SOFTMAX", op.inputs, op.output, Beta=op.of(ops.Softmax).beta),
+    ops.Softmax: _softmax,
     ops.Subtract: _elementwise("SUB"),
     ops.Transpose: _transpose,
 }

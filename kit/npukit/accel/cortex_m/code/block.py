@@ -80,8 +80,13 @@ class BlockShape:
         return (self.channels + 1) // 2
 
     @property
+    def step_depth(self) -> int:
+        """Products along K in one unrolled step."""
+        return 4 if self.density is Density.HALFWORDS else 8
+
+    @property
     def steps(self) -> int:
-        return self.depth // (4 if self.density is Density.HALFWORDS else 8)
+        return self.depth // self.step_depth
 
     @property
     def block_bytes(self) -> int:

@@ -122,8 +122,7 @@ def _emit_block(asm: Assembly, plan: DensePlan, index: int) -> None:
 
 
 def _emit_products(asm: Assembly, plan: DensePlan, *, backwards: bool) -> None:
-    unrolled = max(u for u in range(1, plan.steps_unrolled + 1) if plan.steps % u == 0)
-    rounds = plan.steps // unrolled
+    rounds, unrolled = _step_rounds(plan)
     end = FRAME_INPUTS if backwards else FRAME_INPUTS_END
     with asm.loop(rounds, closing=(f"ldr r6, [sp, #{end}]", "cmp r0, r6")):
         for step in range(unrolled):
@@ -134,6 +133,11 @@ def _emit_products(asm: Assembly, plan: DensePlan, *, backwards: bool) -> None:
                 _emit_step16(asm, last=rounds == 1 and step == unrolled - 1)
     if plan.density is Density.HALFWORDS and rounds > 1:
         asm.emit(f"sub r1, r1, #{4 * len(WEIGHTS)}")
+
+
+def _step_rounds(plan: DensePlan) -> tuple[int, int]:
+    unrolled = max(u for u in range(1, plan.steps_unrolled + 1) if plan.steps % u == 0)
+    return plan.steps // unrolled, unrolled
 
 
 def _emit_step16(asm: Assembly, *, last: bool) -> None:

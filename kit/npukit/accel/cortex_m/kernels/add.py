@@ -112,21 +112,25 @@ def _emit(plan: AddPlan) -> Assembly:
     if plan.lines > 1:
         asm.constant("r10", plan.lines)
     with asm.loop(plan.lines, closing=("subs r10, #1",)):
-        rounds, rest = divmod(plan.elements, _UNROLLED)
-        if rounds > 1:
-            asm.add("lr", "r2", rounds * _UNROLLED, "r4")
-        if rounds:
-            with asm.loop(rounds, closing=("cmp r2, lr",)):
-                for _ in range(_UNROLLED // 4):
-                    _emit_elements(asm, plan, 4)
-        for start in range(0, rest, 4):
-            _emit_elements(asm, plan, min(4, rest - start))
+        _emit_line(asm, plan)
         if plan.lines > 1:
             for register, layout in operands:
                 stride = layout.column_stride if layout.transposed else layout.row_stride
                 asm.add(register, register, stride - plan.elements, "r4")
     asm.emit("pop {r4-r11, pc}")
     return asm
+
+
+def _emit_line(asm: Assembly, plan: AddPlan) -> None:
+    rounds, rest = divmod(plan.elements, _UNROLLED)
+    if rounds > 1:
+        asm.add("lr", "r2", rounds * _UNROLLED, "r4")
+    if rounds:
+        with asm.loop(rounds, closing=("cmp r2, lr",)):
+            for _ in range(_UNROLLED // 4):
+                _emit_elements(asm, plan, 4)
+    for start in range(0, rest, 4):
+        _emit_elements(asm, plan, min(4, rest - start))
 
 
 def _emit_elements(asm: Assembly, plan: AddPlan, count: int) -> None:

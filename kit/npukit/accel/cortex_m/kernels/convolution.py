@@ -114,14 +114,9 @@ def _attempt(
     unsigned = target.order is not Order.PIXELS
     fast = fast_requantization(layer.requantization, layer.output_zero, exponents, unsigned=unsigned)
     scaled = packing is Packing.PAIR_WORDS and density is Density.HALFWORDS
-    gather = Gather(
-        tuple(runs(layer, source)),
-        walk.input_step,
-        scaled,
-        4 if density is Density.HALFWORDS else 8,
-        layer.window_origin(source),
-        walk.input_line if walk.lines > 1 else 0,
-    )
+    multiple, line_step = 4 if density is Density.HALFWORDS else 8, walk.input_line if walk.lines > 1 else 0
+    windows, origin = tuple(runs(layer, source)), layer.window_origin(source)
+    gather = Gather(windows, walk.input_step, scaled, multiple, origin, line_step)
     blocks = _blocks(layer, gather, fast, density)
     if isinstance(blocks, str):
         return blocks

@@ -43,9 +43,7 @@ def dense(
     reason = clamp_refusal(layer.clamp)
     if reason:
         return Refusal(variant, reason)
-    r = layer.requantization
-    shared = bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
-    magnitude, reason = layer.accumulators.magnitude, ""
+    shared, magnitude, reason = _has_one_multiplier(layer), layer.accumulators.magnitude, ""
     if fast := _rounded(layer, density, magnitude) if shared else None:
         return _fastest(layer, (source, target), fast, density, shared, worth)
     choices = common_exponents(layer.requantization)
@@ -57,6 +55,11 @@ def dense(
         if not reason:
             return _fastest(layer, (source, target), fast, density, shared, worth)
     return Refusal(variant, reason)
+
+
+def _has_one_multiplier(layer: OpView) -> bool:
+    r = layer.requantization
+    return bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
 
 
 def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
@@ -117,7 +120,7 @@ def _stream(layer: OpView, fast: FastRequantization, plan: DensePlan) -> np.ndar
         shifts[0::2] = (prescale[0::2] - BYTE_BITS) * (1 if plan.left_shift else -1)
     words: list[np.ndarray] = []
     if plan.shared:
-        words.append(np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64))
+        words.append(_shared_words(fast))
     for index in range(plan.blocks):
         rows = slice(4 * index, 4 * index + 4)
         words += [biases[rows], _block_weights(weights[rows], plan, backwards=index % 2 == 1)]
@@ -137,6 +140,10 @@ def _padded(layer: OpView, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(values: np.ndarray, plan: DensePlan) -> np.ndarray:
     return np.append(values, np.zeros(4 * plan.blocks - plan.outputs, np.int64)).astype(np.int64)
+
+
+def _shared_words(fast: FastRequantization) -> np.ndarray:
+    return np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64)
 
 
 def _block_weights(weights: np.ndarray, plan: DensePlan, *, backwards: bool) -> np.ndarray:
