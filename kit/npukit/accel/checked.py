@@ -75,8 +75,7 @@ class Checked:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cost = self._ask(op, "cost", lambda: self._plugin.cost(net, op, output))
-        fault = _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)]))
-        if fault:
+        if fault := _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)])):
             raise self._wrong(op, f"says for {output} {fault}")
         return cost
 

@@ -63,8 +63,7 @@ class ProductRoutine(BoxRoutine):
         return self._body(output.shape, held, dense_strides(output.shape, 1))
 
     def _body(self, shape: Strides, held: Sequence[tuple[Strides, Strides]], made: Strides) -> Assembly | None:
-        strides = [*(_broadcast(*each, shape) for each in held), made]
-        *around, line = _merged(shape, strides)
+        *around, line = _merged(shape, [*(_broadcast(*each, shape) for each in held), made])
         if len(around) > MOST_AXES:
             return None
         return product(line.size, tuple(around), self.zeros[1], -self.factor.shift)

@@ -57,8 +57,7 @@ class RowsRoutine(BoxRoutine):
         return Lowered((constants,), Routines(tuple(calls)))
 
     def constants_of(self, output: Box) -> np.ndarray:
-        """The constants for a box of the output: of the op, then, for parts of rows, the index of the first number,
-        then of the numbers."""
+        """The constants of the op, for parts of rows the index of the first number, then the constants of numbers."""
         start, stop = (*output.start[-1:], *output.stop[-1:]) or (0, 1)
         first = () if stop - start == self.length else (start,)
         return np.concatenate([np.array([*self.of_op, *first], np.int32), self.constants(start, stop)])

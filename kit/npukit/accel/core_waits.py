@@ -64,8 +64,7 @@ class CoreWaits:
 
     @property
     def prices(self) -> Sequence[float]:
-        """Prices in cycles of a byte of constants without waits, with one choice of kernels per price: from 0 to
-        infinite."""
+        """Prices in cycles of a byte of constants without waits, from 0 to infinite: a choice of kernels for each."""
         if self.constants is None:
             return (0.0,)
         return *(times * self.constants.cycles / self.constants.line_bytes for times in READS_PER_FRAME), inf

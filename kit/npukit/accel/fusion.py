@@ -156,10 +156,8 @@ class _Uses:
 
     def only_for(self, maker: Op, group: Set[str]) -> bool:
         """True if only ops of the group read the outputs of `maker`."""
-        return all(
-            name not in self.net.ends and self._readers.get(name, set()) <= group and name in self._readers
-            for name in maker.outputs
-        )
+        read = self._readers
+        return all(name in read and read[name] <= group and name not in self.net.ends for name in maker.outputs)
 
 
 def _cycles_of(net: Net, engines: Engines, ops: Sequence[Op]) -> int:

@@ -216,8 +216,7 @@ class Tuner:
 
 def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
     """The kernels of an untrusted folder, after a check by TVM in a separate process."""
-    kernels = load_kernels(build.folder)
-    if kernels:
+    if kernels := load_kernels(build.folder):
         apart(partial(_check, kernels, build), str(build.folder), MODEL)
     return kernels
 

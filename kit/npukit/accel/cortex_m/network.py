@@ -352,9 +352,8 @@ def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
 
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     """The time that a byte of each layer's code must save: more in large networks, less if layers share the code."""
-    layers = [node.layer for node in nodes]
-    shared = [_code_key(layer) for layer in layers]
-    count, macs = Counter(shared), sum(macs_of(layer.net, layer.op) for layer in layers if layer)
+    shared = [_code_key(node.layer) for node in nodes]
+    count, macs = Counter(shared), sum(macs_of(node.layer.net, node.layer.op) for node in nodes if node.layer)
     return [macs / _MACS_PER_BYTE_WORTH / count[key] for key in shared]
 
 

@@ -108,8 +108,5 @@ def accumulator_bounds(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarra
 
 
 def bits_needed(low: np.ndarray, high: np.ndarray) -> int:
-    """Bits of the narrowest two's complement accumulator for these bounds.
-
-    Only the final sum must fit, because intermediate sums wrap.
-    """
+    """Bits of the narrowest two's complement accumulator for final sums in these bounds; intermediate sums may wrap."""
     return max(int(max(-low.min() - 1, high.max(), 0)).bit_length() + 1, 1)

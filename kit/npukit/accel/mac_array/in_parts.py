@@ -14,7 +14,7 @@ from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Call, ConstantArray, Field, Lowered, Tile
 from npukit.accel.mac_array.cycles import RAW_WRITE_BACK, Figures, ceil_div
 from npukit.accel.mac_array.filters import Filter, accumulator_bounds, bits_needed, filter_of
-from npukit.accel.mac_array.packing import pack_parameters, pack_weights, weight_bytes
+from npukit.accel.mac_array.packing import pack_parameters, pack_weights, parameter_bytes, weight_bytes
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d
 
@@ -83,11 +83,9 @@ class InParts:
 
     @property
     def constant_bytes(self) -> int:
-        parameters = (
-            ceil_div(self._plane.channels, self._block) * self._block * self._figures.parameter_bytes_per_channel
-        )
-        channels = CHANNEL_BYTES * self._plane.channels
-        return sum(map(self._weight_bytes, self._sizes)) + parameters + channels + 4 * len(LAYER)
+        channels = self._plane.channels
+        parameters = parameter_bytes(channels, self._block, self._figures.parameter_bytes_per_channel)
+        return sum(map(self._weight_bytes, self._sizes)) + parameters + CHANNEL_BYTES * channels + 4 * len(LAYER)
 
     @property
     def scratch_bytes(self) -> int:

@@ -114,7 +114,5 @@ class NetworkCompiler:
 
     def _wrong(self, folder: Path, op: Op, what: str) -> NpukitError:
         command = f"cd {folder} && {shlex.join(self._command)}"
-        return NpukitError(
-            f"the network compiler of {self._name} {what}; it had to compile {op.name} ({op.title})",
-            tries=[command, "docs/plug-in.md says what it reads and writes", "--engine cpu"],
-        )
+        fact = f"the network compiler of {self._name} {what}; it had to compile {op.name} ({op.title})"
+        return NpukitError(fact, tries=[command, "docs/plug-in.md says what it reads and writes", "--engine cpu"])

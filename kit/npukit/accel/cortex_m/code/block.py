@@ -189,10 +189,8 @@ def emit_blocks(asm: Assembly, shape: BlockShape, unrolling: Unrolling) -> None:
 
 
 def rounds_and_tail(shape: BlockShape, unrolling: Unrolling) -> tuple[int, int]:
-    """Rounds of the channel loop, and the remaining blocks. A half-used last block is always among the remaining
-    blocks."""
-    whole = shape.channels // 2
-    rounds = whole // unrolling.blocks
+    """Rounds of the channel loop, and the remaining blocks, a half-used last block among them."""
+    rounds = shape.channels // 2 // unrolling.blocks
     return rounds, shape.blocks - rounds * unrolling.blocks
 
 

@@ -164,9 +164,7 @@ def weight_words(place: WeightPlace, weights: np.ndarray, *, resident: bool) -> 
 
 def _word(row: np.ndarray, halves: Columns) -> np.ndarray:
     """Two taps of a row as the halves of a word; 0 for a missing tap."""
-    taps: Mapping[int, np.ndarray] = dict(enumerate(row.T))
-    nothing = np.zeros(len(row), np.int64)
-    low, high = (nothing if tap is None else taps[tap] for tap in halves)
+    low, high = (np.zeros(len(row), np.int64) if tap is None else row[:, tap] for tap in halves)
     return packed(np.stack([low, high], 1))[:, 0]
 
 

@@ -104,8 +104,7 @@ def _plans(layer: OpView, source: Layout, target: Layout, fast: FastRequantizati
 
 def _lines(layer: OpView, source: Layout) -> tuple[Line, Line]:
     """The lines down and across the planes as stored, transposed or not."""
-    window = layer.window
-    sizes = (layer.input_shape, layer.output_shape, window.kernel, window.strides, window.padding)
+    sizes = (layer.input_shape, layer.output_shape, layer.window.kernel, layer.window.strides, layer.window.padding)
     down, across = (Line(*(size[axis] for size in sizes)) for axis in (0, 1))
     return (across, down) if source.transposed else (down, across)
 

@@ -26,8 +26,7 @@ _NEG_32_OVER_17 = -1010580540
 
 
 def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
-    """The exponentials of all differences, given from 0 downwards, in the order of the routine; for a long row also
-    their terms."""
+    """The exponentials, given from difference 0 downwards, in the routine's order; for a long row also their terms."""
     rising = exponentials[::-1]
     terms = rounding_shift_right(rising, ACCUMULATOR_INTEGER_BITS)
     return np.concatenate([rising, *([terms] if length >= LONG else [])]).astype(np.int32)
