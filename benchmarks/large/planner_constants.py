@@ -25,7 +25,7 @@ from time import process_time
 from typing import Any
 from unittest import mock
 
-from npukit.accel.cortex_m.code.block_shape import Unrolling
+from npukit.accel.cortex_m.code.block import Unrolling
 from npukit.board.board import Board, load_board
 from npukit.errors import DoesNotFit
 from npukit.options import Options

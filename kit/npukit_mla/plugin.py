@@ -256,11 +256,13 @@ class Mla:
         return tuple(HERE / "firmware" / each for each in files)
 
 
+_MORE = ("more", "more_row_stride", "more_pixel_stride")
+
+
 def _more(tile: Tile, addition: Sequence[ConstantArray]) -> Iterator[tuple[str, Field]]:
     """The fields of addends."""
     for more in tile.inputs[1:]:
-        yield "more", more.address
-        yield from (("more_row_stride", more.row_stride), ("more_pixel_stride", more.pixel_stride))
+        yield from zip(_MORE, (more.address, more.row_stride, more.pixel_stride), strict=True)
     yield from (("addition", Address(each.symbol)) for each in addition)
 
 

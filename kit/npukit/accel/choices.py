@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from npukit.accel.interface import Accelerator, Choice, Engines
-from npukit.net.box import Box
+from npukit.accel.interface import Accelerator, Choice, Engines, whole_cycles
 from npukit.net.net import Net, Op
 
 STEP = 16
@@ -62,7 +61,7 @@ class _Ways:
         return replace(self.op, choice=choice.name, places=places)
 
     def cycles(self, op: Op) -> int:
-        return self.engine.cost(self.net, op, Box.whole(self.net.tensor(op.output).shape)).cycles
+        return whole_cycles(self.net, op, self.engine)
 
 
 def _kept_choices(

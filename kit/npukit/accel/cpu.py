@@ -79,13 +79,10 @@ class Cpu:
         cost = self._without_waits(net, op, output)
         if not self.waits:
             return cost
-        waits = self._waits(net, op, output, cost.constant_bytes)
-        return replace(cost, cycles=cost.cycles + waits) if waits else cost
-
-    def _waits(self, net: Net, op: Op, output: Box, constants: int) -> int:
         has_kernels = self._has_kernels(net, op, output)
         of_code = self.waits.of_code(self.kernels.ops[op.name].kernels) if has_kernels else 0
-        return of_code + self._waits_for_constants(net, op, output, constants)
+        waits = of_code + self._waits_for_constants(net, op, output, cost.constant_bytes)
+        return replace(cost, cycles=cost.cycles + waits) if waits else cost
 
     def _waits_for_constants(self, net: Net, op: Op, output: Box, constants: int) -> int:
         if self._has_kernels(net, op, output):
@@ -114,7 +111,10 @@ class Cpu:
             return self.kernels.moves[op.name].cost(net, op, output)
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
-        constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, "", self.core))
+        constants = sum(
+            -(-array.values.nbytes // array.align) * array.align
+            for array in constants_of(net, op, output, "", self.core)
+        )
         spec = SPECS[op.kind]
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
@@ -163,11 +163,6 @@ class Cpu:
 
     def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
         return op.name in self.kernels.ops and output == Box.whole(net.tensor(op.output).shape)
-
-
-def aligned_bytes(array: ConstantArray) -> int:
-    """Bytes of an array with the alignment gap behind it."""
-    return -(-array.values.nbytes // array.align) * array.align
 
 
 def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> tuple[ConstantArray, ...]:

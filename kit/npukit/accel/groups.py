@@ -12,8 +12,7 @@ from math import inf
 
 import numpy as np
 
-from npukit.accel.interface import Accelerator, Engines
-from npukit.net.box import Box
+from npukit.accel.interface import Accelerator, Engines, whole_cycles
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Concat, Conv2d, Sums
 from npukit.net.passes.sums import of_all_channels
@@ -105,5 +104,4 @@ def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: 
 
 def _cycles(net: Net, op: Op, engines: Sequence[Accelerator]) -> float:
     """Cycles of the op on the fastest engine, infinite if all engines refuse the op."""
-    output, willing = Box.whole(net.tensor(op.output).shape), [each for each in engines if not each.refusal(net, op)]
-    return min((each.cost(net, op, output).cycles for each in willing), default=inf)
+    return min((whole_cycles(net, op, each) for each in engines if not each.refusal(net, op)), default=inf)
