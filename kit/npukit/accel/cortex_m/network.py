@@ -25,7 +25,7 @@ INPUT = -1
 _MACS_PER_BYTE_WORTH = 350_000
 """Number of products of a network in which a byte of code must save one instruction or cycle a frame. With 100,000 the
 MLPerf Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB
-more (`benchmarks/core/kernel_constants.py`)."""
+more (`benchmarks/core/kernel_constants.md`)."""
 
 _MEMORY_BYTE_WORTH, _CYCLES_WORTH_A_BYTE = 4, 1000
 """Factor on the savings per byte of code for the objective `memory`; instructions and cycles worth a byte of flash."""
@@ -36,7 +36,7 @@ _NO_KERNEL_COST = 1e12
 _WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
 """Limits of alternative layouts, relative to the cheapest choice: SRAM, then time and flash. Without alternative
 layouts keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and 1.1
-decide nothing (`benchmarks/core/kernel_constants.py`)."""
+decide nothing (`benchmarks/core/kernel_constants.md`)."""
 
 AS_USUAL: Mapping[int, float] = {}
 

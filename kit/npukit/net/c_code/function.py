@@ -28,7 +28,8 @@ _CYCLES = """
     log10f 767 log1pf 831 log2f 765 logf 767 nearbyintf 21 powf 912 rintf 21 roundf 36 sinf 388 sinhf 299 sqrtf
     14 tanf 518 tanhf 353 truncf 14"""
 MATH: Mapping[str, int] = dict(zip(_CYCLES.split()[::2], map(int, _CYCLES.split()[1::2]), strict=True))
-"""The functions of `firmware/libm`, which the code can call, and their cycles: `benchmarks/core/c_functions.py`."""
+"""The functions of `firmware/libm`, which the code can call, and their cycles, measured by
+`benchmarks/core/core_predictions.py --functions`."""
 
 _TOKEN = re.compile(
     r"\s+|(?P<word>[A-Za-z]\w*)|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fFuUlL]*"
