@@ -35,7 +35,7 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import bench
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.net.c_code.function import MATH
 from npukit.net.check import check_net
@@ -104,7 +104,7 @@ def measured(net: Net, toolchain: str, *, plain: bool) -> Iterator[Measured]:
         emulator = Emulator(BOARD, [Image(image.elf, image.pes)])
         with emulator, Session(emulator, bytes.fromhex(BUILD_ID)) as session:
             target = Target("emulator", session, BOARD)
-            run = bench(target, net, found.plan, golden_cases(net), BOARD.core.clock_hz, 1, Silent())
+            run = bench(target, net, found.plan, golden(net).cases, BOARD.core.clock_hz, 1, Silent())
     ops = {op.name: op for op in net.ops}
     for layer in run.layers:
         assembled = not found.kernels.get(layer.name, "plain C").startswith("plain C")

@@ -29,7 +29,7 @@ from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
 from npukit.errors import DoesNotFit
 from npukit.link.session import Session
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
@@ -98,7 +98,7 @@ def example(seed: int, *, states: bool = False) -> Example:
 def outcome(given: Example, folder: Path) -> Validation:
     """Compare the built example on the emulator with the reference."""
     with emulated(given, folder) as target:
-        return validate(target, given.net, given.plan, golden_cases(given.net), Silent())
+        return validate(target, given.net, given.plan, golden(given.net).cases, Silent())
 
 
 def first_difference(given: Example, turns: int) -> str | None:

@@ -60,7 +60,14 @@ def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress
     progress.stage(f"check on {on}")
     found = _compared(builds, on, progress)
     for name, each in found.items():
-        _refuse_if_wrong(each, f"network {name}: " if len(found) > 1 else "")
+        if not each.passed:
+            of = f"network {name}: " if len(found) > 1 else ""
+            first = each.mismatches[0] if each.mismatches else "deployed and observed frames differ"
+            raise DoesNotFit(
+                f"{of}the firmware differs from the reference: {first}",
+                facts=["the build was checked on the emulator before it was left"],
+                tries=["--no-check leaves the build, to look at", "--engine cpu or --pes 1, to see if it lies there"],
+            )
     return CheckOutcome(
         on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values())
     )
@@ -78,14 +85,12 @@ def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, st
 
 def _seconds(builds: Mapping[str, Build]) -> float:
     """Predicted seconds of processor time for the check."""
-    return sum(_cycles(each) for each in builds.values()) / PE_CYCLES_PER_SECOND
-
-
-def _cycles(build: Build) -> int:
-    """Cycles of all PEs, added up."""
-    plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
-    cycles = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
-    return cycles * plan.pes_used * rounds * _PATHS
+    cycles = 0
+    for build in builds.values():
+        plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
+        frames = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
+        cycles += frames * plan.pes_used * rounds * _PATHS
+    return cycles / PE_CYCLES_PER_SECOND
 
 
 def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[str, Validation]:
@@ -97,14 +102,3 @@ def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[
     cases = first_cases(load_cases(build.folder / GOLDEN, net, None), most)
     with open_target(build, on, Emulation(strict=True), progress) as target:
         return {name: validate(target, net, build.plan(), cases, progress)}
-
-
-def _refuse_if_wrong(found: Validation, of: str) -> None:
-    """Raise an error that names the first layer and PE with a difference."""
-    if not found.passed:
-        first = found.mismatches[0] if found.mismatches else "deployed and observed frames differ"
-        raise DoesNotFit(
-            f"{of}the firmware differs from the reference: {first}",
-            facts=["the build was checked on the emulator before it was left"],
-            tries=["--no-check leaves the build, to look at", "--engine cpu or --pes 1, to see if it lies there"],
-        )

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from npukit.cli.networks import networks_of, one_of, show_networks
-from npukit.cli.options import Models, verb
-from npukit.cli.plan_options import PlanOptions
+from npukit.cli.options import Models, PlanOptions, verb
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
 from npukit.errors import DoesNotFit
-from npukit.options import Network
 
 
 @verb(tables=True)
-def fit(
-    terminal: Terminal,
-    models: Models,
-    given: PlanOptions,
-) -> None:
+def fit(terminal: Terminal, models: Models, given: PlanOptions) -> None:
     """Predict whether a model fits a board, with latency, memory, energy and each layer; or why not."""
     from npukit import api
 
@@ -31,13 +23,10 @@ def fit(
             told = api.fit_networks(networks, board=board, options=options, progress=terminal)
             show = show_networks
     except DoesNotFit as error:
-        terminal.result(_refusal(networks, board, error))
+        model = ", ".join(network.name for network in networks)
+        refusal = {"model": model, "board": board, "fits": False, "fault": error.message}
+        terminal.result({**refusal, "remedies": list(error.tries)})
         raise
     terminal.result(told)
     others = "" if given == PlanOptions(board=board) else ", with the other options of this fit"
     show(terminal, told, f"npukit build {' '.join(map(str, models))} --board {board} -o FOLDER{others}")
-
-
-def _refusal(networks: Sequence[Network], board: str, error: DoesNotFit) -> dict[str, object]:
-    model = ", ".join(network.name for network in networks)
-    return {"model": model, "board": board, "fits": False, "fault": error.message, "remedies": list(error.tries)}
