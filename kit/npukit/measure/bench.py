@@ -206,8 +206,8 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
     together, session = plan.frames_of_all, target.session
     cases = filled(net, cases, together, least=2)
     sequence, *_ = sequences(cases, together)
-    chosen = sequence[0]
-    others = (*chosen[1:], chosen[0]) if len(chosen) > 1 else ((chosen[0] + cases.length) % cases.count,)
+    first, *rest = chosen = sequence[0]
+    others = (*rest, first) if rest else ((first + cases.length) % cases.count,)
     check = partial(_check, target, net, cases, _reference(net, cases, {*others, *chain(*sequence[:rounds])}))
     check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
     runs = list[_Run]()
