@@ -20,7 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.state import processor_seconds
 
 from npukit import api
 from npukit.host.parallel import cores
@@ -40,12 +42,7 @@ class Stages(Silent):
         self.begun: list[tuple[str, float, float]] = []
 
     def stage(self, name: str) -> None:
-        self.begun.append((name, time.monotonic(), _processor_seconds()))
-
-
-def _processor_seconds() -> float:
-    own, compilers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + compilers.ru_utime + compilers.ru_stime
+        self.begun.append((name, time.monotonic(), processor_seconds()))
 
 
 def _gigabytes() -> float:
