@@ -50,9 +50,7 @@ def build_networks(
             others = [other.name for other in wanted if other != each]
             fill_folder(folder / each.name, standing, toolchain, progress, others)
             if not passes_on:
-                build = load_build(folder / each.name)
-                image = next(record for record in build.manifest.images if network_pe in record.pes)
-                relays.append(Relay(network_pe, Elf(build.folder / image.elf).symbols[MAILBOX]))
+                relays.append(_relay(load_build(folder / each.name), network_pe))
         write_networks_manifest(folder, [each.name for each in wanted])
         note_check(load_networks(folder), check, progress)
     return load_networks(output)
@@ -110,10 +108,7 @@ def _on_free_pes(
     refused = None
     for count in _counts(wanted, options, len(free) - waiting, waiting):
         try:
-            # all other PEs are marked as dead
-            dead = tuple(sorted({*range(board.pe_count)} - {*free[:count]}))
-            carved = board.model_copy(update={"mesh": board.mesh.model_copy(update={"dead_pes": dead})})
-            compiled = plan_on(carved, prepared, replace(options, pes=count), progress)
+            compiled = plan_on(_carved(board, free[:count]), prepared, replace(options, pes=count), progress)
         except DoesNotFit as error:
             refused = error
             continue
@@ -135,3 +130,14 @@ def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Itera
     part = max(most // (waiting + 1), 1)
     first = [1] if options.objective == "memory" else []
     yield from dict.fromkeys([min(wanted.pes, most)] if wanted.pes else [*first, part, most])
+
+
+def _carved(board: Board, pes: Sequence[int]) -> Board:
+    """The board with all other PEs marked as dead."""
+    dead = tuple(sorted({*range(board.pe_count)} - {*pes}))
+    return board.model_copy(update={"mesh": board.mesh.model_copy(update={"dead_pes": dead})})
+
+
+def _relay(build: Build, network_pe: int) -> Relay:
+    image = next(record for record in build.manifest.images if network_pe in record.pes)
+    return Relay(network_pe, Elf(build.folder / image.elf).symbols[MAILBOX])

@@ -59,6 +59,12 @@ def refuse_for_several(build: Path, options: str, *given: object) -> None:
         raise NpukitError(f"{build} has several networks, and {options} are about one", tries=["--network NAME"])
 
 
+def refuse_dump_of_several(dump: Path | None) -> None:
+    """NpukitError if a dump of several models is requested."""
+    if dump is not None:
+        raise NpukitError("--dump is about one model", tries=["npukit build with --dump for each model"])
+
+
 def _named(model: Path) -> tuple[str, Path]:
     name, equals, file = str(model).partition("=")
     return (name, Path(file)) if equals and not model.exists() else (model.stem, model)

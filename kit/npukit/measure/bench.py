@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -149,19 +149,10 @@ def bench(
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
-    slowest, tiles = measured.slowest, defaultdict[str, list[RecordedTile]](list)
-    for tile in measured.tiles:
-        if tile.frame == 0:
-            tiles[tile.step.op].append(tile)
+    slowest = measured.slowest
     cycles = slowest.result.cycles if target.counts_cycles else None
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
     pes = _pes(target.board, net, plan, measured, timeline) if target.counts_cycles else ()
-    seen = [op for op in net.ops if op.name in tiles]
-    spent = timeline.layer_cycles() if timeline else None
-    layers = [replace(_layer(target, op, tiles[op.name], spent), title=net.tensor(op.output).title) for op in seen]
-    if timeline:
-        waited, sent = waits(timeline), sends(timeline)
-        layers = [replace(each, wait=waited.get(each.name, 0), send=sent.get(each.name, 0)) for each in layers]
     found = Bench(
         engine=target.name,
         instructions=instructions,
@@ -171,15 +162,17 @@ def bench(
         macs=work,
         macs_per_cycle=round(work * together / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
-        layers=tuple(layers),
+        layers=tuple(_layers(target, net, measured.tiles, timeline)),
         pes=pes,
         utilisation=round(1 - sum(pe.wait for pe in pes) / (len(pes) * cycles), 3) if pes and cycles else None,
         energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
         frame=frame_table(timeline) if timeline else None,
     )
-    if target.counts_instructions:
-        return found
+    return found if target.counts_instructions else _without_instructions(found)
+
+
+def _without_instructions(found: Bench) -> Bench:
     layers = tuple(replace(each, instructions=None) for each in found.layers)
     pes = tuple(replace(pe, instructions=None) for pe in found.pes)
     return replace(found, instructions=None, layers=layers, pes=pes)
@@ -216,8 +209,7 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
         runs.append(_measured_run(session, cases, measured))
         check(measured, read_outputs(session, net, together), DEPLOYED)
     slowest = max(runs, key=lambda run: run.result.cycles)
-    write_inputs(session, cases, chosen)  # for frames in a row: the additional cycles of `rounds` after a first one
-    interval = round((session.run(frames=1 + rounds).cycles - slowest.result.cycles) / (rounds * together))
+    interval = _interval(session, cases, chosen, slowest.result.cycles, rounds)
     if target.counts_cycles and min(slowest.result.cycles, interval) < 1:
         told = f"{slowest.result.cycles} cycles for a frame, {interval} between frames"
         raise NpukitError(
@@ -282,6 +274,12 @@ def _difference(before: PeState, after: PeState) -> Counters:
         raise NpukitError(f"PE {after.pe} was read before a frame and behind it: {error}") from error
 
 
+def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: int, rounds: int) -> int:
+    """Cycles between frames in steady state: the additional cycles of `rounds` rounds after a first one."""
+    write_inputs(session, cases, chosen)
+    return round((session.run(frames=1 + rounds).cycles - latency) / (rounds * len(chosen)))
+
+
 def inputs_stay(net: Net, plan: Plan) -> bool:
     """True if a frame leaves its inputs unchanged, so that the next frame computes the same: no states, no shared
     bytes."""
@@ -330,6 +328,23 @@ def _npu_busy(tiles: Sequence[RecordedTile], timeline: Timeline | None) -> Mappi
         for piece in timeline.slices:
             busy[piece.pe] += piece.cycles if piece.track != CORE else 0
     return busy
+
+
+def _layers(
+    target: Target, net: Net, recorded: Sequence[RecordedTile], timeline: Timeline | None
+) -> Iterator[LayerCost]:
+    """The cost of each layer in the first frame, and of the messages around it."""
+    tiles = defaultdict[str, list[RecordedTile]](list)
+    for tile in recorded:
+        if tile.frame == 0:
+            tiles[tile.step.op].append(tile)
+    spent = timeline.layer_cycles() if timeline else None
+    waited, sent = (waits(timeline), sends(timeline)) if timeline else ({}, {})
+    for op in (op for op in net.ops if op.name in tiles):
+        found = replace(_layer(target, op, tiles[op.name], spent), title=net.tensor(op.output).title)
+        if timeline:
+            found = replace(found, wait=waited.get(op.name, 0), send=sent.get(op.name, 0))
+        yield found
 
 
 def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> LayerCost:

@@ -60,14 +60,7 @@ def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress
     progress.stage(f"check on {on}")
     found = _compared(builds, on, progress)
     for name, each in found.items():
-        if not each.passed:
-            of = f"network {name}: " if len(found) > 1 else ""
-            first = each.mismatches[0] if each.mismatches else "deployed and observed frames differ"
-            raise DoesNotFit(
-                f"{of}the firmware differs from the reference: {first}",
-                facts=["the build was checked on the emulator before it was left"],
-                tries=["--no-check leaves the build, to look at", "--engine cpu or --pes 1, to see if it lies there"],
-            )
+        _refuse_if_wrong(each, f"network {name}: " if len(found) > 1 else "")
     return CheckOutcome(
         on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values())
     )
@@ -102,3 +95,14 @@ def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[
     cases = first_cases(load_cases(build.folder / GOLDEN, net, None), most)
     with open_target(build, on, Emulation(strict=True), progress) as target:
         return {name: validate(target, net, build.plan(), cases, progress)}
+
+
+def _refuse_if_wrong(found: Validation, of: str) -> None:
+    """Raise an error that names the first layer and PE with a difference."""
+    if not found.passed:
+        first = found.mismatches[0] if found.mismatches else "deployed and observed frames differ"
+        raise DoesNotFit(
+            f"{of}the firmware differs from the reference: {first}",
+            facts=["the build was checked on the emulator before it was left"],
+            tries=["--no-check leaves the build, to look at", "--engine cpu or --pes 1, to see if it lies there"],
+        )

@@ -6,13 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from npukit.cli.networks import networks_of, one_of, show_networks
+from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
 from npukit.cli.next_step import next_step
 from npukit.cli.options import Models, PlanOptions, advanced, verb
 from npukit.cli.options import output as output_option
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
-from npukit.errors import NpukitError
 
 
 class Compiler(StrEnum):
@@ -62,8 +61,7 @@ def build(
         )
         told, show, hardware = built.manifest.summary, show_summary, built.only_on_hardware
     else:
-        if dump is not None:
-            raise NpukitError("--dump is about one model", tries=["npukit build with --dump for each model"])
+        refuse_dump_of_several(dump)
         api.build_networks(networks, board=board, output=output, options=options, check=check, progress=terminal)
         told, show, hardware = api.networks_summary(output), show_networks, None
     if sign:

@@ -13,6 +13,7 @@ from npukit.cli.terminal import Terminal
 if TYPE_CHECKING:
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
+    from npukit.project.build_folder import Build
 
 Port = Annotated[
     str,
@@ -70,11 +71,7 @@ def flash(
     built = api.load_linked(build, modified=modified)
     show_modified(terminal, built)
     if to:
-        from npukit.link.image_files import write_image
-
-        written = write_image(built.images()[0].elf, built.board, to)
-        terminal.result({"board": built.board.name, "file": str(written), **told_of(built)})
-        terminal.made(written, f"{built.board.name}: {written}")
+        _write_file(terminal, built, to)
         return
     done = api.flash(
         built,
@@ -93,6 +90,14 @@ def flash(
     terminal.print(_told(done))
     if isinstance(done, Programmed) and done.dry_run:
         terminal.print(done.pasted, whole=True)
+
+
+def _write_file(terminal: Terminal, built: Build, to: Path) -> None:
+    from npukit.link.image_files import write_image
+
+    written = write_image(built.images()[0].elf, built.board, to)
+    terminal.result({"board": built.board.name, "file": str(written), **told_of(built)})
+    terminal.made(written, f"{built.board.name}: {written}")
 
 
 def _told(done: Flashed | Programmed) -> str:
