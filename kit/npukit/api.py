@@ -558,8 +558,12 @@ def tune(
     from npukit.tuner.session import Tuner
     from npukit.tuning import default_path, load_database
 
-    _refuse_coresident(load(folder))
     built, path, shown = load(folder), Path(database) if database else default_path(), visible(progress)
+    if built.manifest.coresident:  # the other networks refer to its addresses
+        raise NpukitError(
+            f"{built.folder} shares its board with other networks, and cannot be built again alone",
+            tries=["tune a build of this network alone; builds to come find what was found"],
+        )
     for each in merge:
         load_database(path).merged(load_database(Path(each))).save(path)
     farm = on_farm(HostPort.parse(tracker), key or built.board.name) if tracker else local(on)
@@ -637,15 +641,6 @@ def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | No
     signer = load_key(Path(key), passphrase)
     for each in load_linked(folder).coresident:
         sign_build(each, signer)
-
-
-def _refuse_coresident(build: Build) -> None:
-    """Refuse to rebuild one of several networks on a board: the others refer to its addresses."""
-    if build.manifest.coresident:
-        raise NpukitError(
-            f"{build.folder} shares its board with other networks, and cannot be built again alone",
-            tries=["tune a build of this network alone; builds to come find what was found"],
-        )
 
 
 def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:

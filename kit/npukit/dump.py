@@ -20,7 +20,15 @@ _FOLDER: ContextVar[Path | None] = ContextVar("dump", default=None)
 def dumping(folder: Path | None) -> Iterator[None]:
     """Direct dumps to the folder, new or empty, inside the context. None disables dumps."""
     if folder is not None:
-        _make(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            taken = any(folder.iterdir())
+        except OSError as fault:
+            message = f"{folder} cannot be a dump's folder: {fault.strerror}"
+            raise NpukitError(message, tries=["another folder"]) from fault
+        if taken:
+            raise NpukitError(f"{folder} is not empty, and a dump would mix with what it has", tries=["a new folder"])
+        (folder / CANDIDATES).touch()
     token = _FOLDER.set(folder)
     try:
         yield
@@ -40,14 +48,3 @@ def lost(candidate: Callable[[], str], reason: Callable[[], str]) -> None:
     if (folder := _FOLDER.get()) is not None:
         with (folder / CANDIDATES).open("a", encoding="utf-8") as file:
             file.write(f"{candidate()}: {reason()}\n")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = any(folder.iterdir())
-    except OSError as fault:
-        raise NpukitError(f"{folder} cannot be a dump's folder: {fault.strerror}", tries=["another folder"]) from fault
-    if taken:
-        raise NpukitError(f"{folder} is not empty, and a dump would mix with what it has", tries=["a new folder"])
-    (folder / CANDIDATES).touch()

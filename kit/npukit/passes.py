@@ -77,7 +77,7 @@ PLACING = (
     ),
     Pass("tables", lambda net, options: with_requantising_tables(net)),
     Pass("choices", lambda net, options: with_choices(net, options.engines, options.chosen)),
-    Pass("strict", lambda net, options: _strict(net) if options.strict else net),
+    Pass("strict", lambda net, options: refuse_cpu_ops(net) if options.strict else net),
     Pass("overlap", lambda net, options: in_overlapping_order(net, options.engines)),
     Pass("states", lambda net, options: with_states_in_place(net)),
 )
@@ -94,24 +94,14 @@ def run_passes(net: Net, passes: tuple[Pass, ...], options: PassOptions, variant
         try:
             net = each.run(net, options)
         except NpukitError as error:
-            raise _in_surroundings(error, net, each.name) from error
+            words = set(re.findall(r"[^\s:,;()'\"]+", error.message))
+            place = next((place for place, op in enumerate(net.ops) if op.name in words), None)
+            if place is None:
+                raise
+            facts = [*error.facts, f"in pass {each.name}:", *_lines(net, place)]
+            raise type(error)(error.message, facts=facts, tries=error.tries) from error
         dumped(f"net-{NUMBERS[each.name]:02}-{each.name}{variant}.txt", partial(print_net, net))
     return net
-
-
-def _strict(net: Net) -> Net:
-    refuse_cpu_ops(net)
-    return net
-
-
-def _in_surroundings(error: NpukitError, net: Net, name: str) -> NpukitError:
-    """The error, with the lines of the net around the first op named in its message."""
-    words = set(re.findall(r"[^\s:,;()'\"]+", error.message))
-    place = next((place for place, op in enumerate(net.ops) if op.name in words), None)
-    if place is None:
-        return error
-    facts = [*error.facts, f"in pass {name}:", *_lines(net, place)]
-    return type(error)(error.message, facts=facts, tries=error.tries)
 
 
 def _lines(net: Net, place: int) -> Iterator[str]:

@@ -55,7 +55,7 @@ from npukit.plan.k_split import cut_along_depth, cut_as_wanted, deep, spread, wo
 from npukit.plan.least_energy import ENERGY, least_energy
 from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
-from npukit.plan.predict.memory import RegionUse, fullest_regions
+from npukit.plan.predict.memory import fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
 from npukit.plan.search.layout_search import SMALL_MESH
 from npukit.plan.search.tuned_choices import preference_for, tuned_choice
@@ -412,13 +412,15 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "input_bytes": sum(compiled.net.tensor(name).bytes for name in compiled.net.inputs),
         "kernel_constants": _kernel_constants(compiled, plan),
         "pes_of_board": len(pes_in_order(compiled.board)),
-        "undivided": [op.name for op in compiled.net.ops if _is_undivided(compiled.net, op)],
+        "undivided": _undivided(compiled.net),
         "inputs": _ends(compiled.net, compiled.net.inputs),
         "outputs": _ends(compiled.net, compiled.net.outputs),
         "states": [_state(compiled.net, each) for each in compiled.net.states],
         "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
-        "regions": [_region(each) for each in fullest_regions(compiled.board, plan)],
+        "regions": [
+            {"name": each.name, "used": each.used, "size": each.size} for each in fullest_regions(compiled.board, plan)
+        ],
         "clock_hz": compiled.board.core.clock_hz,
         "predicted": asdict(plan.predicted),
         "frame": predicted_frame(compiled.net, compiled.board, plan).to_json(),
@@ -429,11 +431,6 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "energy": [asdict(each) for each in predicted_energies(compiled.board, compiled.net, plan, rate)],
         **compiled.prepared.told,
     }
-
-
-def _with_sources(told: dict[str, Any], lines: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The summary, with the source lines of the calls of each op."""
-    return {**told, "ops": [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]}
 
 
 @uncollected()
@@ -456,7 +453,8 @@ def fill_folder(
         images = build_images(project, toolchain, folder / "images", progress)
     except MissingFunction as error:
         raise explain_missing(error, sources) from error
-    plan = _with_measured_memory(compiled.plan, images)
+    measured = {pe: image.memory for image in images for pe in image.pes}  # as linked
+    plan = replace(compiled.plan, pes=tuple(replace(pe, memory=measured[pe.pe]) for pe in compiled.plan.pes))
     progress.stage("write the plan")
     save_plan(plan, folder / PLAN)
     progress.stage("evaluate the reference")
@@ -467,8 +465,9 @@ def fill_folder(
     no_renode = _write_renode(folder, compiled, partial(_golden_frame, compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
-    told = {**_with_sources(summary(compiled, plan), source_lines(project, sources, plan)), "no_renode": no_renode}
-    told |= {"golden": chosen.to_json()}
+    told, lines = summary(compiled, plan), source_lines(project, sources, plan)
+    ops = [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]
+    told |= {"ops": ops, "no_renode": no_renode, "golden": chosen.to_json()}
     write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, told))
     write_report(load_build(folder), plan)
 
@@ -478,7 +477,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [
         compiled.board.model_dump_json(),
-        *_own_code(compiled.board),
+        *([file_digest(compiled.board.hal_file)] if compiled.board.hal_file else []),
         str(compiled.plan),
         toolchain.title,
         __version__,
@@ -488,17 +487,6 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts += ["tests itself"] if compiled.options.self_test else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
-
-
-def _own_code(board: Board) -> list[str]:
-    """The digest of the C file of a user's board."""
-    return [file_digest(board.hal_file)] if board.hal_file else []
-
-
-def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
-    """The plan with the memory of each PE as linked."""
-    measured = {pe: image.memory for image in images for pe in image.pes}
-    return replace(plan, pes=tuple(replace(pe, memory=measured[pe.pe]) for pe in plan.pes))
 
 
 def _write_golden(cases: Cases, folder: Path) -> None:
@@ -599,11 +587,6 @@ def _meaning(tensor: Tensor) -> dict[str, Any]:
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
 
 
-def _region(region: RegionUse) -> dict[str, Any]:
-    """The use of a memory region, on the PE with the highest use."""
-    return {"name": region.name, "used": region.used, "size": region.size}
-
-
 def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
     """Bytes of the constants of assembly kernels, and of the same constants in the model. None if several PEs divide
     them."""
@@ -615,9 +598,9 @@ def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
     return {"kernels": kernels.constant_bytes, "model": sum(net.tensor(name).bytes for name in read)}
 
 
-def _is_undivided(net: Net, op: Op) -> bool:
-    """True if only a single PE can compute the op: TVM's code without a loop over rows."""
-    return isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)
+def _undivided(net: Net) -> list[str]:
+    """The ops that a single PE must compute: TVM's code without a loop over rows."""
+    return [op.name for op in net.ops if isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)]
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:

@@ -47,8 +47,9 @@ class Database:
     def merged(self, other: Database) -> Database:
         found = dict(self.records)
         for key, theirs in other.records.items():
-            ours = found.get(key)
-            found[key] = _better(ours, theirs) if ours else theirs
+            ours = found.get(key, theirs)
+            best = theirs if theirs.cost < ours.cost else ours
+            found[key] = replace(best, tried=tuple(dict.fromkeys((*ours.tried, *theirs.tried))))
         return Database(found)
 
     def save(self, path: Path) -> None:
@@ -60,11 +61,6 @@ class Database:
 
 
 NOTHING_FOUND = Database({})
-
-
-def _better(ours: TuningRecord, theirs: TuningRecord) -> TuningRecord:
-    best = theirs if theirs.cost < ours.cost else ours
-    return replace(best, tried=tuple(dict.fromkeys((*ours.tried, *theirs.tried))))
 
 
 def default_path() -> Path:

@@ -110,7 +110,7 @@ class _Builder:
 
 
 def _homes(net: Net) -> dict[str, str]:
-    """For each activation the tensor with the same memory. The shapes differ only by axes of one element."""
+    """Tensor that each activation shares its memory with: the shapes differ only by axes of one element."""
     homes = {name: name for name in net.begins}
     for op in net.ops:
         for name in op.outputs:

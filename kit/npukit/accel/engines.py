@@ -135,14 +135,15 @@ class _CoreAtItsBest(Cpu):
         return self._chosen[op.name].cost(net, op, output)
 
 
-def refuse_cpu_ops(net: Net) -> None:
-    """Raise an error if any op except a reshape is on the core, as `--strict` demands."""
+def refuse_cpu_ops(net: Net) -> Net:
+    """The net. Raises an error if any op except a reshape is on the core, as `--strict` demands."""
     for op in net.ops:
         if op.engine == CORE and op.kind != Reshape.kind:
             raise NpukitError(
                 f"--strict: {op.name} ({op.kind}) runs on the core: {op.reason}",
                 tries=["build without --strict", "npukit ops"],
             )
+    return net
 
 
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool, slower_too: bool) -> Op:

@@ -139,12 +139,9 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
         target.session.layers(pe, len(plan.by_pe[like].tiles))  # waits until the PE is done, as a next frame would
         size = sum(layer.cases(given) * (layer.output.bytes + len(layer.near)) for layer in layers[like])
         wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
-    return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])
-
-
-def _first(net: Net, wrong: Sequence[Mismatch]) -> list[Mismatch]:
-    places = {op.output: place for place, op in enumerate(net.ops)}
-    return sorted(wrong, key=lambda each: places[each.tensor])
+    order = {op.output: place for place, op in enumerate(net.ops)}
+    wrong.sort(key=lambda each: order[each.tensor])
+    return replace(found, mismatches=(*found.mismatches, *wrong)[:LISTED_MISMATCHES])
 
 
 def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict[str, Values]:
@@ -158,7 +155,8 @@ def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict
         steps = [layer.step for layer in every if layer.step.op == op.name and not layer.again]
         cycles, boxes = sum(step.cycles for step in steps), [step.output.box for step in steps]
         count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST_ALONE), MOST_ALONE)
-        alone = _open(net, op)
+        # every activation that the op reads is an input, states included
+        alone = replace(net.alone(op), inputs=tuple(dict.fromkeys(net.activations(op))), states=())
         given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, INPUT_WORK // len(ops), boxes))
     return given
 
@@ -168,11 +166,6 @@ def _is_free(net: Net, op: Op) -> bool:
     inputs = [net.tensor(name) for name in net.activations(op)]
     code = any(isinstance(part.attributes, TvmCode) for part in op.parts)
     return not code and bool(inputs) and all(each.dtype == "int8" and each.quantization for each in inputs)
-
-
-def _open(net: Net, op: Op) -> Net:
-    """A net of the op alone, with every activation that the op reads as an input, states included."""
-    return replace(net.alone(op), inputs=tuple(dict.fromkeys(net.activations(op))), states=())
 
 
 def _overlap(inputs: Sequence[_Place]) -> bool:

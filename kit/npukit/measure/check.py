@@ -78,14 +78,12 @@ def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, st
 
 def _seconds(builds: Mapping[str, Build]) -> float:
     """Predicted seconds of processor time for the check."""
-    return sum(_cycles(each) for each in builds.values()) / PE_CYCLES_PER_SECOND
-
-
-def _cycles(build: Build) -> int:
-    """Cycles of all PEs, added up."""
-    plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
-    cycles = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
-    return cycles * plan.pes_used * rounds * _PATHS
+    cycles = 0
+    for build in builds.values():
+        plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
+        frames = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
+        cycles += frames * plan.pes_used * rounds * _PATHS
+    return cycles / PE_CYCLES_PER_SECOND
 
 
 def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[str, Validation]:

@@ -102,15 +102,11 @@ def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validatio
 def dumped(target: Target, net: Net, plan: Plan, cases: Cases, ops: Sequence[str]) -> dict[str, np.ndarray]:
     """The outputs of ops in the frames of all cases, as computed by the PEs."""
     whole = filled(net, cases, plan.frames_of_all)
-    return {
-        op: np.stack(
-            [
-                assembled(net, op, tiles_of(target.session, target.board, net, plan, whole, case, op))
-                for case in range(cases.count)
-            ]
-        )
-        for op in ops
-    }
+    found = dict[str, np.ndarray]()
+    for op in ops:
+        tiles = (tiles_of(target.session, target.board, net, plan, whole, case, op) for case in range(cases.count))
+        found[op] = np.stack([assembled(net, op, each) for each in tiles])
+    return found
 
 
 def op_of(net: Net, name: str) -> str:

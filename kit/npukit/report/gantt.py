@@ -69,18 +69,15 @@ def _bars(slices: Iterable[TimeSlice], scale: float, several: bool) -> Iterator[
         if width < _LEAST_WIDTH and x < reached + _LEAST_WIDTH:
             continue
         reached = x + width
-        title = _title(piece, several)
-        yield Bar(round(x, 2), round(max(width, _LEAST_WIDTH), 2), _kind(piece), _label(piece, width), title)
+        label = piece.layer if width >= _LABEL_WIDTH else ""
+        drawn = round(x, 2), round(max(width, _LEAST_WIDTH), 2)
+        yield Bar(*drawn, _kind(piece), label, _title(piece, several))
 
 
 def _kind(piece: TimeSlice) -> str:
     if piece.track != CORE:
         return "npu"
     return "cpu" if piece.layer else _KINDS.get(piece.name, "other")
-
-
-def _label(piece: TimeSlice, width: float) -> str:
-    return piece.layer if width >= _LABEL_WIDTH else ""
 
 
 def _title(piece: TimeSlice, several: bool) -> str:
